@@ -1,0 +1,264 @@
+"""The only reader of the environment. Every variable has a type, a default that works on a laptop and a line in `.env.example`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+# ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
+
+DEBUG: bool = env.bool("DEBUG", default=False)
+"""Development: guests may talk, a local account is made on first start, a missing SECRET_KEY is tolerated."""
+
+VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+"""What the program writes: database, models, uploads."""
+
+SECRET_KEY: str = env.str("SECRET_KEY", default="development-only-not-secret" if DEBUG else "")
+if not SECRET_KEY:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is not set. Set it to a long random string, or DEBUG=1 to try things out on your own machine."
+    )
+
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+"""Origins such as https://voice.example.org from which the page may open its socket when they differ from the host."""
+
+# ── Applications and the request line ────────────────────────────────────────────────────────────────────────────────
+
+INSTALLED_APPS = [
+    "voiceapp.server",
+    "voiceapp.accounts",
+    "voiceapp.realtime",
+    "voiceapp.pages",
+    "voiceapp.apps.OperatorsAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "voiceapp.urls"
+ASGI_APPLICATION = "voiceapp.asgi.application"
+APPEND_SLASH = False  # every operation answers with and without the slash; a redirect would lose a POST's body
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}")}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"].setdefault("OPTIONS", {}).update(
+        {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        }
+    )
+else:
+    DATABASES["default"].setdefault("CONN_MAX_AGE", 60)
+    DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# ── Static files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "voiceapp.storage.ModuleManifestStorage"
+    },
+}
+
+# ── Words and times ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")
+"""IANA name of the zone in which the assistant tells the time when the caller's own is not known."""
+
+# ── Security ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TRUST_PROXY: bool = env.bool("TRUST_PROXY", default=False)
+"""A proxy that we know sits in front and sets X-Forwarded-Proto and X-Forwarded-For."""
+TRUSTED_PROXY_COUNT: int = env.int("TRUSTED_PROXY_COUNT", default=1)
+"""How many entries from the right of X-Forwarded-For our own proxies wrote."""
+if TRUST_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+HTTPS: bool = env.bool("HTTPS", default=not DEBUG)
+"""People reach this server by https: secure cookies, HSTS and a redirect from http."""
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS: int = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_AGE = 12 * 3600
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "worker-src": [SELF],
+        "connect-src": [SELF],
+        "media-src": [SELF, "blob:"],
+        "img-src": [SELF, "data:"],
+        "style-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "form-action": [SELF],
+    }
+}
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "voice"
+ADMIN_PATH: str = env.str("ADMIN_PATH", default="admin/")
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+# ── The server process ───────────────────────────────────────────────────────────────────────────────────────────────
+
+PORT: int = env.int("PORT", default=8000)
+DRAIN_S: float = env.float("DRAIN_S", default=20.0)
+"""How long a stopping server waits for answers in progress."""
+MAX_CONNECTIONS: int = env.int("MAX_CONNECTIONS", default=2000)
+MAX_CONNECTIONS_PER_ADDRESS: int = env.int("MAX_CONNECTIONS_PER_ADDRESS", default=100)
+HEADER_TIMEOUT_S: float = env.float("HEADER_TIMEOUT_S", default=10.0)
+BODY_TIMEOUT_S: float = env.float("BODY_TIMEOUT_S", default=30.0)
+MAX_BODY_BYTES: int = env.int("MAX_BODY_BYTES", default=2 * 1024 * 1024)
+ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
+
+# ── Conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MAX_SESSIONS: int = env.int("MAX_SESSIONS", default=64)
+"""Conversations open at once in this process; beyond it a new one is refused with 429."""
+MAX_SESSIONS_PER_ACCOUNT: int = env.int("MAX_SESSIONS_PER_ACCOUNT", default=32)
+SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
+REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
+TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
+"""How long the words of a conversation are kept; 0 keeps none."""
+
+# ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PUBLIC_PAGE: str = env.str("PUBLIC_PAGE", default="guest" if DEBUG else "login")
+"""Who may talk on the page: `off`, `login` (signed-in people) or `guest` (everybody, within the guest limits)."""
+GUEST_SESSIONS_PER_ADDRESS: int = env.int("GUEST_SESSIONS_PER_ADDRESS", default=20 if DEBUG else 2)
+GUEST_SESSIONS_PER_HOUR: int = env.int("GUEST_SESSIONS_PER_HOUR", default=1000 if DEBUG else 10)
+GUEST_SESSION_S: int = env.int("GUEST_SESSION_S", default=7200 if DEBUG else 180)
+GUEST_SESSIONS_TOTAL: int = env.int("GUEST_SESSIONS_TOTAL", default=50)
+
+# ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MODELS_DIR = Path(env.str("MODELS_DIR", default=str(VAR_DIR / "models")))
+DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
+"""A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
+CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
+"""Base address of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1; empty uses the embedded assistant."""
+CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
+CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
+CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
+
+VOICE_MODELS: list[dict[str, object]] = [
+    {
+        "name": "voice",
+        "kind": "realtime",
+        "title": "Voice assistant",
+        "provider": "voiceapp.engines.cascade.CascadeModel",
+        "aliases": [
+            "qwen3.8-omni-flash-realtime",
+            "qwen3.5-omni-flash-realtime",
+            "qwen3.5-omni-plus-realtime",
+            "qwen3-omni-flash-realtime",
+            "qwen-omni-turbo-realtime",
+            "qwen-audio-3.0-realtime-plus",
+            "qwen-audio-3.0-realtime-flash",
+            "gpt-realtime",
+            "gpt-4o-realtime-preview",
+        ],
+    },
+    {"name": "moonshine-tiny-en", "kind": "asr", "provider": "voiceapp.engines.embedded.asr.Moonshine"},
+    {"name": "espeak-ng", "kind": "tts", "provider": "voiceapp.engines.embedded.tts.Espeak"},
+    {
+        "name": "embedded-retrieval",
+        "kind": "chat",
+        "provider": "voiceapp.engines.embedded.chat.RetrievalAssistant",
+    },
+    {"name": "minilm-l6", "kind": "embedding", "provider": "voiceapp.engines.embedded.embedding.MiniLM"},
+]
+"""Model names and aliases, their kind, and the class that provides them (see `voiceapp.engines.catalogue`)."""
+if CHAT_BASE_URL:
+    VOICE_MODELS.insert(
+        0,
+        {
+            "name": CHAT_MODEL or "default",
+            "kind": "chat",
+            "provider": "voiceapp.engines.openai.chat.OpenAIChat",
+            "options": {
+                "base_url": CHAT_BASE_URL,
+                "api_key": CHAT_API_KEY,
+                "model": CHAT_MODEL,
+                "timeout_s": CHAT_TIMEOUT_S,
+            },
+        },
+    )
+
+# ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "filters": {"secrets": {"()": "voiceapp.server.logs.MaskSecrets"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+}

@@ -1,0 +1,10 @@
+"""Includes each package's urls; no path is spelled twice."""
+
+from django.conf import settings
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path(settings.ADMIN_PATH, admin.site.urls),
+    path("", include("voiceapp.pages.urls")),
+]
