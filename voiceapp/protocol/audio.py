@@ -1,0 +1,154 @@
+"""PCM formats and the arithmetic of framing and pacing. Audio is mono int16 little-endian unless said otherwise."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.errors import InvalidParameter
+
+Pcm = NDArray[np.int16]
+
+ENGINE_RATE_HZ = 16_000
+FRAME_SAMPLES = 512
+"""One voice-detection frame at 16 kHz."""
+FRAME_MS = 32
+SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 48_000)
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFormat:
+    """How PCM is laid out on the wire."""
+
+    name: str
+    """`pcm`, `pcm16`, `pcm24` or `wav`, as the client spelled it."""
+    sample_rate_hz: int
+
+    @property
+    def bytes_per_ms(self) -> float:
+        return self.sample_rate_hz * 2 / 1000
+
+    def duration_ms(self, n_bytes: int) -> float:
+        return n_bytes / self.bytes_per_ms
+
+    def size(self, ms: float) -> int:
+        """Whole samples' worth of bytes for `ms`."""
+        return int(ms * self.sample_rate_hz / 1000) * 2
+
+
+def read_format(value: object, *, param: str, default_rate_hz: int, wav_allowed: bool = True) -> AudioFormat:
+    """A format from its wire name or from the nested form `{type, sample_rate}`.
+
+    `pcm16` and `pcm24` are older names; `pcm24` means 24 kHz, `pcm16` keeps the direction's default rate.
+
+    Raises:
+        InvalidParameter: an unknown name or rate.
+    """
+    name: object = value
+    rate: object = default_rate_hz
+    if isinstance(value, dict):
+        name = value.get("type", "pcm")
+        rate = value.get("sample_rate", value.get("rate", default_rate_hz))
+    if isinstance(name, str):
+        name = name.removeprefix("audio/")
+    names = ("pcm", "pcm16", "pcm24", "wav") if wav_allowed else ("pcm", "pcm16", "pcm24")
+    if not isinstance(name, str) or name not in names:
+        raise InvalidParameter(f"{param} must be one of {', '.join(names)}.", param=param)
+    if name == "pcm24":
+        rate = 24_000
+    if isinstance(rate, bool) or not isinstance(rate, int) or rate not in SAMPLE_RATES_HZ:
+        raise InvalidParameter(
+            f"{param}.sample_rate must be one of {', '.join(map(str, SAMPLE_RATES_HZ))}.", param=f"{param}.sample_rate"
+        )
+    return AudioFormat(name, rate)
+
+
+def wav_header(sample_rate_hz: int) -> bytes:
+    """A RIFF header for a mono int16 stream of unknown length (sizes at their maximum, as streaming writers do)."""
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        0xFFFFFFFF,
+        b"WAVE",
+        b"fmt ",
+        16,
+        1,
+        1,
+        sample_rate_hz,
+        sample_rate_hz * 2,
+        2,
+        16,
+        b"data",
+        0xFFFFFFFF,
+    )
+
+
+def split_wav_header(data: bytes) -> tuple[int | None, bytes]:
+    """The sample rate of a RIFF header at the start of `data`, and what follows its `data` tag.
+
+    `(None, data)` when there is no header.
+
+    Raises:
+        InvalidParameter: a header that is not mono int16 PCM, or that has no data chunk.
+    """
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        return None, data
+    position, rate = 12, None
+    while position + 8 <= len(data):
+        tag, size = struct.unpack_from("<4sI", data, position)
+        position += 8
+        if tag == b"fmt " and position + 16 <= len(data):
+            kind, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", data, position)
+            if (kind, channels, bits) != (1, 1, 16):
+                raise InvalidParameter("A WAV stream must be mono 16-bit PCM.", param="audio")
+        if tag == b"data":
+            return rate, data[position:]
+        position += size + (size & 1)
+    raise InvalidParameter("The WAV header has no data chunk.", param="audio")
+
+
+class Framer:
+    """Cuts a stream of float32 samples at 16 kHz into voice-detection frames; the remainder waits."""
+
+    def __init__(self) -> None:
+        self._rest: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+
+    def push(self, samples: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """Whole frames of 512 samples."""
+        joined = np.concatenate((self._rest, samples)) if len(self._rest) else samples
+        whole = len(joined) // FRAME_SAMPLES * FRAME_SAMPLES
+        self._rest = joined[whole:]
+        return [joined[i : i + FRAME_SAMPLES] for i in range(0, whole, FRAME_SAMPLES)]
+
+    def flush(self) -> list[NDArray[np.float32]]:
+        """The remainder, padded with silence to one frame; empty when there is none."""
+        rest, self._rest = self._rest, np.zeros(0, dtype=np.float32)
+        if not len(rest):
+            return []
+        return [np.pad(rest, (0, FRAME_SAMPLES - len(rest)))]
+
+
+def to_float(pcm: bytes) -> NDArray[np.float32]:
+    """int16 bytes as float32 in [-1, 1)."""
+    return np.frombuffer(pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+
+
+class Meter:
+    """How much audio arrived in a sliding window; refuses a sender who is faster than `factor` times real time."""
+
+    def __init__(self, *, window_s: float = 10.0, factor: float = 2.0) -> None:
+        self._allowed_ms = window_s * 1000 * factor
+        self._drain_per_s = 1000 * factor
+        self._level_ms = 0.0
+        self._seen_at: float | None = None
+
+    def accept(self, duration_ms: float, now: float) -> bool:
+        """Count `duration_ms` of audio that arrived at `now` (s); False when it is more than the window allows."""
+        if self._seen_at is not None:
+            self._level_ms = max(0.0, self._level_ms - (now - self._seen_at) * self._drain_per_s)
+        self._seen_at = now
+        self._level_ms += duration_ms
+        return self._level_ms <= self._allowed_ms

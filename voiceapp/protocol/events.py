@@ -1,0 +1,634 @@
+"""Every event of the realtime dialect, as the client and the server say it.
+
+Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those of
+the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` / `.unheard`,
+`session.closing` and `response.done.response.metrics` are additions a client may ignore.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
+
+from voiceapp.errors import RemoteProtocolError
+
+JsonObject = dict[str, Any]
+
+MAX_JSON_DEPTH = 32
+
+
+class EventError(RemoteProtocolError):
+    """A client event that cannot be read; `event_id` is the client's own, when it could be found."""
+
+    def __init__(
+        self, message: str, *, code: str = "invalid_event", param: str | None = None, event_id: str | None = None
+    ) -> None:
+        super().__init__(message, code=code, param=param)
+        self.event_id = event_id
+
+
+# ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientEvent:
+    """Something the client says."""
+
+    type: ClassVar[str]
+    event_id: str | None = None
+    """The client's own identifier, echoed in an error about this event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUpdate(ClientEvent):
+    """Change some of the session's settings; what is absent stays."""
+
+    type = "session.update"
+    session: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioAppend(ClientEvent):
+    """More microphone audio, in the session's input format. Never acknowledged."""
+
+    type = "input_audio_buffer.append"
+    audio: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioCommit(ClientEvent):
+    """The caller finished (manual mode): make a user item of what was appended."""
+
+    type = "input_audio_buffer.commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioClear(ClientEvent):
+    """Forget what was appended since the last commit."""
+
+    type = "input_audio_buffer.clear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageAppend(ClientEvent):
+    """A picture to look at together with the audio."""
+
+    type = "input_image_buffer.append"
+    image: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCreate(ClientEvent):
+    """Put an item into the conversation."""
+
+    type = "conversation.item.create"
+    item: JsonObject
+    previous_item_id: str | None = None
+    """Insert after this item; `root` inserts at the start; absent appends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRetrieve(ClientEvent):
+    type = "conversation.item.retrieve"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDelete(ClientEvent):
+    type = "conversation.item.delete"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemTruncate(ClientEvent):
+    """The listener heard an assistant item only up to `audio_end_ms`."""
+
+    type = "conversation.item.truncate"
+    item_id: str
+    content_index: int = 0
+    audio_end_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseCreate(ClientEvent):
+    """Answer now."""
+
+    type = "response.create"
+    response: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseCancel(ClientEvent):
+    type = "response.cancel"
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFinish(ClientEvent):
+    """Nothing more will come: finish what is under way, answer `session.finished`, close."""
+
+    type = "session.finish"
+
+
+CLIENT_EVENTS: dict[str, type[ClientEvent]] = {
+    cls.type: cls
+    for cls in (
+        SessionUpdate,
+        AudioAppend,
+        AudioCommit,
+        AudioClear,
+        ImageAppend,
+        ItemCreate,
+        ItemRetrieve,
+        ItemDelete,
+        ItemTruncate,
+        ResponseCreate,
+        ResponseCancel,
+        SessionFinish,
+    )
+}
+
+
+def parse_client_event(text: str) -> ClientEvent:
+    """Read one JSON text frame.
+
+    Raises:
+        EventError: not JSON, not an object, too deep, an unknown type, or a field missing or of the wrong type.
+    """
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        raise EventError("The message is not valid JSON.", code="invalid_json") from None
+    if not isinstance(message, dict):
+        raise EventError("An event is a JSON object.", code="invalid_json")
+    event_id = message.get("event_id")
+    if not isinstance(event_id, str):
+        event_id = None
+    kind = message.get("type")
+    if kind == AudioAppend.type:  # fifty a second: no generic walk over the message
+        return AudioAppend(audio=_audio(message, event_id), event_id=event_id)
+    if _deeper_than(message, MAX_JSON_DEPTH):
+        raise EventError(f"The event is nested deeper than {MAX_JSON_DEPTH} levels.", event_id=event_id)
+    cls = CLIENT_EVENTS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise EventError(
+            f"Unknown event type {_shown(kind)}.", code="unknown_event_type", param="type", event_id=event_id
+        )
+    return _READERS[cls](message, event_id)
+
+
+def _read_session_update(message: JsonObject, event_id: str | None) -> ClientEvent:
+    return SessionUpdate(session=_need(message, "session", dict, event_id), event_id=event_id)
+
+
+def _read_plain(cls: type[ClientEvent]) -> Any:
+    return lambda message, event_id: cls(event_id=event_id)
+
+
+def _read_image(message: JsonObject, event_id: str | None) -> ClientEvent:
+    return ImageAppend(image=_need(message, "image", str, event_id), event_id=event_id)
+
+
+def _read_item_create(message: JsonObject, event_id: str | None) -> ClientEvent:
+    return ItemCreate(
+        item=_need(message, "item", dict, event_id),
+        previous_item_id=_maybe(message, "previous_item_id", str, event_id),
+        event_id=event_id,
+    )
+
+
+def _read_item_reference(cls: type[ItemRetrieve] | type[ItemDelete]) -> Any:
+    return lambda message, event_id: cls(item_id=_need(message, "item_id", str, event_id), event_id=event_id)
+
+
+def _read_item_truncate(message: JsonObject, event_id: str | None) -> ClientEvent:
+    audio_end_ms = _need(message, "audio_end_ms", int, event_id)
+    if audio_end_ms < 0:
+        raise EventError("audio_end_ms must not be negative.", code="invalid_value", param="audio_end_ms")
+    return ItemTruncate(
+        item_id=_need(message, "item_id", str, event_id),
+        content_index=_maybe(message, "content_index", int, event_id) or 0,
+        audio_end_ms=audio_end_ms,
+        event_id=event_id,
+    )
+
+
+def _read_response_create(message: JsonObject, event_id: str | None) -> ClientEvent:
+    return ResponseCreate(response=_maybe(message, "response", dict, event_id) or {}, event_id=event_id)
+
+
+def _read_response_cancel(message: JsonObject, event_id: str | None) -> ClientEvent:
+    return ResponseCancel(response_id=_maybe(message, "response_id", str, event_id), event_id=event_id)
+
+
+_READERS: dict[type[ClientEvent], Any] = {
+    SessionUpdate: _read_session_update,
+    AudioCommit: _read_plain(AudioCommit),
+    AudioClear: _read_plain(AudioClear),
+    ImageAppend: _read_image,
+    ItemCreate: _read_item_create,
+    ItemRetrieve: _read_item_reference(ItemRetrieve),
+    ItemDelete: _read_item_reference(ItemDelete),
+    ItemTruncate: _read_item_truncate,
+    ResponseCreate: _read_response_create,
+    ResponseCancel: _read_response_cancel,
+    SessionFinish: _read_plain(SessionFinish),
+}
+
+Value = TypeVar("Value")
+
+
+def _need(message: JsonObject, name: str, kind: type[Value], event_id: str | None) -> Value:
+    value = _maybe(message, name, kind, event_id)
+    if value is None:
+        raise EventError(
+            f"Missing required field '{name}'.", code="missing_required_parameter", param=name, event_id=event_id
+        )
+    return value
+
+
+def _maybe(message: JsonObject, name: str, kind: type[Value], event_id: str | None) -> Value | None:
+    value = message.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = {dict: "an object", str: "a string", int: "an integer"}[kind]
+        raise EventError(f"'{name}' must be {wanted}.", code="invalid_type", param=name, event_id=event_id)
+    return value
+
+
+def _audio(message: JsonObject, event_id: str | None) -> bytes:
+    encoded = message.get("audio")
+    if not isinstance(encoded, str):
+        raise EventError("'audio' must be a string of base64.", code="invalid_type", param="audio", event_id=event_id)
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise EventError(
+            "'audio' is not valid base64.", code="invalid_value", param="audio", event_id=event_id
+        ) from None
+
+
+def _deeper_than(value: object, limit: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    if limit == 0:
+        return True
+    children = value.values() if isinstance(value, dict) else value
+    return any(_deeper_than(child, limit - 1) for child in children)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)[:80]
+
+
+# ── Server events ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEvent:
+    """Something the server says."""
+
+    type: ClassVar[str]
+    event_id: str = ""
+    """Set by the session just before the event leaves it."""
+
+    def to_wire(self) -> JsonObject:
+        """The event as a JSON-ready dictionary; fields that are None are left out."""
+        wire: JsonObject = {"type": self.type, "event_id": self.event_id}
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
+            if value is not None:
+                wire[name] = value
+        return wire
+
+
+_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(cls: type[ServerEvent]) -> tuple[str, ...]:
+    names = _FIELD_NAMES.get(cls)
+    if names is None:
+        names = _FIELD_NAMES[cls] = tuple(f.name for f in fields(cls) if f.name != "event_id")
+    return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorEvent(ServerEvent):
+    """A request was refused or something failed; the session lives on unless `session.closing` follows."""
+
+    type = "error"
+    code: str
+    message: str
+    error_type: str = "invalid_request_error"
+    """`invalid_request_error` when the client can do better, `server_error` when it cannot."""
+    param: str | None = None
+    about: str | None = None
+    """`event_id` of the client event that this is about."""
+
+    def to_wire(self) -> JsonObject:
+        return {
+            "type": self.type,
+            "event_id": self.event_id,
+            "error": {
+                "type": self.error_type,
+                "code": self.code,
+                "message": self.message,
+                "param": self.param,
+                "event_id": self.about,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCreated(ServerEvent):
+    type = "session.created"
+    session: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUpdated(ServerEvent):
+    type = "session.updated"
+    session: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFinished(ServerEvent):
+    type = "session.finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClosing(ServerEvent):
+    """The server is about to close the connection."""
+
+    type = "session.closing"
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechStarted(ServerEvent):
+    """The caller began to speak; playback in progress is expected to stop."""
+
+    type = "input_audio_buffer.speech_started"
+    audio_start_ms: int
+    """Offset from the start of the session's audio, prefix padding included."""
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechStopped(ServerEvent):
+    type = "input_audio_buffer.speech_stopped"
+    audio_end_ms: int
+    item_id: str
+    reason: str | None = None
+    """`turn_invalid` when no reply follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleTimeout(ServerEvent):
+    """Nobody spoke for `idle_timeout_ms`; the assistant will."""
+
+    type = "input_audio_buffer.timeout_triggered"
+    audio_start_ms: int
+    audio_end_ms: int
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioCommitted(ServerEvent):
+    type = "input_audio_buffer.committed"
+    item_id: str
+    previous_item_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioCleared(ServerEvent):
+    type = "input_audio_buffer.cleared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCreated(ServerEvent):
+    type = "conversation.item.created"
+    item: JsonObject
+    previous_item_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRetrieved(ServerEvent):
+    type = "conversation.item.retrieved"
+    item: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDeleted(ServerEvent):
+    type = "conversation.item.deleted"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemTruncated(ServerEvent):
+    """The history now holds only what was heard of an assistant item."""
+
+    type = "conversation.item.truncated"
+    item_id: str
+    content_index: int
+    audio_end_ms: int
+    transcript: str
+    """What was heard."""
+    unheard: str
+    """What was said after that, and dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionDelta(ServerEvent):
+    """The caller's words so far, while they speak."""
+
+    type = "conversation.item.input_audio_transcription.delta"
+    item_id: str
+    content_index: int = 0
+    text: str
+    """The part that will not change any more."""
+    stash: str
+    """The part that still may."""
+    language: str = "en"
+    emotion: str = "neutral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionCompleted(ServerEvent):
+    type = "conversation.item.input_audio_transcription.completed"
+    item_id: str
+    content_index: int = 0
+    transcript: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionFailed(ServerEvent):
+    type = "conversation.item.input_audio_transcription.failed"
+    item_id: str
+    content_index: int = 0
+    error: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseCreated(ServerEvent):
+    type = "response.created"
+    response: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputItemAdded(ServerEvent):
+    type = "response.output_item.added"
+    response_id: str
+    output_index: int
+    item: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputItemDone(ServerEvent):
+    type = "response.output_item.done"
+    response_id: str
+    output_index: int
+    item: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfContent(ServerEvent):
+    """Fields shared by events about one content part of one output item."""
+
+    response_id: str
+    item_id: str
+    output_index: int
+    content_index: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentPartAdded(OfContent):
+    type = "response.content_part.added"
+    part: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentPartDone(OfContent):
+    type = "response.content_part.done"
+    part: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(OfContent):
+    type = "response.text.delta"
+    delta: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDone(OfContent):
+    type = "response.text.done"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioTranscriptDelta(OfContent):
+    type = "response.audio_transcript.delta"
+    delta: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioTranscriptDone(OfContent):
+    type = "response.audio_transcript.done"
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioDelta(OfContent):
+    """The next piece of spoken answer, in the session's output format."""
+
+    type = "response.audio.delta"
+    audio: bytes
+
+    def to_wire(self) -> JsonObject:
+        return {
+            "type": self.type,
+            "event_id": self.event_id,
+            "response_id": self.response_id,
+            "item_id": self.item_id,
+            "output_index": self.output_index,
+            "content_index": self.content_index,
+            "delta": base64.b64encode(self.audio).decode("ascii"),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioDone(OfContent):
+    type = "response.audio.done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionArgumentsDelta(ServerEvent):
+    type = "response.function_call_arguments.delta"
+    response_id: str
+    item_id: str
+    output_index: int
+    call_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionArgumentsDone(ServerEvent):
+    type = "response.function_call_arguments.done"
+    response_id: str
+    item_id: str
+    output_index: int
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseDone(ServerEvent):
+    """The one terminal event of a response; nothing of that response follows it."""
+
+    type = "response.done"
+    response: JsonObject
+
+
+SERVER_EVENTS: dict[str, type[ServerEvent]] = {
+    cls.type: cls
+    for cls in (
+        ErrorEvent,
+        SessionCreated,
+        SessionUpdated,
+        SessionFinished,
+        SessionClosing,
+        SpeechStarted,
+        SpeechStopped,
+        IdleTimeout,
+        AudioCommitted,
+        AudioCleared,
+        ItemCreated,
+        ItemRetrieved,
+        ItemDeleted,
+        ItemTruncated,
+        TranscriptionDelta,
+        TranscriptionCompleted,
+        TranscriptionFailed,
+        ResponseCreated,
+        OutputItemAdded,
+        OutputItemDone,
+        ContentPartAdded,
+        ContentPartDone,
+        TextDelta,
+        TextDone,
+        AudioTranscriptDelta,
+        AudioTranscriptDone,
+        AudioDelta,
+        AudioDone,
+        FunctionArgumentsDelta,
+        FunctionArgumentsDone,
+        ResponseDone,
+    )
+}
