@@ -1,0 +1,51 @@
+"""Voice detection by Silero v6: 0.1 ms per 32 ms frame, so it runs on the event loop."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.engines.embedded import runtime
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
+from voiceapp.engines.lanes import lanes
+
+MODEL = "silero/silero_vad.onnx"
+CONTEXT_SAMPLES = 64
+"""The model wants the end of the frame before in front of each frame."""
+
+
+class SileroDetector:
+    """A `VoiceDetector` for one conversation; the model behind it is shared by all."""
+
+    def __init__(self) -> None:
+        """Raises EngineUnavailable when the model is missing."""
+        self._session = runtime.session(MODEL)
+        self._rate = np.array(ENGINE_SAMPLE_RATE_HZ, dtype=np.int64)
+        self.reset()
+
+    def reset(self) -> None:
+        self._state: NDArray[np.float32] = np.zeros((2, 1, 128), dtype=np.float32)
+        self._window: NDArray[np.float32] = np.zeros((1, CONTEXT_SAMPLES + VAD_FRAME_SAMPLES), dtype=np.float32)
+
+    def probability(self, frame: Samples) -> float:
+        """Speech probability of the next frame.
+
+        Raises:
+            ValueError: if it is not 512 samples long.
+        """
+        if frame.shape != (VAD_FRAME_SAMPLES,):
+            raise ValueError(f"A frame has {VAD_FRAME_SAMPLES} samples, not {frame.shape}.")
+        self._window[0, :CONTEXT_SAMPLES] = self._window[0, -CONTEXT_SAMPLES:]
+        self._window[0, CONTEXT_SAMPLES:] = frame
+        speech, self._state = self._session.run(None, {"input": self._window, "state": self._state, "sr": self._rate})
+        return float(speech[0, 0])
+
+
+def detector() -> SileroDetector:
+    """A fresh detector for one conversation."""
+    return SileroDetector()
+
+
+async def warm() -> None:
+    """Load the model away from the event loop."""
+    await lanes().voice.run(runtime.session, MODEL)
