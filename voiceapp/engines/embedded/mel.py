@@ -29,7 +29,8 @@ def log_mel(audio: Samples) -> NDArray[np.float32]:
     power = np.abs(np.fft.rfft(windows * _HANN, axis=-1)) ** 2
     decades = np.log10(np.maximum(_BANK @ power.T, FLOOR))
     floored = np.maximum(decades, decades.max() - RANGE_DECADES)
-    return ((floored + 4) / 4).astype(np.float32)
+    picture: NDArray[np.float32] = ((floored + 4) / 4).astype(np.float32)
+    return picture
 
 
 def _hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
