@@ -60,9 +60,8 @@ def serve(send: Callable[..., None]) -> None:
     import espeakng_loader  # here only: the server reads the constants above, and nothing of espeak-ng
 
     library = ctypes.CDLL(espeakng_loader.get_library_path())
-    sample_rate_hz = library.espeak_Initialize(
-        SYNCHRONOUS, BUFFER_MS, espeakng_loader.get_data_path().encode(), DO_NOT_EXIT
-    )
+    os.chdir(espeakng_loader.get_data_path())  # the library cuts paths at 160 bytes; a dot is always short enough
+    sample_rate_hz = library.espeak_Initialize(SYNCHRONOUS, BUFFER_MS, b".", DO_NOT_EXIT)
     if sample_rate_hz <= 0:
         sys.exit("espeak-ng found no data.")
     current = 0
