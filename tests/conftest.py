@@ -1,0 +1,84 @@
+"""The cast: alice and bob share a workspace, charlie is a stranger; each has a login and a key."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+
+from voiceapp.accounts.keys import new_key
+from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the cast and everything that is theirs."""
+
+    user: User
+    account: Account
+    workspace: Workspace
+    row: ApiKey
+    key: str
+    """The text of the API key whose row is `row`."""
+
+    @property
+    def authorization(self) -> str:
+        """The value of an Authorization header."""
+        return f"Bearer {self.key}"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A test database in a file: async code reaches rows from other threads, and one in memory locks those out."""
+    default = connections["default"].settings_dict
+    if default["ENGINE"] == "django.db.backends.sqlite3":
+        path: Path = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        default.setdefault("TEST", {})["NAME"] = str(path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Rows of an async test are committed, for its threads to see; rows of any other test are rolled back."""
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
+            item.add_marker(pytest.mark.django_db(transaction=True))
+
+
+def join(name: str, workspace: Workspace) -> Member:
+    """A new person with a login and a key in a workspace."""
+    user = User.objects.create_user(name, password=f"{name}-password")
+    Membership.objects.create(user=user, account=workspace.account)
+    row, key = new_key(workspace, f"{name}'s laptop")
+    row.save()
+    return Member(user, workspace.account, workspace, row, key)
+
+
+@pytest.fixture
+def shared_workspace(db: None) -> Workspace:
+    """Where alice and bob work."""
+    return Workspace.objects.create(account=Account.objects.create(name="Acme"), name="Default")
+
+
+@pytest.fixture
+def alice(shared_workspace: Workspace) -> Member:
+    return join("alice", shared_workspace)
+
+
+@pytest.fixture
+def bob(shared_workspace: Workspace) -> Member:
+    return join("bob", shared_workspace)
+
+
+@pytest.fixture
+def charlie(db: None) -> Member:
+    return join("charlie", Workspace.objects.create(account=Account.objects.create(name="Zenith"), name="Default"))
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """Somebody who runs this installation: a superuser without an account of their own."""
+    return User.objects.create_superuser("operator", password="operator-password")

@@ -1,0 +1,168 @@
+"""How many conversations may be open at once, and how often guests may begin one.
+
+Counted in this process: each server process admits up to its own limits. Not safe for several threads; every door
+admits from the event loop's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from django.conf import settings
+
+from voiceapp.accounts.addresses import neighbourhood
+from voiceapp.accounts.auth import Caller
+from voiceapp.errors import Throttled
+
+HOUR_S = 3600.0
+REMEMBERED_ADDRESSES = 10_000
+CONCURRENCY = "Throttling.Concurrency"
+TRY_AGAIN_S = 10
+"""What Retry-After says when only the end of somebody's conversation makes room."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """The limits; every number counts conversations unless its name says otherwise."""
+
+    total: int
+    per_account: int
+    guests_total: int
+    guests_per_address: int
+    guests_per_hour: int
+    """Begun from one address within any 60 minutes."""
+    lifetime_s: int
+    guest_lifetime_s: int
+
+    @classmethod
+    def from_settings(cls) -> SessionRules:
+        return cls(
+            total=settings.MAX_SESSIONS,
+            per_account=settings.MAX_SESSIONS_PER_ACCOUNT,
+            guests_total=settings.GUEST_SESSIONS_TOTAL,
+            guests_per_address=settings.GUEST_SESSIONS_PER_ADDRESS,
+            guests_per_hour=settings.GUEST_SESSIONS_PER_HOUR,
+            lifetime_s=settings.SESSION_LIFETIME_S,
+            guest_lifetime_s=settings.GUEST_SESSION_S,
+        )
+
+
+class Admission:
+    """One conversation's seat. Release it, or use it as a context manager; releasing twice is harmless."""
+
+    def __init__(self, lifetime_s: int, give_back: Callable[[], None]) -> None:
+        self.lifetime_s = lifetime_s
+        """After how many seconds the conversation must end."""
+        self._give_back: Callable[[], None] | None = give_back
+
+    def release(self) -> None:
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            give_back()
+
+    def __enter__(self) -> Admission:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class SessionLimits:
+    """Admits conversations while there is room."""
+
+    def __init__(self, rules: SessionRules, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rules = rules
+        self._clock = clock
+        self._open = 0
+        self._guests = 0
+        self._held: Counter[str] = Counter()
+        """Open conversations by account, and those of guests by neighbourhood; nobody with none is kept."""
+        self._begun: OrderedDict[str, deque[float]] = OrderedDict()
+        """When guests of an address began, within the last hour; the address that began last stands last."""
+
+    @property
+    def open_sessions(self) -> int:
+        return self._open
+
+    @property
+    def remembered_addresses(self) -> int:
+        return len(self._begun)
+
+    def admit(self, caller: Caller, address: str) -> Admission:
+        """A seat for a conversation of `caller` from an Internet `address` (empty: unknown, counted as one address).
+
+        Raises:
+            Throttled: if a limit is reached; nothing has been counted then.
+        """
+        if self._open >= self._rules.total:
+            raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
+        if caller.is_guest:
+            return self._admit_guest(neighbourhood(address))
+        holder, allowed = f"account {caller.account_id}", self._rules.per_account
+        if self._held[holder] >= allowed:
+            raise _full(f"Your account has {allowed} conversations open already. End one of them first.")
+        return self._seat(self._rules.lifetime_s, holder)
+
+    def _admit_guest(self, address: str) -> Admission:
+        rules, now, holder = self._rules, self._clock(), f"address {address}"
+        if self._guests >= rules.guests_total:
+            raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
+        if self._held[holder] >= rules.guests_per_address:
+            raise _full(
+                f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
+                "End one of them first, or sign in."
+            )
+        begun = self._begun_within_the_hour(address, now)
+        if len(begun) >= rules.guests_per_hour:
+            raise Throttled(
+                f"Guests may begin {rules.guests_per_hour} conversations an hour from one address. "
+                "Try again later, or sign in.",
+                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - now)) if begun else int(HOUR_S),
+            )
+        begun.append(now)
+        self._begun[address] = begun
+        self._begun.move_to_end(address)
+        while len(self._begun) > REMEMBERED_ADDRESSES:
+            self._begun.popitem(last=False)
+        return self._seat(rules.guest_lifetime_s, holder, guests=1)
+
+    def _begun_within_the_hour(self, address: str, now: float) -> deque[float]:
+        """Also forgets the addresses from which nobody began for an hour; they stand first."""
+        while self._begun and next(iter(self._begun.values()))[-1] <= now - HOUR_S:
+            self._begun.popitem(last=False)
+        begun = self._begun.get(address) or deque[float]()
+        while begun and begun[0] <= now - HOUR_S:
+            begun.popleft()
+        return begun
+
+    def _seat(self, lifetime_s: int, holder: str, *, guests: int = 0) -> Admission:
+        self._open += 1
+        self._guests += guests
+        self._held[holder] += 1
+
+        def give_back() -> None:
+            self._open -= 1
+            self._guests -= guests
+            self._held[holder] -= 1
+            if not self._held[holder]:
+                del self._held[holder]
+
+        return Admission(lifetime_s, give_back)
+
+
+def _full(message: str) -> Throttled:
+    return Throttled(message, code=CONCURRENCY, retry_after_s=TRY_AGAIN_S)
+
+
+@functools.cache
+def session_limits() -> SessionLimits:
+    """The process-wide limits, by the settings."""
+    return SessionLimits(SessionRules.from_settings())
