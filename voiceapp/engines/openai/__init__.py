@@ -1,0 +1,1 @@
+"""Engines served elsewhere, by any program that speaks OpenAI's HTTP interface."""
