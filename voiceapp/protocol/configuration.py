@@ -8,8 +8,8 @@ from typing import Any, Literal
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format
 
-INPUT_RATE_HZ = 16_000
-OUTPUT_RATE_HZ = 24_000
+DEFAULT_INPUT = AudioFormat("pcm", 16_000)
+DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)
 
 TurnType = Literal["server_vad", "semantic_vad"]
 
@@ -48,8 +48,8 @@ class SessionConfig:
     voice: str
     modalities: tuple[str, ...] = ("text", "audio")
     instructions: str = ""
-    input_format: AudioFormat = AudioFormat("pcm", INPUT_RATE_HZ)
-    output_format: AudioFormat = AudioFormat("pcm", OUTPUT_RATE_HZ)
+    input_format: AudioFormat = DEFAULT_INPUT
+    output_format: AudioFormat = DEFAULT_OUTPUT
     transcription_model: str | None = None
     """Name shown in `input_audio_transcription`; transcription itself is always on."""
     transcription_language: str | None = None

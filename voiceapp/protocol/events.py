@@ -1,8 +1,8 @@
 """Every event of the realtime dialect, as the client and the server say it.
 
-Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those of
-the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` / `.unheard`,
-`session.closing` and `response.done.response.metrics` are additions a client may ignore.
+Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those
+of the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` and
+`.unheard`, `session.closing` and `response.done.response.metrics` are additions that a client may ignore.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -224,7 +225,7 @@ def _read_response_cancel(message: JsonObject, event_id: str | None) -> ClientEv
     return ResponseCancel(response_id=_maybe(message, "response_id", str, event_id), event_id=event_id)
 
 
-_READERS: dict[type[ClientEvent], Any] = {
+_READERS: dict[type[ClientEvent], Callable[[JsonObject, str | None], ClientEvent]] = {
     SessionUpdate: _read_session_update,
     AudioCommit: _read_plain(AudioCommit),
     AudioClear: _read_plain(AudioClear),

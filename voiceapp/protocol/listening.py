@@ -1,0 +1,298 @@
+"""The caller's side of a session: from audio frames to turns, and from turns to words."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.errors import RemoteProtocolError
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.audio import FRAME_MS, Pcm
+from voiceapp.protocol.configuration import SessionConfig, TurnDetection
+from voiceapp.protocol.states import TurnState
+from voiceapp.protocol.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
+from voiceapp.protocol.utterance import MAX_UTTERANCE_MS, Utterance
+from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, Work
+
+STALL_S = 2.0
+"""A caller who was speaking and whose audio stopped coming has ended the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the session wants to know and provides."""
+
+    send: Callable[[ev.ServerEvent], None]
+    start: Callable[[Work], None]
+    new_id: Callable[[str], str]
+    speech_started: Callable[[float], None]
+    """The caller began to speak (at `now`)."""
+    turn_committed: Callable[[Utterance, float], None]
+    """A turn is complete; its words may follow later."""
+    words_known: Callable[[Utterance, float], None]
+    """The words of a committed turn, possibly none."""
+    words_failed: Callable[[Utterance, str, str, float], None]
+    """No words for a committed turn: error code and message."""
+
+
+class Listener:
+    """Frames in; turn events, recognition work and committed utterances out."""
+
+    def __init__(self, config: SessionConfig, hooks: Hooks) -> None:
+        self.quiet_since: float | None = None
+        """When the caller fell silent; None while they speak."""
+        self._hooks = hooks
+        self._settings = config.turn_detection
+        self._language = config.transcription_language
+        self._detector = TurnDetector(self._settings) if self._settings else None
+        self._heard_ms = 0
+        """Audio received since the start."""
+        self._audio_at = 0.0
+        self._recent: deque[Pcm] = deque()
+        """The last frames before speech, for the prefix padding."""
+        self._open: Utterance | None = None
+        """Speech in progress; in manual mode, what was appended since the last commit."""
+        self._said_full = False
+        self._committed: dict[str, Utterance] = {}
+        """Turns whose words are not known yet, in order."""
+
+    @property
+    def is_speech_open(self) -> bool:
+        """The caller is in the middle of a turn that voice detection follows."""
+        return self._detector is not None and self._detector.state is not TurnState.QUIET
+
+    @property
+    def is_settled(self) -> bool:
+        """The words of every committed turn are known."""
+        return not self._committed
+
+    @property
+    def heard_ms(self) -> int:
+        return self._heard_ms
+
+    def stall_due(self) -> float | None:
+        """When speech in progress counts as ended because no audio comes any more."""
+        return self._audio_at + STALL_S if self.is_speech_open else None
+
+    def configure(self, config: SessionConfig, now: float) -> None:
+        """Follow a session update."""
+        self._language = config.transcription_language
+        settings = config.turn_detection
+        if settings == self._settings:
+            return
+        if settings is not None:
+            self.end_turn(now)
+            if self._settings is None:
+                self._drop_open()
+            self._detector = TurnDetector(settings)
+        else:  # speech in progress goes on in the manual buffer: what was said is not lost
+            self._detector = None
+        self._settings = settings
+
+    def hear(self, frame: NDArray[np.float32], probability: float, now: float) -> None:
+        """One frame of 512 samples and its speech probability."""
+        self._heard_ms += FRAME_MS
+        self._audio_at = now
+        pcm: Pcm = np.clip(np.rint(frame * 32767), -32768, 32767).astype(np.int16)
+        if self._detector is None:
+            self._hear_manually(pcm, probability, now)
+        else:
+            self._hear_turns(self._detector, pcm, probability, now)
+        self._ask_partial()
+
+    def end_turn(self, now: float) -> None:
+        """End speech in progress now, whatever voice detection thinks; nothing when there is none."""
+        if self._detector is not None:
+            self._end(self._detector.end(), now)
+
+    def judged(self, item_id: str, version: int, probability: float, now: float) -> None:
+        """The turn model's answer; a late one is ignored."""
+        utterance = self._open
+        if self._detector and utterance and (utterance.item_id, utterance.version) == (item_id, version):
+            self._end(self._detector.judged(probability), now)
+
+    def commit(self, now: float) -> None:
+        """The client says that the turn is over.
+
+        Raises:
+            RemoteProtocolError: manual mode, and nothing was appended.
+        """
+        if self._detector is not None:
+            self.end_turn(now)
+            return
+        utterance, self._open = self._open, None
+        if utterance is None:
+            raise RemoteProtocolError(
+                "The audio buffer is empty: append audio before the commit.", code="input_audio_buffer_commit_empty"
+            )
+        self._commit(utterance, now)
+
+    def clear(self) -> None:
+        """Forget the audio since the last commit."""
+        self._drop_open()
+        self._recent.clear()
+        if self._detector is not None:
+            self._detector.end()
+
+    def recognized(self, work: Recognize, words: str, now: float) -> None:
+        """The words of a reading: shown when partial, kept when final, dropped when outdated."""
+        utterance = self._find(work.item_id)
+        if utterance is None:
+            return
+        if work.is_partial:
+            utterance.partial_running = False
+            if words and utterance.ended_at is None:
+                stable, rest = utterance.partial(words)
+                self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))
+            return
+        if work.version != utterance.version:
+            return
+        utterance.recognizing = None
+        utterance.words = words
+        if utterance.ended_at is not None:
+            self._settle(utterance, now)
+
+    def recognition_failed(self, work: Recognize, code: str, message: str, now: float) -> None:
+        """No words from this reading. A failed speculation is tried again when the turn ends."""
+        utterance = self._find(work.item_id)
+        if utterance is None:
+            return
+        if work.is_partial:
+            utterance.partial_running = False
+            return
+        if work.version != utterance.version:
+            return
+        utterance.recognizing = None
+        if utterance.ended_at is None:
+            return
+        self._committed.pop(utterance.item_id, None)
+        utterance.drop_audio()
+        self._hooks.words_failed(utterance, code, message, now)
+
+    def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
+        if self._open is not None:
+            self._open.append(pcm, is_speech=detector.is_speech(probability), now=now)
+        else:
+            self._remember(pcm)
+        signal = detector.push(probability)
+        if signal is not None:
+            self._follow(signal, now)
+        if self._open is not None and self._open.is_full:
+            self.end_turn(now)
+
+    def _hear_manually(self, pcm: Pcm, probability: float, now: float) -> None:
+        if self._open is None:
+            self._open = Utterance(self._hooks.new_id("item"), self._heard_ms - FRAME_MS)
+            self._said_full = False
+        if not self._open.is_full:
+            self._open.append(pcm, is_speech=probability >= 0.5, now=now)
+        elif not self._said_full:
+            self._said_full = True
+            seconds = MAX_UTTERANCE_MS // 1000
+            self._hooks.send(
+                ev.ErrorEvent(
+                    code="input_audio_buffer_full",
+                    message=f"The audio buffer is full ({seconds} s): commit or clear it; later audio is dropped.",
+                )
+            )
+
+    def _remember(self, pcm: Pcm) -> None:
+        self._recent.append(pcm)
+        padding_ms = self._settings.prefix_padding_ms if self._settings else 0
+        while len(self._recent) > padding_ms // FRAME_MS + ONSET_FRAMES:
+            self._recent.popleft()
+
+    def _follow(self, signal: Signal, now: float) -> None:
+        if isinstance(signal, Onset):
+            self._begin(signal, now)
+        elif isinstance(signal, End):
+            self._end(signal, now)
+        elif self._open is not None and isinstance(signal, Pause):
+            self._pause(self._open)
+        elif self._open is not None and isinstance(signal, Resume):
+            self._open.version += 1
+            self._open.recognizing = None
+            self._hooks.start(Abandon(item_id=self._open.item_id))
+
+    def _begin(self, onset: Onset, now: float) -> None:
+        started_ms = self._heard_ms - len(self._recent) * FRAME_MS
+        utterance = self._open = Utterance(self._hooks.new_id("item"), started_ms)
+        speech_from = len(self._recent) - onset.frames_ago
+        for position, frame in enumerate(self._recent):
+            utterance.append(frame, is_speech=position >= speech_from, now=now)
+        self._recent.clear()
+        self.quiet_since = None
+        self._hooks.send(ev.SpeechStarted(audio_start_ms=started_ms, item_id=utterance.item_id))
+        self._hooks.speech_started(now)
+
+    def _pause(self, utterance: Utterance) -> None:
+        if not utterance.is_speech:
+            return
+        self._recognize(utterance)
+        if self._detector and self._detector.asks_model:
+            self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
+
+    def _end(self, end: End | None, now: float) -> None:
+        utterance = self._open
+        if end is None or utterance is None:
+            return
+        self._open = None
+        self.quiet_since = now
+        end_ms = max(utterance.started_ms, self._heard_ms - end.silence_ms)
+        if not utterance.is_speech:
+            self._hooks.start(Abandon(item_id=utterance.item_id))
+            self._hooks.send(ev.SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id, reason="turn_invalid"))
+            return
+        self._hooks.send(ev.SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id))
+        self._commit(utterance, now)
+
+    def _commit(self, utterance: Utterance, now: float) -> None:
+        utterance.ended_at = now
+        self._committed[utterance.item_id] = utterance
+        self._hooks.turn_committed(utterance, now)
+        if not utterance.is_speech:
+            utterance.words = ""
+        if utterance.words is not None:
+            self._settle(utterance, now)
+        else:
+            self._recognize(utterance)
+
+    def _settle(self, utterance: Utterance, now: float) -> None:
+        self._committed.pop(utterance.item_id, None)
+        utterance.recognized_at = now
+        utterance.drop_audio()
+        self._hooks.words_known(utterance, now)
+
+    def _recognize(self, utterance: Utterance) -> None:
+        if utterance.recognizing == utterance.version:
+            return
+        utterance.recognizing = utterance.version
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.audio(), self._language))
+
+    def _ask_partial(self) -> None:
+        utterance = self._open
+        if utterance is None or utterance.recognizing is not None or not utterance.wants_partial():
+            return
+        utterance.partial_running = True
+        self._hooks.start(
+            Recognize(utterance.item_id, utterance.version, utterance.audio(), self._language, is_partial=True)
+        )
+
+    def _find(self, item_id: str) -> Utterance | None:
+        if self._open is not None and self._open.item_id == item_id:
+            return self._open
+        return self._committed.get(item_id)
+
+    def _drop_open(self) -> None:
+        if self._open is not None:
+            self._hooks.start(Abandon(item_id=self._open.item_id))
+            self._open = None
+
+
+def response_is_wanted(settings: TurnDetection | None) -> bool:
+    """A committed turn is answered without being asked: voice detection is on and told so."""
+    return settings is not None and settings.create_response

@@ -1,0 +1,79 @@
+"""Every state machine of a conversation, as tables from (state, step) to state. An absent pair is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+from voiceapp.errors import LocalProtocolError
+
+
+class SessionState(Enum):
+    ACTIVE = "active"
+    FINISHING = "finishing"
+    """The client said that nothing more will come; what is under way is completed."""
+    FINISHED = "finished"
+
+
+SESSION_STEPS: dict[tuple[SessionState, str], SessionState] = {
+    (SessionState.ACTIVE, "finish"): SessionState.FINISHING,
+    (SessionState.FINISHING, "drained"): SessionState.FINISHED,
+    (SessionState.ACTIVE, "close"): SessionState.FINISHED,
+    (SessionState.FINISHING, "close"): SessionState.FINISHED,
+    (SessionState.FINISHED, "close"): SessionState.FINISHED,
+}
+
+
+class TurnState(Enum):
+    QUIET = "quiet"
+    SPEAKING = "speaking"
+    PAUSED = "paused"
+    """Silence after speech, not yet long enough to end the turn."""
+
+
+TURN_STEPS: dict[tuple[TurnState, str], TurnState] = {
+    (TurnState.QUIET, "onset"): TurnState.SPEAKING,
+    (TurnState.SPEAKING, "pause"): TurnState.PAUSED,
+    (TurnState.PAUSED, "resume"): TurnState.SPEAKING,
+    (TurnState.PAUSED, "end"): TurnState.QUIET,
+    (TurnState.SPEAKING, "end"): TurnState.QUIET,
+}
+
+
+class ResponseState(Enum):
+    WAITING = "waiting"
+    """Created; the caller's words are still being recognised."""
+    GENERATING = "generating"
+    DRAINING = "draining"
+    """The answer is complete; its audio is still being sent on time."""
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+LIVE = frozenset({ResponseState.WAITING, ResponseState.GENERATING, ResponseState.DRAINING})
+
+RESPONSE_STEPS: dict[tuple[ResponseState, str], ResponseState] = {
+    (ResponseState.WAITING, "generate"): ResponseState.GENERATING,
+    (ResponseState.GENERATING, "end"): ResponseState.DRAINING,
+    (ResponseState.DRAINING, "complete"): ResponseState.COMPLETED,
+    (ResponseState.DRAINING, "cut_short"): ResponseState.INCOMPLETE,
+    **{(state, "cancel"): ResponseState.CANCELLED for state in LIVE},
+    **{(state, "fail"): ResponseState.FAILED for state in LIVE},
+}
+
+State = TypeVar("State", bound=Enum)
+
+
+def step(table: Mapping[tuple[State, str], State], state: State, name: str) -> State:
+    """The state after `name`.
+
+    Raises:
+        LocalProtocolError: the table has no such step.
+    """
+    try:
+        return table[state, name]
+    except KeyError:
+        raise LocalProtocolError(f"No step '{name}' from {type(state).__name__} '{state.value}'.") from None

@@ -1,0 +1,126 @@
+"""When the caller begins and ends to speak, from speech probabilities alone.
+
+The clock here is the audio itself: 32 ms a frame. A turn ends after a silence whose length the settings fix, or which a
+turn model shortens: asked after 200 ms, it either ends the turn at once or the silence must reach a cap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voiceapp.protocol.audio import FRAME_MS
+from voiceapp.protocol.configuration import TurnDetection
+from voiceapp.protocol.states import TURN_STEPS, TurnState, step
+
+ONSET_FRAMES = 3
+"""Speech frames in a row that begin a turn: shorter bursts are clicks and breaths."""
+RESUME_FRAMES = 2
+PAUSE_MS = 192
+"""Silence after which the turn model is asked and recognition starts on speculation."""
+SILENCE_CAP_MS = 900
+"""Silence that ends a turn whatever the turn model thinks: it holds back short answers that are complete."""
+SILENCE_PATIENCE_MS = 700
+"""Cap once the model leaned towards complete without saying so."""
+HYSTERESIS = 0.15
+MIN_SPEECH_MS = 250
+"""Less speech than this in a turn is noise: recognisers invent words for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """Speech began; `frames_ago` frames back."""
+
+    frames_ago: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """200 ms without speech: time to ask and to start recognising."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The pause was not the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The turn is over; speech itself ended `silence_ms` ago."""
+
+    silence_ms: int
+
+
+Signal = Onset | Pause | Resume | End
+
+
+class TurnDetector:
+    """Feed one probability per frame; get at most one signal back."""
+
+    def __init__(self, settings: TurnDetection) -> None:
+        self.state = TurnState.QUIET
+        self.silence_ms = 0
+        """Since the last speech frame."""
+        self._threshold = max(settings.threshold, 0.05)
+        self._release = max(self._threshold - HYSTERESIS, 0.03)
+        self._fixed_ms = settings.silence_duration_ms
+        self._pause_ms = min(PAUSE_MS, self._fixed_ms or PAUSE_MS)
+        self._needed_ms = self._fixed_ms or SILENCE_CAP_MS
+        self._run = 0
+
+    @property
+    def asks_model(self) -> bool:
+        """The turn model has a say: the client did not fix the silence."""
+        return self._fixed_ms is None
+
+    def is_speech(self, probability: float) -> bool:
+        return probability >= (self._threshold if self.state is TurnState.QUIET else self._release)
+
+    def push(self, probability: float) -> Signal | None:
+        """The next frame's speech probability."""
+        self._run = self._run + 1 if probability >= self._threshold else 0
+        if self.state is TurnState.QUIET:
+            if self._run < ONSET_FRAMES:
+                return None
+            self.silence_ms = 0
+            self._step("onset")
+            return Onset(self._run)
+        if self.state is TurnState.SPEAKING:
+            if probability >= self._release:
+                self.silence_ms = 0
+                return None
+            self.silence_ms += FRAME_MS
+            if self.silence_ms < self._pause_ms:
+                return None
+            self._needed_ms = self._fixed_ms or SILENCE_CAP_MS
+            self._step("pause")
+            return Pause()
+        self.silence_ms += FRAME_MS
+        if self._run >= RESUME_FRAMES:
+            self.silence_ms = 0
+            self._step("resume")
+            return Resume()
+        return self._end_if_due()
+
+    def judged(self, probability: float) -> End | None:
+        """The turn model's answer about the present pause; ignored outside one."""
+        if self.state is not TurnState.PAUSED or not self.asks_model:
+            return None
+        if probability >= 0.5:
+            self._needed_ms = PAUSE_MS
+        elif probability >= 0.25:
+            self._needed_ms = SILENCE_PATIENCE_MS
+        return self._end_if_due()
+
+    def end(self) -> End | None:
+        """End the turn now, whatever was heard; None when there is none."""
+        if self.state is TurnState.QUIET:
+            return None
+        self._step("end")
+        self._run = 0
+        return End(self.silence_ms)
+
+    def _end_if_due(self) -> End | None:
+        return self.end() if self.silence_ms >= self._needed_ms else None
+
+    def _step(self, name: str) -> None:
+        self.state = step(TURN_STEPS, self.state, name)

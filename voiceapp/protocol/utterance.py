@@ -1,0 +1,98 @@
+"""What one caller said in one go: its audio, its words so far, and when it was spoken."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.protocol.audio import FRAME_MS, Pcm
+from voiceapp.protocol.turns import MIN_SPEECH_MS
+
+MAX_UTTERANCE_MS = 120_000
+"""Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
+PARTIAL_EVERY_MS = 500
+PARTIAL_SHARE = 0.1
+"""A partial recognition re-reads the whole utterance, so its interval grows with the length."""
+
+
+class Utterance:
+    """Audio of one turn, and the recognition of it."""
+
+    def __init__(self, item_id: str, started_ms: int) -> None:
+        self.item_id = item_id
+        self.started_ms = started_ms
+        """Position of the first frame in the session's audio."""
+        self.length_ms = 0
+        self.speech_ms = 0
+        """How much of it was speech."""
+        self.last_speech_at: float | None = None
+        """When its last speech frame arrived (the session's clock)."""
+        self.ended_at: float | None = None
+        """When the turn was found to be over."""
+        self.recognized_at: float | None = None
+        """When the final words were known after that."""
+        self.version = 0
+        """Counts up when speech goes on, so that a recognition of less is not taken for the whole."""
+        self.recognizing: int | None = None
+        """Version now being recognised as final."""
+        self.partial_running = False
+        self._words: tuple[int, str] | None = None
+        self._partial_at_ms = PARTIAL_EVERY_MS
+        self._partial = ""
+        self._frames: list[Pcm] = []
+
+    @property
+    def is_full(self) -> bool:
+        return self.length_ms >= MAX_UTTERANCE_MS
+
+    @property
+    def is_speech(self) -> bool:
+        """Enough speech to be worth recognising."""
+        return self.speech_ms >= MIN_SPEECH_MS
+
+    @property
+    def words(self) -> str | None:
+        """The words of all of it, once known."""
+        return self._words[1] if self._words and self._words[0] == self.version else None
+
+    @words.setter
+    def words(self, words: str) -> None:
+        self._words = (self.version, words)
+
+    @property
+    def origin(self) -> float | None:
+        """The moment latencies count from: the last speech frame, else the end of the turn."""
+        return self.last_speech_at if self.last_speech_at is not None else self.ended_at
+
+    def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
+        self._frames.append(frame)
+        self.length_ms += FRAME_MS
+        if is_speech:
+            self.speech_ms += FRAME_MS
+            self.last_speech_at = now
+
+    def audio(self) -> NDArray[np.float32]:
+        """Everything so far as float32 in [-1, 1) at 16 kHz."""
+        if not self._frames:
+            return np.zeros(0, dtype=np.float32)
+        return np.concatenate(self._frames).astype(np.float32) / np.float32(32768)
+
+    def drop_audio(self) -> None:
+        """The words are known; the samples are not needed any more."""
+        self._frames.clear()
+
+    def wants_partial(self) -> bool:
+        """Time to show the words so far; true once per interval."""
+        if self.partial_running or self.length_ms < self._partial_at_ms or not self.is_speech:
+            return False
+        self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
+        return True
+
+    def partial(self, words: str) -> tuple[str, str]:
+        """The words so far as (stable, may still change): two successive readings agree on the stable part."""
+        before, after = self._partial.split(), words.split()
+        self._partial = words
+        agreed = 0
+        while agreed < min(len(before), len(after)) and before[agreed] == after[agreed]:
+            agreed += 1
+        return " ".join(after[:agreed]), " ".join(after[agreed:])
