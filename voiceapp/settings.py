@@ -96,6 +96,13 @@ else:
     DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},  # login attempts are counted here; at 300, guessing would push counts out
+    }
+}
+
 # ── Static files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATIC_URL = "/static/"

@@ -1,5 +1,10 @@
+"""Who is calling, and how much."""
+
 from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
     name = "voiceapp.accounts"
+
+    def ready(self) -> None:
+        from voiceapp.accounts import checks  # noqa: F401  (registers them)

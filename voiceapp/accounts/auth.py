@@ -131,5 +131,5 @@ async def guest_caller(session_key: str) -> Caller:
         is_guest=True,
         # The session key is as good as a password: a digest tells guests apart just as well.
         label=f"guest {hashlib.sha256(session_key.encode()).hexdigest()[:8]}",
-        scopes=frozenset({Scope.REALTIME.value}),
+        scopes=frozenset({str(Scope.REALTIME)}),
     )

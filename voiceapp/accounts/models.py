@@ -48,7 +48,7 @@ class Account(models.Model):
         ordering = ("name",)
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}"
 
 
 class Workspace(models.Model):

@@ -72,7 +72,7 @@ class RealtimeSession(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.id
+        return f"{self.id}"
 
 
 class Turn(models.Model):

@@ -1,0 +1,165 @@
+"""Accounts, workspaces and keys in the operators' site. A key is shown once, by the answer that creates it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
+from voiceapp.accounts.keys import give_secret
+from voiceapp.accounts.models import Account, ApiKey, Membership, Scope, Workspace, all_scopes
+
+
+class WorkspaceInline(admin.TabularInline):
+    model = Workspace
+    extra = 0
+    readonly_fields = ("public_id",)
+    can_delete = False
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    extra = 0
+    verbose_name = "person"
+    verbose_name_plural = "people who may talk in its name"
+
+
+@admin.register(Account)
+class AccountAdmin(admin.ModelAdmin):
+    list_display = ("name", "is_active", "created_at")
+    list_filter = ("is_active",)
+    search_fields = ("name",)
+    readonly_fields = ("created_at",)
+    inlines = (WorkspaceInline, MembershipInline)
+
+    def save_model(self, request: HttpRequest, obj: Account, form: forms.ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        key_directory.forget()
+
+    def save_related(self, request: HttpRequest, form: forms.ModelForm, formsets: list[Any], change: bool) -> None:
+        """An account has at least one workspace."""
+        super().save_related(request, form, formsets, change)
+        if not form.instance.workspaces.exists():
+            form.instance.workspaces.create(name=DEFAULT_WORKSPACE)
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(admin.ModelAdmin):
+    list_display = ("name", "account", "public_id")
+    list_filter = ("account",)
+    list_select_related = ("account",)
+    search_fields = ("name", "account__name", "public_id")
+    readonly_fields = ("public_id",)
+
+
+class NewKeyForm(forms.ModelForm):
+    """What somebody decides about a key; its text is not among it."""
+
+    scopes = forms.MultipleChoiceField(
+        choices=Scope.choices,
+        initial=all_scopes,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="What it may be used for.",
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("workspace", "name", "scopes", "expires_at")
+
+    def clean_expires_at(self) -> Any:
+        expires_at = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise forms.ValidationError("This time has passed already.")
+        return expires_at
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(admin.ModelAdmin):
+    """Keys are created and revoked, never edited; one that is of no more use may be deleted."""
+
+    form = NewKeyForm
+    list_display = ("name", "shown", "workspace", "state", "created_at", "expires_at", "last_used_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "workspace__account")
+    list_select_related = ("workspace__account",)
+    search_fields = ("name", "prefix", "last_four", "workspace__name", "workspace__account__name")
+    actions = ("revoke",)
+    details = (
+        "workspace",
+        "name",
+        "shown",
+        "state",
+        "scopes",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_at",
+    )
+
+    @admin.display(description="key")
+    def shown(self, row: ApiKey) -> str:
+        return row.shown
+
+    @admin.display(description="state")
+    def state(self, row: ApiKey) -> str:
+        if row.revoked_at is not None:
+            return "revoked"
+        return "usable" if row.is_usable(timezone.now()) else "expired"
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
+        return NewKeyForm.Meta.fields if obj is None else self.details
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
+        return () if obj is None else self.details
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """A usable key is revoked first, so that what is open with it ends in order."""
+        usable = obj is not None and obj.is_usable(timezone.now())
+        return bool(super().has_delete_permission(request, obj)) and not usable
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return bool(super().has_change_permission(request))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        one_button = {"show_save_and_continue": False, "show_save_and_add_another": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **one_button})
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm, change: bool) -> None:
+        request.shown_once = give_secret(obj)
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        """The only page that ever holds the key; nothing may keep it."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Copy this key now",
+            "opts": self.opts,
+            "row": obj,
+            "key": request.shown_once,
+        }
+        page = TemplateResponse(request, "admin/accounts/apikey/shown_once.html", context)
+        page.headers["Cache-Control"] = "no-store"
+        return page
+
+    @admin.action(description="Revoke the selected keys", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """Conditional, so that the first revocation's time stays."""
+        usable = list(queryset.filter(revoked_at__isnull=True))
+        queryset.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+        key_directory.forget()
+        for row in usable:
+            self.log_change(request, row, "Revoked.")
+        ending = " Conversations opened with them end within 5 seconds." if settings.REVOKE_CLOSES_SESSIONS else ""
+        count = "1 key" if len(usable) == 1 else f"{len(usable)} keys"
+        self.message_user(request, f"Revoked {count}.{ending}", messages.SUCCESS)

@@ -1,0 +1,96 @@
+"""Slows down the guessing of passwords: 5 failures within 15 minutes for a name at an address, then a pause.
+
+Counts are kept in Django's cache: in this process by default, shared between processes when the cache is. An attempt is
+counted before the password is looked at and forgiven when it was right, so that a hundred attempts at once get no
+further than a hundred in a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from typing import Any
+
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.cache import cache
+from django.core.exceptions import ValidationError
+
+from voiceapp.accounts.addresses import address_of_request, neighbourhood
+from voiceapp.errors import Throttled
+
+WINDOW_S = 15 * 60
+FAILURES_PER_NAME = 5
+"""For one name from one address."""
+FAILURES_PER_ADDRESS = 50
+"""For all names from one address: somebody who tries one password with many names."""
+
+
+class LoginAttempt:
+    """One try at a password."""
+
+    def __init__(self, address: str, name: str) -> None:
+        caller = neighbourhood(address)
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        self._limits = {
+            _cache_key("name", caller, folded): FAILURES_PER_NAME,
+            _cache_key("address", caller): FAILURES_PER_ADDRESS,
+        }
+
+    def begin(self) -> None:
+        """Count the attempt.
+
+        Raises:
+            Throttled: if there were too many failures; the password is not to be looked at then.
+        """
+        if any(_count(key) > limit for key, limit in self._limits.items()):
+            raise Throttled(
+                "Too many failed attempts to sign in. Wait 15 minutes and try again.", retry_after_s=WINDOW_S
+            )
+
+    def succeeded(self) -> None:
+        """Forgive this name's failures, and this attempt to the address."""
+        by_name, by_address = self._limits
+        cache.delete(by_name)
+        try:
+            cache.decr(by_address)
+        except ValueError:  # the window ended meanwhile
+            return
+
+
+class ThrottledLogin(AuthenticationForm):
+    """Django's login form behind the throttle."""
+
+    def clean(self) -> dict[str, Any]:
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if self.request is None or not name or not password:
+            return dict(super().clean())
+        attempt = LoginAttempt(address_of_request(self.request), name)
+        try:
+            attempt.begin()
+        except Throttled as refused:
+            raise ValidationError(refused.message, code="throttled") from refused
+        cleaned = super().clean()
+        if self.get_user() is not None:
+            attempt.succeeded()
+        return dict(cleaned)
+
+
+class ThrottledAdminLogin(ThrottledLogin, AdminAuthenticationForm):
+    """The operators' login form behind the throttle."""
+
+
+def _cache_key(kind: str, *parts: str) -> str:
+    """Names are hashed: whatever somebody typed, a password by mistake included, makes a harmless key."""
+    digest = hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"login-{kind}-{digest}"
+
+
+def _count(key: str) -> int:
+    """The number of attempts within the window that the first of them opened, this one included."""
+    cache.add(key, 0, timeout=WINDOW_S)
+    try:
+        return int(cache.incr(key))
+    except ValueError:  # the window ended between the two lines
+        cache.set(key, 1, timeout=WINDOW_S)
+        return 1
