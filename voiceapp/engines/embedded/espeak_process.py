@@ -25,8 +25,6 @@ from voiceapp.errors import EngineUnavailable
 
 PROGRAM = Path(__file__).with_name("espeak_child.py")
 START_S = 15.0
-ANSWER_S = 5.0
-"""Longest wait for the next sound of a text; it takes milliseconds, so beyond this the program hangs."""
 MAX_PENDING = 32
 """Texts waiting in the program. Each is at most about 1,500 bytes long, so that all of them fit into the pipe and
 writing never waits."""
@@ -63,12 +61,15 @@ class _Listener:
 class EspeakProcess:
     """One running program."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Path = PROGRAM, *, answer_s: float = 5.0) -> None:
         """Start the program; blocks some 50 ms until it is ready.
+
+        `answer_s` is the longest wait for the next sound of a text: it takes milliseconds, so beyond that it hangs.
 
         Raises:
             EngineUnavailable: if it does not start.
         """
+        self._answer_s = answer_s
         self.sample_rate_hz = 0
         self._ids = count(1)
         self._listeners: dict[int, _Listener | None] = {}
@@ -77,7 +78,7 @@ class EspeakProcess:
         self._ready = threading.Event()
         self._ended = False
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
-            [sys.executable, "-P", str(PROGRAM)],
+            [sys.executable, "-P", str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -93,6 +94,10 @@ class EspeakProcess:
     def is_running(self) -> bool:
         return not self._ended
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     async def speak(self, text: str, *, voice: str, words_per_minute: int, pause: bool) -> AsyncGenerator[bytes, None]:
         """Sound of `text` as it is made; mono int16 at `sample_rate_hz`. `pause` adds the pause that follows it.
 
@@ -106,7 +111,7 @@ class EspeakProcess:
         try:
             while True:
                 try:
-                    async with asyncio.timeout(ANSWER_S):
+                    async with asyncio.timeout(self._answer_s):
                         item = await listener.get()
                 except TimeoutError as error:
                     self.stop()
@@ -122,7 +127,8 @@ class EspeakProcess:
                     self._listeners[request] = None
 
     def stop(self) -> None:
-        """End the program now."""
+        """End the program now; whoever still listens hears that it died."""
+        self._ended = True
         self._process.kill()
         self._process.wait()
 

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +31,8 @@ class FetchError(Exception):
     """The models could not be fetched; the message is one sentence that says why and what to do."""
 
 
-def fetch(folder: Path, requirements: Path, report: Report) -> None:
-    """Bring every model into `folder`; what is there and verified is left alone.
+def fetch(folder: Path, requirements: Path, report: Report, models: Sequence[Model] = MODELS) -> None:
+    """Bring every one of `models` into `folder`; what is there and verified is left alone.
 
     `requirements` pins the wheels with hashes; `report` is called with each line of progress.
 
@@ -41,7 +41,7 @@ def fetch(folder: Path, requirements: Path, report: Report) -> None:
     """
     try:
         with _alone(folder / ".downloads", report) as downloads:
-            for model in MODELS:
+            for model in models:
                 _fetch_model(model, folder, downloads, requirements, report)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -10,11 +10,12 @@ import re
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from pathlib import Path
 
 import av
 import numpy as np
 
-from voiceapp.engines.embedded.espeak_process import EspeakProcess, ProgramDied
+from voiceapp.engines.embedded.espeak_process import PROGRAM, EspeakProcess, ProgramDied
 from voiceapp.engines.interfaces import Voice
 from voiceapp.engines.lanes import lanes
 from voiceapp.errors import EngineUnavailable
@@ -45,7 +46,10 @@ class Espeak:
 
     voices = VOICES
 
-    def __init__(self) -> None:
+    def __init__(self, program: Path = PROGRAM, *, answer_s: float = 5.0) -> None:
+        """`program` speaks the protocol of `espeak_child.py`; it is ended when it makes no sound for `answer_s`."""
+        self._program = program
+        self._answer_s = answer_s
         self._process: EspeakProcess | None = None
         self._starting = threading.Lock()
 
@@ -60,6 +64,11 @@ class Espeak:
         process, self._process = self._process, None
         if process is not None:
             process.stop()
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the running program; None when there is none."""
+        return self._process.process_id if self._process is not None and self._process.is_running else None
 
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
@@ -109,7 +118,7 @@ class Espeak:
     def _start(self) -> EspeakProcess:
         with self._starting:
             if self._process is None or not self._process.is_running:
-                self._process = EspeakProcess()
+                self._process = EspeakProcess(self._program, answer_s=self._answer_s)
             return self._process
 
 

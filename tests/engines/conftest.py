@@ -1,0 +1,31 @@
+"""The engines themselves, with their real weights."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from voiceapp.engines.embedded import weights
+from voiceapp.engines.embedded.asr import Moonshine
+from voiceapp.engines.embedded.tts import Espeak
+
+
+@pytest.fixture(scope="session")
+def models() -> None:
+    """The weights are there; tests of models are about nothing without them."""
+    if missing := weights.missing():
+        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
+
+
+@pytest.fixture
+def moonshine(models: None) -> Moonshine:
+    return Moonshine()
+
+
+@pytest_asyncio.fixture
+async def espeak() -> AsyncIterator[Espeak]:
+    synthesizer = Espeak()
+    yield synthesizer
+    await synthesizer.close()

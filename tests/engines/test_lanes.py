@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from voiceapp.engines.lanes import Lane, LaneFull, lanes
+from voiceapp.errors import EngineUnavailable
+
+
+@pytest.fixture
+def lane() -> Iterator[Lane]:
+    lane = Lane("test", threads=1, capacity=3)
+    yield lane
+    lane.close()
+
+
+async def started(lane: Lane, gate: threading.Event) -> asyncio.Task[bool]:
+    """A task whose work holds the lane's only thread until `gate` is set."""
+    running = threading.Event()
+
+    def hold() -> bool:
+        running.set()
+        return gate.wait(10)
+
+    task = asyncio.create_task(lane.run(hold))
+    await asyncio.to_thread(running.wait, 10)
+    return task
+
+
+async def test_it_gives_the_result_of_the_work(lane: Lane) -> None:
+    assert await lane.run(divmod, 7, 2) == (3, 1)
+
+
+async def test_it_passes_the_error_of_the_work_on(lane: Lane) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await lane.run(divmod, 7, 0)
+    assert lane.pending == 0
+
+
+async def test_it_leaves_the_event_loop_free(lane: Lane) -> None:
+    gate = threading.Event()
+    task = await started(lane, gate)
+    gate.set()
+    assert await task
+
+
+async def test_a_full_lane_refuses_at_once(lane: Lane) -> None:
+    gate = threading.Event()
+    tasks = [await started(lane, gate)]
+    tasks += [asyncio.create_task(lane.run(int)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(EngineUnavailable) as refusal:
+        await lane.run(int)
+    assert isinstance(refusal.value, LaneFull)
+    assert (refusal.value.code, refusal.value.retryable) == ("Throttling.Concurrency", True)
+    gate.set()
+    assert await asyncio.gather(*tasks) == [True, 0, 0]
+    assert await lane.run(int) == 0
+
+
+async def test_cancelling_the_caller_drops_work_that_waits(lane: Lane) -> None:
+    gate, done = threading.Event(), []
+    holder = await started(lane, gate)
+    waiting = asyncio.create_task(lane.run(done.append, "dropped"))
+    await asyncio.sleep(0)
+    assert lane.pending == 2
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert lane.pending == 1
+    gate.set()
+    await holder
+    await lane.run(done.append, "served")
+    assert done == ["served"]
+
+
+async def test_it_knows_whether_work_would_start_at_once(lane: Lane) -> None:
+    gate = threading.Event()
+    assert lane.has_idle_thread
+    task = await started(lane, gate)
+    assert not lane.has_idle_thread
+    gate.set()
+    await task
+    assert lane.has_idle_thread
+
+
+async def test_batch_work_yields_to_conversations() -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    voice, batch = await asyncio.gather(lanes().voice.run(priority), lanes().batch.run(priority))
+    assert batch >= min(voice + 10, 19)
+
+
+def test_lanes_are_shared_by_the_process() -> None:
+    assert lanes() is lanes()
