@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.test import RequestFactory
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from voiceapp.accounts.addresses import address_of_request, address_of_scope, caller_address, neighbourhood
 
@@ -48,7 +48,7 @@ def test_it_counts_an_ipv6_network_as_one_caller(address: str, expected: str) ->
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [(False, "10.0.0.1"), (True, "198.51.100.7")])
-def test_it_reads_requests_and_connections_alike(settings: SettingsWrapper, trusted: bool, expected: str) -> None:
+def test_it_reads_requests_and_connections_alike(settings: Settings, trusted: bool, expected: str) -> None:
     settings.TRUST_PROXY = trusted
     request = RequestFactory().get("/", REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="1.2.3.4, 198.51.100.7")
     scope = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from voiceapp.accounts import limits
 from voiceapp.accounts.auth import Caller
@@ -79,9 +79,14 @@ def test_it_counts_a_seat_released_twice_once() -> None:
 
 def test_it_frees_the_seat_of_a_conversation_that_failed() -> None:
     house = House(per_account=1)
-    with pytest.raises(ZeroDivisionError), house.limits.admit(member(1), ""):
-        assert house.limits.open_sessions == 1
-        raise ZeroDivisionError
+
+    def talk_and_fail() -> None:
+        with house.limits.admit(member(1), ""):
+            assert house.limits.open_sessions == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        talk_and_fail()
     assert house.limits.open_sessions == 0
 
 
@@ -164,7 +169,7 @@ def test_it_remembers_a_bounded_number_of_addresses() -> None:
     assert house.limits.remembered_addresses == 1
 
 
-def test_it_reads_its_rules_from_the_settings(settings: SettingsWrapper) -> None:
+def test_it_reads_its_rules_from_the_settings(settings: Settings) -> None:
     settings.MAX_SESSIONS, settings.MAX_SESSIONS_PER_ACCOUNT = 1, 2
     settings.GUEST_SESSIONS_TOTAL, settings.GUEST_SESSIONS_PER_ADDRESS, settings.GUEST_SESSIONS_PER_HOUR = 3, 4, 5
     settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S = 6, 7

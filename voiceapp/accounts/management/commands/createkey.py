@@ -25,7 +25,7 @@ def duration(text: str) -> timedelta:
     Raises:
         argparse.ArgumentTypeError: if it is none, is zero or is longer than a century.
     """
-    found = re.fullmatch(r"([0-9]{1,9})([smhdw])", text.strip().lower())
+    found = re.fullmatch(r"([0-9]{1,6})([smhdw])", text.strip().lower())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no time span; write 30d, 12h, 45m, 90s or 2w")
     span = timedelta(**{_UNITS[found[2]]: int(found[1])})

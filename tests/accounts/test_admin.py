@@ -1,0 +1,149 @@
+"""Accounts, workspaces and keys in the operators' site."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests.conftest import Member
+from voiceapp.accounts.keys import parse
+from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
+
+KEY = re.compile(r"sk-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}")
+KEYS = "admin:accounts_apikey_changelist"
+ADD_KEY = "admin:accounts_apikey_add"
+
+
+@pytest.fixture
+def desk(operator: User) -> Client:
+    """A browser in which an operator is signed in."""
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+def wanted(member: Member, **changes: object) -> dict[str, object]:
+    """What the form for a new key sends."""
+    form = {"workspace": member.workspace.pk, "name": "Kitchen", "scopes": ["realtime"]}
+    return {**form, "expires_at_0": "", "expires_at_1": "", **changes}
+
+
+def revoke(desk: Client, *rows: ApiKey) -> str:
+    chosen = {"action": "revoke", "_selected_action": [row.pk for row in rows]}
+    return desk.post(reverse(KEYS), chosen, follow=True).content.decode()
+
+
+def test_it_shows_a_new_key_once_on_a_page_that_nothing_keeps(desk: Client, alice: Member) -> None:
+    page = desk.post(reverse(ADD_KEY), wanted(alice))
+    assert page.status_code == 200
+    assert "no-store" in page.headers["Cache-Control"]
+    (key,) = set(KEY.findall(page.content.decode()))
+    row = ApiKey.objects.get(name="Kitchen")
+    assert bytes(row.digest) == parse(key)
+    assert row.scopes == ["realtime"]
+    assert row.expires_at is None
+
+    for address in (reverse(KEYS), reverse("admin:accounts_apikey_change", args=[row.pk]), reverse("admin:index")):
+        later = desk.get(address).content.decode()
+        assert not KEY.search(later)
+        assert row.digest.hex() not in later
+    assert row.shown in desk.get(reverse(KEYS)).content.decode()
+    assert not KEY.search(str(list(LogEntry.objects.values())))
+
+
+def test_it_makes_a_key_that_expires(desk: Client, alice: Member) -> None:
+    day = timezone.now() + timedelta(days=30)
+    desk.post(reverse(ADD_KEY), wanted(alice, expires_at_0=f"{day:%Y-%m-%d}", expires_at_1="12:00:00"))
+    assert ApiKey.objects.get(name="Kitchen").expires_at == day.replace(hour=12, minute=0, second=0, microsecond=0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"expires_at_0": "2020-01-01", "expires_at_1": "12:00:00"},
+        {"scopes": []},
+        {"scopes": ["everything"]},
+        {"name": ""},
+        {"workspace": 999},
+    ],
+)
+def test_it_makes_no_key_of_a_wrong_form(desk: Client, alice: Member, wrong: dict[str, object]) -> None:
+    page = desk.post(reverse(ADD_KEY), wanted(alice, **wrong))
+    assert page.context["adminform"].form.errors
+    assert not KEY.search(page.content.decode())
+    assert ApiKey.objects.count() == 1
+
+
+def test_it_changes_nothing_of_a_key(desk: Client, alice: Member, bob: Member) -> None:
+    address = reverse("admin:accounts_apikey_change", args=[alice.row.pk])
+    assert desk.post(address, wanted(bob, name="Mine now", scopes=["admin"])).status_code == 403
+    alice.row.refresh_from_db()
+    assert alice.row.name == "alice's laptop"
+
+
+def test_it_revokes_the_chosen_keys_and_keeps_the_first_time(desk: Client, alice: Member, bob: Member) -> None:
+    assert "Revoked 1 key. Conversations opened with them end" in revoke(desk, alice.row)
+    alice.row.refresh_from_db()
+    bob.row.refresh_from_db()
+    first = alice.row.revoked_at
+    assert first is not None
+    assert bob.row.revoked_at is None
+
+    assert "Revoked 1 key." in revoke(desk, alice.row, bob.row)
+    alice.row.refresh_from_db()
+    assert alice.row.revoked_at == first
+    assert "Revoked." in LogEntry.objects.filter(object_id=str(bob.row.pk)).get().get_change_message()
+
+
+def test_it_lets_nobody_revoke_who_may_only_look(alice: Member, bob: Member) -> None:
+    bob.user.is_staff = True
+    bob.user.save()
+    bob.user.user_permissions.add(Permission.objects.get(codename="view_apikey"))
+    client = Client()
+    client.force_login(bob.user)
+    assert client.get(reverse(KEYS)).status_code == 200
+    assert client.get(reverse(ADD_KEY)).status_code == 403
+    revoke(client, alice.row)
+    alice.row.refresh_from_db()
+    assert alice.row.revoked_at is None
+
+
+def test_it_deletes_a_key_only_after_it_was_revoked(desk: Client, alice: Member) -> None:
+    address = reverse("admin:accounts_apikey_delete", args=[alice.row.pk])
+    assert desk.post(address, {"post": "yes"}).status_code == 403
+    revoke(desk, alice.row)
+    assert desk.post(address, {"post": "yes"}).status_code == 302
+    assert not ApiKey.objects.exists()
+
+
+def test_it_deletes_an_account_with_all_that_is_its_own(desk: Client, alice: Member, charlie: Member) -> None:
+    revoke(desk, alice.row)
+    address = reverse("admin:accounts_account_delete", args=[alice.account.pk])
+    assert desk.post(address, {"post": "yes"}).status_code == 302
+    assert list(Account.objects.all()) == [charlie.account]
+    assert list(Workspace.objects.all()) == [charlie.workspace]
+
+
+def test_it_gives_a_new_account_a_workspace(desk: Client, alice: Member) -> None:
+    inlines = {f"{name}-{kind}_FORMS": "0" for name in ("workspaces", "memberships") for kind in ("TOTAL", "INITIAL")}
+    people = {"memberships-TOTAL_FORMS": "1", "memberships-0-user": alice.user.pk}
+    desk.post(reverse("admin:accounts_account_add"), {"name": "New", "is_active": "on", **inlines, **people})
+    account = Account.objects.get(name="New")
+    assert [workspace.name for workspace in account.workspaces.all()] == ["Default"]
+    assert Membership.objects.get(account=account).user == alice.user
+
+
+@pytest.mark.parametrize("name", ["account", "workspace", "apikey"])
+def test_it_lists_and_searches(desk: Client, alice: Member, charlie: Member, name: str) -> None:
+    address = reverse(f"admin:accounts_{name}_changelist")
+    assert "Zenith" in desk.get(address).content.decode()
+    found = desk.get(address, {"q": "Acme"})
+    assert found.status_code == 200
+    assert found.context["cl"].result_count == 1

@@ -1,0 +1,98 @@
+"""`manage.py bootstrap`."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from pytest_django import Settings
+
+from voiceapp.accounts.keys import parse
+from voiceapp.accounts.models import Account, ApiKey, Membership
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _development(settings: Settings, db: None) -> None:
+    settings.DEBUG = True
+
+
+def bootstrap() -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("bootstrap", stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_it_makes_an_account_a_key_and_a_login_that_work() -> None:
+    out, _ = bootstrap()
+    (key,) = re.findall(r"sk-\S+", out)
+    row = ApiKey.objects.get(digest=parse(key))
+    (password,) = re.findall(r"admin / (\S+)", out)
+    user = authenticate(username="admin", password=password)
+    assert isinstance(user, User)
+    assert user.is_superuser
+    assert Membership.objects.get().account == row.workspace.account == Account.objects.get()
+    assert "http://localhost:8000/" in out
+
+
+def test_it_says_and_does_nothing_the_second_time() -> None:
+    bootstrap()
+    before = list(ApiKey.objects.values()), list(User.objects.values()), list(Account.objects.values())
+    assert bootstrap() == ("", "")
+    assert before == (list(ApiKey.objects.values()), list(User.objects.values()), list(Account.objects.values()))
+
+
+def test_it_takes_no_account_of_the_guests() -> None:
+    Account.objects.create(name="Guests")
+    assert "sk-" in bootstrap()[0]
+
+
+def test_it_leaves_an_operator_who_can_sign_in_alone(operator: User) -> None:
+    out, _ = bootstrap()
+    assert "sk-" in out
+    assert "admin /" not in out
+    assert list(User.objects.all()) == [operator]
+
+
+def test_it_makes_nothing_outside_development_and_says_what_to_run(settings: Settings) -> None:
+    settings.DEBUG = False
+    out, err = bootstrap()
+    assert out == ""
+    assert "createsuperuser" in err
+    assert "createkey --account" in err
+    assert not Account.objects.exists()
+    assert not User.objects.exists()
+
+
+def test_it_prints_once_when_four_start_at_the_same_time(tmp_path: Path) -> None:
+    environment = {**os.environ, "DEBUG": "1", "VAR_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "voiceapp.settings"}
+    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'first.sqlite3'}"
+    program = (
+        "import django; django.setup(); from django.core.management import call_command; "
+        "call_command({!r}, verbosity=0)"
+    )
+
+    def start(command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", program.format(command)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert start("migrate").wait(60) == 0
+    started = [start("bootstrap") for _ in range(4)]
+    results = [(process.communicate(timeout=60), process.returncode) for process in started]
+    assert [code for _, code in results] == [0] * 4, results
+    assert sorted(out.count("sk-") for (out, _), _ in results) == [0, 0, 0, 1]

@@ -1,0 +1,37 @@
+"""Settings that contradict themselves are named before anybody calls."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django import Settings
+
+from voiceapp.accounts.checks import check_limits, check_who_may_talk
+
+
+def found() -> list[str]:
+    return [str(message.id) for message in (*check_who_may_talk(), *check_limits())]
+
+
+def test_it_finds_nothing_wrong_with_the_defaults() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("PUBLIC_PAGE", "everybody", "voiceapp.accounts.E001"),
+        ("MAX_SESSIONS", 50, "voiceapp.accounts.W001"),
+        ("MAX_SESSIONS_PER_ACCOUNT", 0, "voiceapp.accounts.E002"),
+        ("GUEST_SESSION_S", -1, "voiceapp.accounts.E002"),
+        ("TRANSCRIPT_DAYS", -1, "voiceapp.accounts.E003"),
+    ],
+)
+def test_it_names_a_setting_that_cannot_be(settings: Settings, name: str, value: object, expected: str) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    setattr(settings, name, value)
+    assert found() == [expected]
+
+
+def test_it_misses_the_proxies_that_are_to_be_trusted(settings: Settings) -> None:
+    settings.TRUST_PROXY, settings.TRUSTED_PROXY_COUNT = True, 0
+    assert found() == ["voiceapp.accounts.E004"]

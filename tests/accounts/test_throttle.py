@@ -1,0 +1,98 @@
+"""Guessing passwords is slow; signing in is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+
+from voiceapp.accounts.throttle import FAILURES_PER_ADDRESS, LoginAttempt
+from voiceapp.errors import Throttled
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_attempts() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def fail(times: int, address: str = "192.0.2.1", name: str = "operator") -> None:
+    for _ in range(times):
+        LoginAttempt(address, name).begin()
+
+
+def test_it_refuses_the_sixth_attempt() -> None:
+    fail(5)
+    with pytest.raises(Throttled, match="15 minutes") as refused:
+        fail(1)
+    assert refused.value.retry_after_s == 900
+
+
+@pytest.mark.parametrize("name", ["OPERATOR", "operator", "ｏｐｅｒａｔｏｒ"])
+def test_it_sees_through_another_spelling_of_a_name(name: str) -> None:
+    fail(5)
+    with pytest.raises(Throttled):
+        fail(1, name=name)
+
+
+def test_it_leaves_other_names_and_other_addresses_alone() -> None:
+    fail(5)
+    fail(5, name="alice")
+    fail(5, address="192.0.2.2")
+
+
+def test_it_counts_an_ipv6_network_as_one_address() -> None:
+    fail(5, address="2001:db8::1")
+    with pytest.raises(Throttled):
+        fail(1, address="2001:db8::2")
+
+
+def test_it_forgives_after_a_success() -> None:
+    fail(4)
+    attempt = LoginAttempt("192.0.2.1", "operator")
+    attempt.begin()
+    attempt.succeeded()
+    fail(5)
+
+
+def test_it_never_tires_of_somebody_who_signs_in() -> None:
+    for _ in range(FAILURES_PER_ADDRESS + 10):
+        attempt = LoginAttempt("192.0.2.1", "operator")
+        attempt.begin()
+        attempt.succeeded()
+
+
+def test_it_stops_one_password_tried_with_many_names() -> None:
+    for number in range(FAILURES_PER_ADDRESS):
+        fail(1, name=f"name{number}")
+    with pytest.raises(Throttled):
+        fail(1, name="another")
+
+
+def sign_in(client: Client, password: str, address: str = "192.0.2.1") -> str | None:
+    """What the page complains about; None when it let us in."""
+    form = {"username": "operator", "password": password, "next": reverse("admin:index")}
+    response = client.post(reverse("admin:login"), form, REMOTE_ADDR=address)
+    if response.status_code == 302:
+        return None
+    return str(response.context["form"].non_field_errors()[0])
+
+
+def test_it_refuses_even_the_right_password_on_the_admin_page_after_five_failures(operator: User) -> None:
+    client = Client()
+    for _ in range(5):
+        assert "correct username and password" in str(sign_in(client, "wrong"))
+    assert "Too many failed attempts" in str(sign_in(client, "operator-password"))
+    assert sign_in(client, "operator-password", address="192.0.2.2") is None
+
+
+def test_it_signs_an_operator_in_after_a_typing_error(operator: User) -> None:
+    client = Client()
+    assert sign_in(client, "wrong") is not None
+    assert sign_in(client, "operator-password") is None
+    assert client.get(reverse("admin:index")).status_code == 200
