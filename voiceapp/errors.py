@@ -8,6 +8,7 @@
       ProtocolError            an illegal step in a conversation
         LocalProtocolError     we asked for it (a bug of ours)
         RemoteProtocolError    the peer did
+          FloodError           … so fast that the conversation ends
       EngineError              a model could not do its work; `retryable` says whether asking again may help
         EngineUnavailable 503  EngineTimeout 504  EngineRefused 400
 
@@ -103,6 +104,10 @@ class RemoteProtocolError(ProtocolError):
         super().__init__(message)
         self.code = code
         self.param = param
+
+
+class FloodError(RemoteProtocolError):
+    """The peer sends more than a conversation can hold, or reads too slowly; the session ends."""
 
 
 class EngineError(VoiceError):

@@ -235,6 +235,7 @@ VOICE_MODELS: list[dict[str, object]] = [
         ],
     },
     {"name": "moonshine-tiny-en", "kind": "asr", "provider": "voiceapp.engines.embedded.asr.Moonshine"},
+    {"name": "smart-turn-v3.2", "kind": "turn", "provider": "voiceapp.engines.embedded.turn.SmartTurn"},
     {"name": "espeak-ng", "kind": "tts", "provider": "voiceapp.engines.embedded.tts.Espeak"},
     {
         "name": "embedded-retrieval",

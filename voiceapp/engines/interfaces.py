@@ -7,12 +7,16 @@ the engine. Streams are async generators, closed with `contextlib.aclosing`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from voiceapp.protocol.events import ClientEvent, ServerEvent
+from voiceapp.protocol.work import TurnEnded
 
 Samples = NDArray[np.float32]
 
@@ -24,7 +28,7 @@ VAD_FRAME_SAMPLES = 512
 
 
 class VoiceDetector(Protocol):
-    """Speech or not, frame by frame. One instance per conversation (it is stateful); cheap enough for the event loop."""
+    """Speech or not, frame by frame. Stateful, so one per conversation; cheap enough for the event loop."""
 
     def probability(self, frame: Samples) -> float:
         """Speech probability in [0, 1] of the next 512 samples."""
@@ -146,9 +150,7 @@ class Synthesizer(Protocol):
 
     voices: Sequence[Voice]
 
-    def speak(
-        self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
-    ) -> AsyncGenerator[bytes, None]:
+    def speak(self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0) -> AsyncGenerator[bytes, None]:
         """Mono int16 PCM of `text` at `sample_rate_hz`, in pieces as they are made.
 
         An unknown `voice` speaks with the default one. Raises EngineUnavailable.
@@ -162,3 +164,44 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape [len(texts), dimensions]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a realtime model must know of the conversation it is opened for."""
+
+    session_id: str
+    model: str
+    """The model's name as the caller spelled it."""
+    time_zone: str = "UTC"
+    """IANA name of the zone the caller lives in."""
+    input_rate_hz: int = 16_000
+    """What `pcm16` input means to this caller; one family of clients says it for 24 kHz."""
+
+
+class RealtimeStream(Protocol):
+    """One open conversation with a realtime model. The doors cannot tell who answers."""
+
+    async def receive(self, event: ClientEvent) -> None:
+        """One event from the client. Raises FloodError when the client must be cut off."""
+
+    def events(self) -> AsyncGenerator[ServerEvent | TurnEnded, None]:
+        """What to send, on time, and the records of finished exchanges; ends when the session has finished."""
+
+    async def wait_idle(self) -> None:
+        """Return when no answer is under way."""
+
+    def close(self) -> Sequence[TurnEnded]:
+        """Stop all work; returns the records of exchanges that this cut off."""
+
+
+class RealtimeModel(Protocol):
+    """Speech in, speech out."""
+
+    voices: Sequence[Voice]
+
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> RealtimeStream:
+        """Begin a conversation whose work runs in `tasks`; close it when it is over.
+
+        Raises EngineUnavailable when the model cannot serve now.
+        """

@@ -137,18 +137,18 @@ def to_float(pcm: bytes) -> NDArray[np.float32]:
 
 
 class Meter:
-    """How much audio arrived in a sliding window; refuses a sender who is faster than `factor` times real time."""
+    """A leaky bucket: refuses a sender who keeps above `rate_per_s` for longer than `window_s`."""
 
-    def __init__(self, *, window_s: float = 10.0, factor: float = 2.0) -> None:
-        self._allowed_ms = window_s * 1000 * factor
-        self._drain_per_s = 1000 * factor
-        self._level_ms = 0.0
+    def __init__(self, *, rate_per_s: float, window_s: float = 10.0) -> None:
+        self._rate_per_s = rate_per_s
+        self._limit = rate_per_s * window_s
+        self._level = 0.0
         self._seen_at: float | None = None
 
-    def accept(self, duration_ms: float, now: float) -> bool:
-        """Count `duration_ms` of audio that arrived at `now` (s); False when it is more than the window allows."""
+    def accept(self, amount: float, now: float) -> bool:
+        """Count `amount` (in the rate's unit) arriving at `now` (s); False when it is more than allowed."""
         if self._seen_at is not None:
-            self._level_ms = max(0.0, self._level_ms - (now - self._seen_at) * self._drain_per_s)
+            self._level = max(0.0, self._level - (now - self._seen_at) * self._rate_per_s)
         self._seen_at = now
-        self._level_ms += duration_ms
-        return self._level_ms <= self._allowed_ms
+        self._level += amount
+        return self._level <= self._limit

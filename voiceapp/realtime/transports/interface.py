@@ -1,0 +1,39 @@
+"""What the bridge knows of a socket, a peer connection or a relay connection."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from voiceapp.protocol.events import ClientEvent, ServerEvent
+
+
+class Disconnected(Exception):
+    """The other side is gone; nothing can be sent any more."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+        """The close code the other side gave, 1006 when it gave none."""
+
+
+class Transport(Protocol):
+    """One caller's connection, already accepted."""
+
+    async def receive(self) -> ClientEvent:
+        """The next event.
+
+        Raises:
+            EventError: what came cannot be read; the next call goes on behind it.
+            FloodError: the caller sends more than is allowed.
+            Disconnected: the caller is gone.
+        """
+
+    async def send(self, event: ServerEvent) -> None:
+        """Send one event; waits while the caller reads slowly.
+
+        Raises:
+            FloodError: the caller reads too slowly to go on.
+        """
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection; harmless when it is closed already."""

@@ -1,0 +1,218 @@
+"""The WebSocket door: one JSON event per text frame.
+
+Two consumers share it. `ApiSocket` knows its caller by the Bearer key of the handshake alone; `PageSocket` by the
+page's cookie, and therefore insists on the page's own origin. Both take over the whole connection instead of Channels'
+default dispatch, which hops to one shared thread for every message and awaits each handler in turn: audio must not
+wait there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from zoneinfo import available_timezones
+
+from channels.consumer import AsyncConsumer
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+from voiceapp.accounts.addresses import address_of_scope
+from voiceapp.accounts.auth import Caller, caller_from_bearer, caller_from_user, guest_caller
+from voiceapp.accounts.limits import session_limits
+from voiceapp.engines.catalogue import ModelCard, catalogue
+from voiceapp.engines.interfaces import Call
+from voiceapp.errors import (
+    AccessDenied,
+    FloodError,
+    InvalidParameter,
+    NotFound,
+    RequestRefused,
+    Throttled,
+)
+from voiceapp.formats import identifier
+from voiceapp.protocol.audio import Meter
+from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent, parse_client_event
+from voiceapp.realtime import bridge
+from voiceapp.realtime.models import Door
+from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.watch import revocation_watch
+from voiceapp.server.answers import refuse
+from voiceapp.server.drain import drain_event
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+MESSAGES_PER_S = 100
+SEND_TIMEOUT_S = 10.0
+"""A caller who does not read for this long has lost the conversation."""
+MAX_MESSAGE_BYTES = 1024 * 1024
+
+
+class WebSocketTransport:
+    """An accepted ASGI WebSocket as a `Transport`."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._now = asyncio.get_running_loop().time
+        self._meter = Meter(rate_per_s=MESSAGES_PER_S)
+        self._is_open = True
+
+    async def receive(self) -> ClientEvent:
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self._is_open = False
+            raise Disconnected(message.get("code") or 1006)
+        if not self._meter.accept(1, self._now()):
+            raise FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
+        text = message.get("text")
+        if text is None:
+            raise EventError("Send JSON text frames: binary frames are not understood.", code="invalid_frame")
+        return parse_client_event(text)
+
+    async def send(self, event: ServerEvent) -> None:
+        if not self._is_open:
+            return
+        text = json.dumps(event.to_wire(), separators=(",", ":"))
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._send({"type": "websocket.send", "text": text})
+        except TimeoutError:
+            raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
+        except OSError:  # a server may say so when the caller is gone
+            self._is_open = False
+
+    async def close(self, code: int, reason: str) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._send({"type": "websocket.close", "code": _sendable(code), "reason": reason[:100]})
+        except (TimeoutError, OSError):
+            return
+
+
+def _sendable(code: int) -> int:
+    """Codes such as 1005 and 1006 may not stand in a close frame (RFC 6455, 7.4.1)."""
+    return code if code == 1000 or 3000 <= code <= 4999 else 1000
+
+
+class _Socket(AsyncConsumer):  # type: ignore[misc]
+    """From handshake to conversation; subclasses say who the caller is."""
+
+    door: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take the connection from its handshake to its end."""
+        await receive()  # websocket.connect
+        try:
+            await self._converse(scope, receive, send)
+        except RequestRefused as refused:
+            headers = [(b"retry-after", str(refused.retry_after_s).encode())] if isinstance(refused, Throttled) else []
+            await refuse(scope, send, refused.http_status, refused.code, refused.message, headers)  # type: ignore[arg-type]
+
+    async def caller(self, scope: Scope) -> Caller:
+        """Raises RequestRefused."""
+        raise NotImplementedError
+
+    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller = await self.caller(scope)
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        name = query.get("model", [""])[0]
+        if not name:
+            raise InvalidParameter("The query parameter 'model' is missing.", param="model")
+        card = catalogue().get(name, "realtime")
+        address = address_of_scope(scope)
+        with session_limits().admit(caller, address) as admission:
+            session_id = identifier("sess")
+            await send({"type": "websocket.accept"})
+            await bridge.run(
+                WebSocketTransport(receive, send),
+                catalogue().provider(card),
+                _call(session_id, name, card, query),
+                Recorder(Beginning(session_id, caller, name, self.door, address)),
+                bridge.Limits(
+                    lifetime_s=admission.lifetime_s,
+                    stopping=drain_event().wait_begun,
+                    revoked=lambda: revocation_watch.wait(caller.key_id),
+                ),
+            )
+
+
+def _call(session_id: str, name: str, card: ModelCard, query: dict[str, list[str]]) -> Call:
+    zone = query.get("time_zone", [""])[0]
+    return Call(
+        session_id=session_id,
+        model=name,
+        time_zone=zone if zone in available_timezones() else settings.LOCAL_TIME_ZONE,
+        # Clients of this family send 24 kHz without saying so.
+        input_rate_hz=24_000 if name.startswith("gpt-") else 16_000,
+    )
+
+
+class ApiSocket(_Socket):
+    """`/api-ws/v1/realtime`: any program with a key. No cookie counts here, so no origin matters."""
+
+    door = Door.WEBSOCKET.value
+
+    async def caller(self, scope: Scope) -> Caller:
+        caller = await caller_from_bearer(_header(scope, b"authorization"))
+        caller.require("realtime")
+        return caller
+
+
+class PageSocket(_Socket):
+    """`/voice/socket`: our own page, known by its cookie. Sits behind Channels' session and auth middleware."""
+
+    door = Door.PAGE.value
+
+    async def caller(self, scope: Scope) -> Caller:
+        if settings.PUBLIC_PAGE == "off":
+            raise NotFound("The page is switched off.")
+        require_own_origin(scope)
+        user = scope["user"]
+        if user.is_authenticated:
+            return await caller_from_user(user)
+        session_key = scope["session"].session_key
+        if settings.PUBLIC_PAGE != "guest" or not session_key:
+            raise AccessDenied("Sign in to talk.")
+        return await guest_caller(session_key)
+
+
+def require_own_origin(scope: Scope) -> None:
+    """A cookie is the credential, so only a page of ours may use it: scheme, host and port must be our own.
+
+    Raises:
+        AccessDenied: another origin, none at all, or a host that is not ours.
+    """
+    origin = _header(scope, b"origin") or ""
+    host = _header(scope, b"host") or ""
+    domain, _ = split_domain_port(host)
+    allowed_hosts = settings.ALLOWED_HOSTS
+    if not domain or not validate_host(domain, allowed_hosts):
+        raise AccessDenied("This host name is not served here (ALLOWED_HOSTS).")
+    scheme = "https" if scope.get("scheme") in ("wss", "https") else "http"
+    if _normal(origin) not in {_normal(f"{scheme}://{host}"), *map(_normal, settings.CSRF_TRUSTED_ORIGINS)}:
+        raise AccessDenied("This page may not open a conversation here: its origin is not ours.")
+
+
+def _normal(origin: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return ("", origin, None)
+    return (parts.scheme, (parts.hostname or "").lower(), port)
+
+
+def _header(scope: Scope, name: bytes) -> str | None:
+    for key, value in scope.get("headers", ()):
+        if key.lower() == name:
+            return str(value.decode("latin-1"))
+    return None
