@@ -1,0 +1,114 @@
+// The loudspeaker: pieces of speech in, and exact word of what was heard of which item.
+
+import { loudness } from "./pcm.js";
+
+/** Stands in where the page may not make sound (no https): everything is silent, and nothing was ever heard. */
+export class SilentPlayback extends EventTarget {
+  speaking = null;
+  level = 0;
+  deviceLatencyMs = 0;
+
+  async open() {}
+
+  push() {}
+
+  end() {}
+
+  async flush() {
+    return [];
+  }
+
+  record() {}
+}
+
+/** Events: `started` {itemId}, `ended` {itemId}, `underrun` {itemId}, `position` {itemId, playedMs}, `rendered` {samples, at}. */
+export class Playback extends EventTarget {
+  #context;
+  #workletUrl;
+  #node = null;
+  #analyser = null;
+  #window = null;
+  #flushes = new Map();
+  #nextTicket = 1;
+  #speaking = null;
+
+  constructor(context, workletUrl) {
+    super();
+    this.#context = context;
+    this.#workletUrl = workletUrl;
+  }
+
+  /** Id of the item being heard, or null. */
+  get speaking() {
+    return this.#speaking;
+  }
+
+  /** Loudness of the last moment, in [0, 1]. */
+  get level() {
+    if (!this.#analyser || this.#speaking === null) {
+      return 0;
+    }
+    this.#analyser.getFloatTimeDomainData(this.#window);
+    return loudness(this.#window);
+  }
+
+  /** Time between a sample's rendering and the ear, in ms, as far as the browser knows. */
+  get deviceLatencyMs() {
+    return Math.round((this.#context.outputLatency || this.#context.baseLatency || 0) * 1000);
+  }
+
+  async open() {
+    await this.#context.audioWorklet.addModule(this.#workletUrl);
+    this.#node = new AudioWorkletNode(this.#context, "playback", { numberOfInputs: 0, outputChannelCount: [1] });
+    this.#node.port.onmessage = ({ data }) => this.#receive(data);
+    this.#analyser = this.#context.createAnalyser();
+    this.#analyser.fftSize = 1024;
+    this.#window = new Float32Array(this.#analyser.fftSize);
+    this.#node.connect(this.#analyser).connect(this.#context.destination);
+  }
+
+  push(itemId, pcm, sampleRateHz) {
+    this.#node.port.postMessage({ kind: "push", itemId, pcm, sampleRateHz }, [pcm.buffer]);
+  }
+
+  end(itemId) {
+    this.#node.port.postMessage({ kind: "end", itemId });
+  }
+
+  /** Silence within 20 ms. Resolves to what was cut: [{itemId, heardMs}], the item being heard first. */
+  flush() {
+    const ticket = this.#nextTicket;
+    this.#nextTicket += 1;
+    const isAudible = this.#speaking !== null;
+    this.#speaking = null;
+    this.#node.port.postMessage({ kind: "flush", ticket });
+    return new Promise((resolve) => {
+      this.#flushes.set(ticket, (cut) => {
+        const onTheWayMs = isAudible ? this.deviceLatencyMs : 0;
+        resolve(cut.map(({ itemId, playedMs }) => ({ itemId, heardMs: Math.max(0, playedMs - onTheWayMs) })));
+      });
+    });
+  }
+
+  /** Report every rendered block, so that the page can keep a recording. */
+  record(isOn) {
+    this.#node.port.postMessage({ kind: "record", isOn });
+  }
+
+  #receive(message) {
+    if (message.kind === "flushed") {
+      if (message.cut.some(({ itemId }) => itemId === this.#speaking)) {
+        this.#speaking = null; // its `started` was under way while we asked for silence
+      }
+      this.#flushes.get(message.ticket)?.(message.cut);
+      this.#flushes.delete(message.ticket);
+      return;
+    }
+    if (message.kind === "started") {
+      this.#speaking = message.itemId;
+    } else if (message.kind === "ended" && message.itemId === this.#speaking) {
+      this.#speaking = null;
+    }
+    this.dispatchEvent(new CustomEvent(message.kind, { detail: message }));
+  }
+}

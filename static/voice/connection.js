@@ -1,0 +1,190 @@
+// Getting a session and keeping it: dialling, standing in line, coming back after a cut. Knows nothing of what is said.
+
+import { SERVER } from "./events.js";
+
+const RECONNECT_DELAYS_MS = [200, 1000, 2000, 4000, 8000, 8000, 8000, 8000];
+const QUEUE_DELAY_MS = 3000;
+const GREETING_TIMEOUT_MS = 10000;
+
+/** Close codes after which trying again cannot help, and the card that explains each. */
+const FINAL_CLOSES = { 4000: "session_over", 4400: "refused", 4401: "signed_out" };
+
+/**
+ * Events: `phase` (detail {phase, retryAt}), `event` (detail: a server event), `congested` (detail: boolean),
+ * `lost` before the first attempt to come back, `failed` (detail {code, message, reasons}) when it stays closed.
+ * Phases: closed, connecting, queued, open, reconnecting.
+ */
+export class Connection extends EventTarget {
+  #makeTransport;
+  #diagnose;
+  #transport = null;
+  #phase = "closed";
+  #attempt = 0;
+  #wake = null;
+  #closing = null;
+
+  /** `makeTransport()` gives a fresh one; `diagnose()` tells why a dial failed: {code, message, reasons}. */
+  constructor({ makeTransport, diagnose }) {
+    super();
+    this.#makeTransport = makeTransport;
+    this.#diagnose = diagnose;
+    window.addEventListener("online", () => this.#wake?.());
+  }
+
+  get phase() {
+    return this.#phase;
+  }
+
+  send(event) {
+    return this.#transport?.send(event) ?? false;
+  }
+
+  sendAudio(pcm) {
+    return this.#transport?.sendAudio(pcm) ?? false;
+  }
+
+  /** Resolves to {session, wasQueued} once the server has greeted us, or to null when it failed or was closed. */
+  async open() {
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    this.#enter("connecting");
+    let wasQueued = false;
+    for (;;) {
+      const session = await this.#dial(attempt);
+      if (session || attempt !== this.#attempt) {
+        return session && { session, wasQueued };
+      }
+      const problem = await this.#diagnose();
+      if (attempt !== this.#attempt) {
+        return null;
+      }
+      if (problem.code !== "at_capacity") {
+        this.#fail(problem);
+        return null;
+      }
+      wasQueued = true;
+      await this.#pause(QUEUE_DELAY_MS, "queued");
+      if (attempt !== this.#attempt) {
+        return null;
+      }
+    }
+  }
+
+  close() {
+    this.#attempt += 1;
+    this.#wake?.();
+    this.#hangUp();
+    this.#enter("closed");
+  }
+
+  /** Try at once instead of waiting. */
+  hurry() {
+    this.#wake?.();
+  }
+
+  /** One attempt: the greeting's session, or null. */
+  async #dial(attempt) {
+    this.#hangUp();
+    const transport = this.#makeTransport();
+    this.#transport = transport;
+    this.#closing = null;
+    const greeted = new Promise((resolve) => {
+      const timer = setTimeout(resolve, GREETING_TIMEOUT_MS, null);
+      transport.addEventListener("event", ({ detail }) => {
+        if (transport !== this.#transport) {
+          return;
+        }
+        if (detail.type === SERVER.SESSION_CREATED) {
+          clearTimeout(timer);
+          this.#enter("open");
+          resolve(detail.session);
+        } else if (detail.type === SERVER.SESSION_CLOSING) {
+          this.#closing = detail;
+        }
+        this.dispatchEvent(new CustomEvent("event", { detail }));
+      });
+      transport.addEventListener("close", ({ detail }) => {
+        clearTimeout(timer);
+        resolve(null);
+        if (transport === this.#transport) {
+          this.#closed(detail);
+        }
+      });
+    });
+    transport.addEventListener("congested", ({ detail }) => {
+      this.dispatchEvent(new CustomEvent("congested", { detail }));
+    });
+    const isOpen = await transport.connect().then(() => true, () => false);
+    const session = isOpen ? await greeted : null;
+    if (!session && transport === this.#transport) {
+      this.#hangUp();
+    }
+    return attempt === this.#attempt ? session : null;
+  }
+
+  /** The open socket closed and we did not ask for it. */
+  #closed({ code, reason }) {
+    this.#transport = null;
+    if (this.#phase !== "open") {
+      return; // a dial failed: whoever dialled deals with it
+    }
+    const message = this.#closing?.reason || reason;
+    if (FINAL_CLOSES[code] || code === 1000) {
+      this.#fail({ code: FINAL_CLOSES[code] ?? "ended", message, reasons: [] });
+    } else {
+      this.#comeBack();
+    }
+  }
+
+  async #comeBack() {
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    this.#enter("reconnecting");
+    this.dispatchEvent(new Event("lost"));
+    for (const delayMs of RECONNECT_DELAYS_MS) {
+      await this.#pause(delayMs, "reconnecting");
+      if (attempt !== this.#attempt) {
+        return;
+      }
+      const session = await this.#dial(attempt);
+      if (session || attempt !== this.#attempt) {
+        return;
+      }
+      const problem = await this.#diagnose();
+      if (attempt === this.#attempt && problem.code === "signed_out") {
+        this.#fail(problem);
+        return;
+      }
+    }
+    this.#fail({ code: "connection_lost", message: "", reasons: [] });
+  }
+
+  #pause(delayMs, phase) {
+    this.#enter(phase, Date.now() + delayMs);
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delayMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #hangUp() {
+    const transport = this.#transport;
+    this.#transport = null;
+    transport?.close();
+  }
+
+  #fail(problem) {
+    this.#attempt += 1;
+    this.#hangUp();
+    this.#enter("closed");
+    this.dispatchEvent(new CustomEvent("failed", { detail: problem }));
+  }
+
+  #enter(phase, retryAt = null) {
+    this.#phase = phase;
+    this.dispatchEvent(new CustomEvent("phase", { detail: { phase, retryAt } }));
+  }
+}

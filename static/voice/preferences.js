@@ -1,0 +1,53 @@
+// What the person chose, kept in this browser.
+
+const STORAGE_KEY = "voiceapp.preferences";
+const DEFAULTS = {
+  model: "",
+  voice: "",
+  instructions: "",
+  microphone: "",
+  speaker: "",
+  isPushToTalk: false,
+  isSpoken: true,
+  isRecording: false,
+  isTranscriptOpen: null,
+};
+
+/** One property per choice; events: `change` (detail: name). */
+export class Preferences extends EventTarget {
+  #values;
+
+  constructor(storage) {
+    super();
+    this.#values = { ...DEFAULTS, ...stored(storage) };
+    for (const name of Object.keys(DEFAULTS)) {
+      Object.defineProperty(this, name, {
+        enumerable: true,
+        get: () => this.#values[name],
+        set: (value) => this.#set(storage, name, value),
+      });
+    }
+  }
+
+  #set(storage, name, value) {
+    if (this.#values[name] === value) {
+      return;
+    }
+    this.#values[name] = value;
+    try {
+      storage.setItem(STORAGE_KEY, JSON.stringify(this.#values));
+    } catch {
+      // Storage is full or forbidden: the choice holds until the page is closed.
+    }
+    this.dispatchEvent(new CustomEvent("change", { detail: name }));
+  }
+}
+
+function stored(storage) {
+  try {
+    const values = JSON.parse(storage.getItem(STORAGE_KEY) ?? "{}");
+    return Object.fromEntries(Object.entries(values).filter(([name]) => name in DEFAULTS));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,95 @@
+// What is being said now, large, both sides; finished sentences are also read to screen readers.
+
+import { byId, make } from "./dom.js";
+
+export class Captions {
+  #box = byId("captions");
+  #welcome = byId("welcome");
+  #user = byId("caption-user");
+  #assistant = byId("caption-assistant");
+  #announcer = byId("announcer");
+  #announced = new Set();
+  #conversation;
+
+  constructor(conversation) {
+    this.#conversation = conversation;
+    conversation.addEventListener("item", ({ detail }) => this.#show(detail));
+    conversation.addEventListener("removed", () => this.#showLast());
+    conversation.addEventListener("cleared", () => this.#showLast());
+  }
+
+  #showLast() {
+    this.#user.hidden = true;
+    this.#assistant.hidden = true;
+    const user = this.#conversation.last("user");
+    const assistant = this.#conversation.last("assistant");
+    this.#welcome.hidden = Boolean(user ?? assistant);
+    for (const item of [user, assistant]) {
+      if (item) {
+        this.#show(item);
+      }
+    }
+  }
+
+  #show(item) {
+    if (item.isEmpty || item !== this.#conversation.last(item.role)) {
+      return;
+    }
+    this.#welcome.hidden = true;
+    if (item.role === "user") {
+      this.#showUser(item);
+    } else if (item.role === "assistant") {
+      this.#showAssistant(item);
+    }
+    this.#announce(item);
+  }
+
+  #showUser(item) {
+    this.#user.hidden = false;
+    this.#user.dataset.item = item.id;
+    this.#user.replaceChildren(item.text, make("span", "stash", item.stash));
+    const reply = this.#conversation.last("assistant");
+    const isAnswered = reply !== null && this.#conversation.items.indexOf(reply) > this.#conversation.items.indexOf(item);
+    this.#assistant.hidden = !isAnswered;
+    if (!isAnswered) {
+      this.#box.scrollTop = 0;
+    }
+  }
+
+  #showAssistant(item) {
+    const [spoken, upcoming] = item.spokenSplit;
+    this.#assistant.hidden = false;
+    this.#assistant.dataset.item = item.id;
+    const edge = make("span", "");
+    this.#assistant.replaceChildren(
+      spoken,
+      edge,
+      make("span", "upcoming", upcoming),
+      item.unheard ? make("del", "unheard", item.unheard) : "",
+    );
+    if (item.state === "live" || upcoming) {
+      this.#follow(edge);
+    }
+  }
+
+  /** Keep the place where the voice is in view. */
+  #follow(edge) {
+    const place = edge.getBoundingClientRect();
+    const box = this.#box.getBoundingClientRect();
+    if (place.bottom > box.bottom - 48 || place.top < box.top) {
+      this.#box.scrollTop += place.bottom - box.top - box.height / 2;
+    }
+  }
+
+  #announce(item) {
+    if (item.state === "live" || this.#announced.has(item.id) || !item.text) {
+      return;
+    }
+    this.#announced.add(item.id);
+    const who = item.role === "user" ? "You" : "Assistant";
+    this.#announcer.append(make("p", "", `${who}: ${item.text}`));
+    while (this.#announcer.childElementCount > 6) {
+      this.#announcer.firstElementChild.remove();
+    }
+  }
+}

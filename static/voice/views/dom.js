@@ -1,0 +1,42 @@
+// The two or three lines that every view would repeat.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The element with this id; a page without it is broken, so say which. */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) {
+    throw new Error(`The page has no element #${id}.`);
+  }
+  return element;
+}
+
+/** A new element: tag, class, then text or children. */
+export function make(tag, className, ...children) {
+  const element = document.createElement(tag);
+  if (className) {
+    element.className = className;
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A picture from the page's sprite. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Offer `content` as a file. */
+export function download(name, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = make("a", "");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

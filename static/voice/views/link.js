@@ -1,0 +1,51 @@
+// The small word in the bar: how the connection is, and how much time is left.
+
+import { byId } from "./dom.js";
+
+const LAST_MINUTES_S = 10 * 60;
+
+export class Link {
+  #place = byId("link");
+  #text = byId("link-text");
+  #session;
+  #limitS;
+  #isSlow = false;
+
+  /** `limitS`: how long a session may last. */
+  constructor(session, limitS) {
+    this.#session = session;
+    this.#limitS = limitS;
+    session.addEventListener("state", () => this.#show());
+    session.addEventListener("congested", ({ detail }) => {
+      this.#isSlow = detail;
+      this.#show();
+    });
+    setInterval(() => this.#show(), 1000);
+    this.#show();
+  }
+
+  #show() {
+    const [link, text] = this.#words();
+    this.#place.dataset.link = link;
+    if (this.#text.textContent !== text) {
+      this.#text.textContent = text;
+    }
+  }
+
+  #words() {
+    if (this.#session.state === "reconnecting") {
+      return ["lost", "reconnecting"];
+    }
+    if (!this.#session.isLive) {
+      return ["off", this.#session.state === "connecting" ? "connecting" : "not connected"];
+    }
+    if (this.#isSlow) {
+      return ["slow", "slow network"];
+    }
+    const leftS = Math.max(0, Math.round(this.#limitS - (Date.now() - this.#session.liveSince) / 1000));
+    if (leftS > LAST_MINUTES_S) {
+      return ["on", "connected"];
+    }
+    return ["on", `${Math.floor(leftS / 60)}:${String(leftS % 60).padStart(2, "0")} left`];
+  }
+}

@@ -1,0 +1,161 @@
+// Everything said so far, item by item: read, play again, copy, save.
+
+import { byId, download, icon, make } from "./dom.js";
+
+const WHO = { user: "You", assistant: "Assistant", system: "Note", tool: "Tool" };
+
+export class Transcript {
+  #list = byId("turns");
+  #empty = byId("turns-empty");
+  #conversation;
+  #sound;
+  #rows = new Map();
+
+  constructor(conversation, sound, { onNew }) {
+    this.#conversation = conversation;
+    this.#sound = sound;
+    conversation.addEventListener("item", ({ detail }) => this.#show(detail));
+    conversation.addEventListener("removed", ({ detail }) => this.#remove(detail));
+    conversation.addEventListener("cleared", () => this.#clear());
+    byId("copy-transcript").addEventListener("click", ({ currentTarget }) => this.#copy(currentTarget));
+    byId("export-text").addEventListener("click", () => download(fileName("txt"), "text/plain", this.#asText()));
+    byId("export-json").addEventListener("click", () => download(fileName("json"), "application/json", this.#asJson()));
+    byId("export-wav").addEventListener("click", () => {
+      download(fileName("wav"), "audio/wav", this.#sound.recording.toWav());
+    });
+    byId("new-conversation").addEventListener("click", onNew);
+  }
+
+  #show(item) {
+    if (item.isEmpty) {
+      return;
+    }
+    this.#empty.hidden = true;
+    const isAtEnd = this.#list.scrollHeight - this.#list.scrollTop - this.#list.clientHeight < 80;
+    const row = this.#rows.get(item.id) ?? this.#add(item);
+    row.dataset.state = item.state;
+    row.dataset.role = item.role;
+    const signature = [item.text, item.stash, item.unheard, item.state, item.metrics?.first_audio_ms, item.playoutMs].join("\u0000");
+    if (row.dataset.signature !== signature) {
+      row.dataset.signature = signature;
+      row.replaceChildren(this.#head(item), ...this.#body(item));
+    }
+    this.#order(item, row);
+    if (isAtEnd) {
+      this.#list.scrollTop = this.#list.scrollHeight;
+    }
+  }
+
+  #add(item) {
+    const row = make("li", "turn");
+    row.dataset.item = item.id;
+    this.#rows.set(item.id, row);
+    this.#list.append(row);
+    return row;
+  }
+
+  #order(item, row) {
+    const items = this.#conversation.items;
+    const next = this.#rows.get(items[items.indexOf(item) + 1]?.id) ?? null;
+    if (row.nextElementSibling !== next) {
+      this.#list.insertBefore(row, next);
+    }
+  }
+
+  #head(item) {
+    const head = make("p", "turn-head", make("span", "turn-who", WHO[item.role] ?? item.role));
+    const time = make("time", "", item.at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }));
+    time.dateTime = item.at.toISOString();
+    head.append(time);
+    if (item.isTyped) {
+      head.append("typed");
+    }
+    if (item.metrics?.first_audio_ms != null) {
+      head.append(`${((item.metrics.first_audio_ms + (item.playoutMs ?? 0)) / 1000).toFixed(2)} s`);
+    }
+    if (item.audio.isComplete && item.audio.pieces.length > 0) {
+      const replay = make("button", "turn-replay", icon("play"));
+      replay.type = "button";
+      replay.setAttribute("aria-label", `Play again: ${item.text.slice(0, 60)}`);
+      replay.addEventListener("click", () => this.#replay(item, replay));
+      head.append(replay);
+    }
+    return head;
+  }
+
+  #body(item) {
+    if (item.tool) {
+      return [make("p", "turn-text", item.tool.name), make("pre", "", pretty(item.tool.arguments))];
+    }
+    const text = make("p", "turn-text", item.text, make("span", "stash", item.stash));
+    if (item.unheard) {
+      text.append(make("del", "unheard", item.unheard));
+    }
+    return [text];
+  }
+
+  async #replay(item, button) {
+    button.disabled = true;
+    await this.#sound.replay(item.audio.pieces, item.audio.rateHz);
+    button.disabled = false;
+  }
+
+  #remove(id) {
+    this.#rows.get(id)?.remove();
+    this.#rows.delete(id);
+    this.#empty.hidden = this.#rows.size > 0;
+  }
+
+  #clear() {
+    this.#list.replaceChildren();
+    this.#rows.clear();
+    this.#empty.hidden = false;
+  }
+
+  async #copy(button) {
+    const label = button.lastChild;
+    try {
+      await navigator.clipboard.writeText(this.#asText());
+      label.textContent = "Copied";
+    } catch {
+      label.textContent = "Not allowed";
+    }
+    setTimeout(() => {
+      label.textContent = "Copy";
+    }, 2000);
+  }
+
+  #asText() {
+    return this.#conversation.items
+      .map((item) => {
+        const words = item.tool ? `${item.tool.name}(${item.tool.arguments})` : item.text;
+        return `${WHO[item.role] ?? item.role}: ${words.trim()}${item.unheard ? ` [interrupted, not heard:${item.unheard}]` : ""}`;
+      })
+      .join("\n\n");
+  }
+
+  #asJson() {
+    const items = this.#conversation.items.map((item) => ({
+      id: item.id,
+      role: item.role,
+      at: item.at.toISOString(),
+      text: item.text,
+      unheard: item.unheard || undefined,
+      tool: item.tool ?? undefined,
+      metrics: item.metrics ? { ...item.metrics, playout_ms: item.playoutMs } : undefined,
+    }));
+    return JSON.stringify({ exported_at: new Date().toISOString(), items }, null, 2);
+  }
+}
+
+function fileName(extension) {
+  return `conversation-${new Date().toISOString().slice(0, 16).replace(/[:T]/g, "-")}.${extension}`;
+}
+
+function pretty(json) {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}

@@ -1,0 +1,88 @@
+"""The voice page and what it needs to know before it opens its socket.
+
+The socket itself belongs to `voiceapp.realtime`; it recognises people and guests by the Django session that these views
+make sure of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from voiceapp.accounts.limits import session_limits
+from voiceapp.engines.catalogue import catalogue
+from voiceapp.server.health import readiness
+
+SOCKET_PATH = "/voice/socket"
+STATIC_DIR = settings.BASE_DIR / "static"
+MODULES = sorted(
+    path.relative_to(STATIC_DIR).as_posix()
+    for path in Path(STATIC_DIR, "voice").rglob("*.js")
+    if not path.name.endswith(".worklet.js")
+)
+"""The page's modules, so that the browser fetches them all at once instead of import by import."""
+
+
+async def _may_talk(request: HttpRequest) -> bool:
+    """Whether PUBLIC_PAGE lets this visitor talk.
+
+    Raises:
+        Http404: there is no page here.
+    """
+    if settings.PUBLIC_PAGE == "off":
+        raise Http404
+    return settings.PUBLIC_PAGE == "guest" or bool((await request.auser()).is_authenticated)
+
+
+@require_safe
+@never_cache
+async def voice(request: HttpRequest) -> HttpResponseBase:
+    """The voice page."""
+    if not await _may_talk(request):
+        return redirect_to_login(request.get_full_path())
+    is_signed_in = (await request.auser()).is_authenticated
+    response = render(request, "voice/voice.html", {"modules": MODULES, "is_signed_in": is_signed_in})
+    response["Permissions-Policy"] = "microphone=(self), speaker-selection=(self), camera=(), geolocation=()"
+    return response
+
+
+@require_safe
+@never_cache
+async def config(request: HttpRequest) -> HttpResponse:
+    """What the page may choose from, and whether a conversation can start now.
+
+    Asked before every conversation: it also leaves the session cookie by which the socket knows a guest again.
+    401 when the visitor has to sign in first.
+    """
+    if not await _may_talk(request):
+        return JsonResponse({"code": "signed_out", "message": "Sign in to talk."}, status=401)
+    is_signed_in = (await request.auser()).is_authenticated
+    if not is_signed_in:
+        await request.session.aset("is_guest", True)
+    reasons = [asdict(reason) for reason in await readiness()]
+    if not reasons and session_limits().open_sessions >= settings.MAX_SESSIONS:
+        reasons = [{"code": "at_capacity", "message": "Too many conversations are open just now."}]
+    models = catalogue()
+    cards = models.names("realtime")
+    voices = {voice.name: voice for card in cards for voice in models.provider(card).voices}
+    return JsonResponse(
+        {
+            "models": [{"name": card.name, "title": card.title} for card in cards],
+            "voices": [asdict(voice) for voice in voices.values()],
+            "default_model": cards[0].name if cards else "",
+            "default_voice": settings.DEFAULT_VOICE,
+            "ready": not reasons,
+            "reasons": reasons,
+            "signed_in": is_signed_in,
+            "guest": not is_signed_in,
+            "socket_path": SOCKET_PATH,
+            "session_limit_s": settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S,
+        }
+    )
