@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.db import connections
 
+from voiceapp.accounts.auth import key_directory
 from voiceapp.accounts.keys import new_key
+from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 
 
@@ -46,6 +49,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
             item.add_marker(pytest.mark.django_db(transaction=True))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """What the process counts and remembers between requests starts empty in every test."""
+    key_directory.forget()
+    session_limits.cache_clear()
+    cache.clear()
 
 
 def join(name: str, workspace: Workspace) -> Member:

@@ -147,3 +147,14 @@ def test_it_lists_and_searches(desk: Client, alice: Member, charlie: Member, nam
     found = desk.get(address, {"q": "Acme"})
     assert found.status_code == 200
     assert found.context["cl"].result_count == 1
+
+
+def test_it_filters_keys_by_state(desk: Client, alice: Member, bob: Member, charlie: Member) -> None:
+    now = timezone.now()
+    ApiKey.objects.filter(pk=bob.row.pk).update(created_at=now - timedelta(days=2), expires_at=now - timedelta(days=1))
+    ApiKey.objects.filter(pk=charlie.row.pk).update(revoked_at=now)
+    for state, expected in (("usable", alice), ("expired", bob), ("revoked", charlie)):
+        page = desk.get(reverse(KEYS), {"state": state})
+        assert list(page.context["cl"].result_list) == [expected.row]
+        assert f">{state}<" in page.content.decode()
+    assert desk.get(reverse(KEYS)).context["cl"].result_count == 3

@@ -15,17 +15,11 @@ from voiceapp.accounts.auth import (
     caller_from_bearer,
     caller_from_user,
     guest_caller,
-    key_directory,
     revoked_keys,
 )
 from voiceapp.accounts.keys import mint
 from voiceapp.accounts.models import Account, ApiKey, Membership
 from voiceapp.errors import AccessDenied, InvalidApiKey
-
-
-@pytest.fixture(autouse=True)
-def _no_remembered_keys() -> None:
-    key_directory.forget()
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
 from voiceapp.accounts.throttle import FAILURES_PER_ADDRESS, LoginAttempt
 from voiceapp.errors import Throttled
-
-
-@pytest.fixture(autouse=True)
-def _no_earlier_attempts() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def fail(times: int, address: str = "192.0.2.1", name: str = "operator") -> None:

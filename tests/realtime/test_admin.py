@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -50,7 +51,7 @@ def test_it_shows_turns_with_latencies_and_escapes_what_was_said(desk: Client, a
     Turn.objects.create(
         session=session, ordinal=1, status="completed", user_text="<script>alert(1)</script>", first_audio_ms=4321
     )
-    page = desk.get(reverse("admin:realtime_realtimesession_change", args=[session.pk])).content.decode()
+    page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
     assert "4321" in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert" not in page
@@ -58,7 +59,7 @@ def test_it_shows_turns_with_latencies_and_escapes_what_was_said(desk: Client, a
 
 def test_it_edits_no_conversation(desk: Client, alice: Member) -> None:
     session = begin(alice)
-    address = reverse("admin:realtime_realtimesession_change", args=[session.pk])
+    address = reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])
     assert desk.post(address, {"model": "changed"}).status_code == 403
     assert desk.get(reverse("admin:realtime_realtimesession_add")).status_code == 403
 
@@ -66,7 +67,7 @@ def test_it_edits_no_conversation(desk: Client, alice: Member) -> None:
 def test_it_deletes_a_conversation_only_when_it_is_over(desk: Client, alice: Member) -> None:
     session = begin(alice)
     Turn.objects.create(session=session, ordinal=1, status="completed", user_text="Hello")
-    address = reverse("admin:realtime_realtimesession_delete", args=[session.pk])
+    address = reverse("admin:realtime_realtimesession_delete", args=[quote(session.pk)])
     assert desk.post(address, {"post": "yes"}).status_code == 403
     end(session)
     assert desk.post(address, {"post": "yes"}).status_code == 302
@@ -114,7 +115,7 @@ def test_it_needs_no_inline_script_or_style(desk: Client, alice: Member) -> None
     for address in (
         reverse("admin:index"),
         reverse(SESSIONS),
-        reverse("admin:realtime_realtimesession_change", args=[session.pk]),
+        reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)]),
         reverse("admin:accounts_apikey_add"),
     ):
         response = desk.get(address)

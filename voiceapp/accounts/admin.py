@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -80,13 +80,31 @@ class NewKeyForm(forms.ModelForm):
         return expires_at
 
 
+class KeyStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("usable", "Usable"), ("expired", "Expired"), ("revoked", "Revoked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+        expired = Q(expires_at__lte=timezone.now())
+        if self.value() == "revoked":
+            return queryset.filter(revoked_at__isnull=False)
+        if self.value() == "expired":
+            return queryset.filter(expired, revoked_at__isnull=True)
+        if self.value() == "usable":
+            return queryset.filter(revoked_at__isnull=True).exclude(expired)
+        return queryset
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
     """Keys are created and revoked, never edited; one that is of no more use may be deleted."""
 
     form = NewKeyForm
-    list_display = ("name", "shown", "workspace", "state", "created_at", "expires_at", "last_used_at")
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "workspace__account")
+    list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at")
+    list_filter = (KeyStateFilter, "workspace__account")
     list_select_related = ("workspace__account",)
     search_fields = ("name", "prefix", "last_four", "workspace__name", "workspace__account__name")
     actions = ("revoke",)
@@ -108,9 +126,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
 
     @admin.display(description="state")
     def state(self, row: ApiKey) -> str:
-        if row.revoked_at is not None:
-            return "revoked"
-        return "usable" if row.is_usable(timezone.now()) else "expired"
+        return row.state(timezone.now())
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return NewKeyForm.Meta.fields if obj is None else self.details

@@ -121,4 +121,10 @@ class ApiKey(models.Model):
 
     def is_usable(self, now: datetime) -> bool:
         """Whether the key itself is neither revoked nor expired; its account is another question."""
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+        return self.state(now) == "usable"
+
+    def state(self, now: datetime) -> str:
+        """`usable`, `revoked` or `expired`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "usable" if self.expires_at is None or self.expires_at > now else "expired"

@@ -58,12 +58,11 @@ class TurnInline(ReadOnly, admin.TabularInline):
 @admin.register(RealtimeSession)
 class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
     list_display = (
-        "id",
+        "started_at",
         "account",
         "caller",
         "transport",
         "model",
-        "started_at",
         "duration",
         "turn_count",
         "close_code",
@@ -77,7 +76,11 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:
-        return "guest" if row.is_guest else str(row.user or row.api_key or "a deleted key or login")
+        if row.is_guest:
+            return "guest"
+        if row.api_key is not None:
+            return f"key {row.api_key.name}"
+        return str(row.user or "a deleted key or login")
 
     @admin.display(description="duration")
     def duration(self, row: RealtimeSession) -> str:

@@ -55,6 +55,7 @@ class RealtimeSession(models.Model):
     turn_count = models.PositiveIntegerField("turns", default=0)
 
     class Meta:
+        verbose_name = "conversation"
         ordering = ("-started_at",)
         constraints = (
             models.CheckConstraint(

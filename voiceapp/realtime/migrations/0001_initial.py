@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to='accounts.workspace')),
             ],
             options={
+                'verbose_name': 'conversation',
                 'ordering': ('-started_at',),
             },
         ),
