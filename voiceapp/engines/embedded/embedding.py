@@ -24,6 +24,9 @@ WINDOW_TOKENS = 256
 OVERLAP_TOKENS = 32
 BATCH_TEXTS = 4
 
+CLS, SEP = 101, 102
+"""The marks at the ends of a text, in BERT's vocabulary."""
+
 MODEL_FILE = "minilm/model_int8.onnx"
 TOKENIZER_FILE = "minilm/tokenizer.json"
 
@@ -39,6 +42,11 @@ class MiniLM:
         self._loading = threading.Lock()
         self._session: ort.InferenceSession | None = None
         self._tokenizer: Tokenizer | None = None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether its files are on this machine."""
+        return all(weights.path(name).is_file() for name in (MODEL_FILE, TOKENIZER_FILE))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape [len(texts), 384], in the batch lane; a long list lets others in between its batches.
@@ -56,8 +64,7 @@ class MiniLM:
 
     async def embed_query(self, text: str) -> Vectors:
         """The unit vector of one short text, shape [384], in the speak lane: somebody is waiting for the answer."""
-        vector: Vectors = await lanes().speak.run(self.embed_now, text)
-        return vector
+        return await lanes().speak.run(self.embed_now, text)
 
     def embed_now(self, text: str) -> Vectors:
         """`embed_query` for a caller that is in a lane already. Reads one window and ignores the rest."""
@@ -73,13 +80,12 @@ class MiniLM:
 
     def _windows(self, texts: Sequence[str]) -> list[_Window]:
         tokenizer = self._load_tokenizer()
-        first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
         room = WINDOW_TOKENS - 2
         windows = []
         for number, encoding in enumerate(tokenizer.encode_batch(list(texts), add_special_tokens=False)):
             ids = encoding.ids
             for start in range(0, max(1, len(ids) - OVERLAP_TOKENS), room - OVERLAP_TOKENS):
-                windows.append(_Window(number, [first, *ids[start : start + room], last]))
+                windows.append(_Window(number, [CLS, *ids[start : start + room], SEP]))
         return windows
 
     def _run(self, batch: Sequence[_Window]) -> Vectors:
@@ -125,4 +131,5 @@ class _Window:
 
 def _unit(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(norms, 1e-12)
+    unit: Vectors = vectors / np.maximum(norms, 1e-12)
+    return unit

@@ -1,0 +1,204 @@
+"""Finds the one or two sentences of the documents that answer a question, or nothing.
+
+BM25 over passages and MiniLM over passages and sentences, fused: 0.7 dense, 0.3 lexical ordered best in a trial. What
+decides whether there is an answer at all is the cosine, whose scale does not depend on the documents. Without the
+embedding model, words alone have to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.engines.embedded import documents
+from voiceapp.engines.embedded.documents import Folder, Passage
+from voiceapp.engines.embedded.lexical import Lexicon
+from voiceapp.engines.embedded.vector_cache import VectorCache
+from voiceapp.engines.lanes import lanes
+
+log = logging.getLogger(__name__)
+
+MIN_COSINE = 0.40
+"""Below it, a trial found no true answer that was worth the false ones."""
+MIN_COVERAGE = 0.6
+"""Without vectors: how much of the question's weight in words a passage has to hold."""
+DENSE_WEIGHT = 0.7
+MAX_ANSWER_CHARS = 280
+CHECK_S = 5.0
+"""How often the folders are looked at for changes."""
+
+Vectors = NDArray[np.float32]
+
+
+class QueryEmbedder(Protocol):
+    """The part of `MiniLM` that retrieval uses."""
+
+    @property
+    def is_present(self) -> bool:
+        """Whether its files are there."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape [len(texts), dimensions], computed in the batch lane."""
+
+    def embed_now(self, text: str) -> Vectors:
+        """The unit vector of one text, for a caller in a lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    passage: Passage
+    sentences: tuple[str, ...]
+    """The one or two that answer, in the document's order."""
+    score: float
+    """Cosine of question and answer; without vectors, the share of the question's words."""
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    must_know: str = ""
+    """Words that each have to occur somewhere in the documents: what a follow-up adds to its topic."""
+
+
+class Retriever:
+    """The index over some folders, built when first asked and again when a document changed."""
+
+    def __init__(self, folders: Sequence[Folder], *, embedder: QueryEmbedder, cache_dir: Path) -> None:
+        self._folders = tuple(folders)
+        self._embedder = embedder
+        self._cache = VectorCache(cache_dir)
+        self._index: Index | None = None
+        self._checked_at = 0.0
+        self._building = asyncio.Lock()
+
+    async def search(self, questions: Sequence[Question], *, said: str = "") -> Hit | None:
+        """The best answer to the first of `questions` that has one. Sentences that occur in `said` are passed over.
+
+        Raises EngineUnavailable when the lane is full.
+        """
+        index = await self.ready()
+        return await lanes().speak.run(self._search_now, index, tuple(questions), said)
+
+    async def ready(self) -> Index:
+        """The index as of the documents now."""
+        async with self._building:
+            index = self._index
+            if index is not None and time.monotonic() - self._checked_at < CHECK_S:
+                return index
+            stamp = await lanes().speak.run(self._stamp)
+            if index is None or index.stamp != stamp:
+                index = await self._build(stamp)
+                self._index = index
+            self._checked_at = time.monotonic()
+            return index
+
+    def _stamp(self) -> tuple[object, ...]:
+        return documents.stamp(self._folders), self._embedder.is_present
+
+    async def _build(self, stamp: tuple[object, ...]) -> Index:
+        started = time.monotonic()
+        passages = await lanes().batch.run(documents.load, self._folders)
+        vectors: Vectors | None = None
+        if self._embedder.is_present and passages:
+            texts = _texts(passages)
+            known = await lanes().batch.run(self._cache.read)
+            unknown = [text for text in dict.fromkeys(texts) if self._cache.key(text) not in known]
+            if unknown:
+                fresh = await self._embedder.embed(unknown)
+                known.update(zip(map(self._cache.key, unknown), fresh, strict=True))
+            vectors = np.stack([known[self._cache.key(text)] for text in texts])
+            if unknown:
+                kept = {key: known[key] for key in map(self._cache.key, texts)}
+                await lanes().batch.run(self._cache.write, kept)
+        index = await lanes().batch.run(Index, passages, vectors, stamp)
+        log.info("Indexed %d passages in %.1f s.", len(passages), time.monotonic() - started)
+        return index
+
+    def _search_now(self, index: Index, questions: tuple[Question, ...], said: str) -> Hit | None:
+        for question in questions:
+            if not index.knows(question.must_know):
+                continue
+            vector = None if index.vectors is None else self._embedder.embed_now(question.text)
+            hit = index.search(question.text, vector, said=said)
+            if hit is not None:
+                return hit
+        return None
+
+
+def _texts(passages: Sequence[Passage]) -> list[str]:
+    """What is embedded: each passage below its heading, then each sentence."""
+    whole = [f"{passage.heading or passage.title}. {passage.text}" for passage in passages]
+    return whole + [sentence for passage in passages for sentence in passage.sentences]
+
+
+class Index:
+    """Passages made searchable. Never changes once it is built, so any thread may read it."""
+
+    def __init__(self, passages: Sequence[Passage], vectors: Vectors | None, stamp: tuple[object, ...] = ()) -> None:
+        """`vectors`: unit rows for `_texts(passages)`, or None to search by words only."""
+        self.passages = passages
+        self.stamp = stamp
+        self.vectors = vectors
+        self._lexicon = Lexicon([f"{passage.title} {passage.heading} {passage.text}" for passage in passages])
+        counts = [len(passage.sentences) for passage in passages]
+        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(int) if counts else np.zeros(1, dtype=int)
+
+    def knows(self, text: str) -> bool:
+        """Whether each content word of `text` occurs somewhere in the documents."""
+        return self._lexicon.knows(text)
+
+    def search(self, query: str, vector: Vectors | None, *, said: str = "") -> Hit | None:
+        """The best answer above the threshold."""
+        if not self.passages:
+            return None
+        lexical = self._lexicon.scores(query)
+        if self.vectors is None or vector is None:
+            best = int(np.argmax(lexical))
+            hit = self._by_words(query, best, said) if self._lexicon.coverage(query, best) >= MIN_COVERAGE else None
+            return hit
+        cosines = self.vectors @ vector
+        of_passages, of_sentences = cosines[: len(self.passages)], cosines[len(self.passages) :]
+        dense = np.maximum(of_passages, np.maximum.reduceat(of_sentences, self._starts[:-1]))
+        fused = DENSE_WEIGHT * dense + (1 - DENSE_WEIGHT) * lexical
+        for best in np.argsort(-fused)[:5]:
+            if dense[best] < MIN_COSINE:
+                continue
+            near = of_sentences[self._starts[best] : self._starts[best + 1]]
+            weights = [
+                DENSE_WEIGHT * float(cosine) + (1 - DENSE_WEIGHT) * self._lexicon.overlap(query, sentence)
+                for cosine, sentence in zip(near, self.passages[best].sentences, strict=True)
+            ]
+            sentences = _chosen(self.passages[best].sentences, weights, said)
+            if sentences:
+                return Hit(self.passages[best], sentences, float(dense[best]))
+        return None
+
+    def _by_words(self, query: str, best: int, said: str) -> Hit | None:
+        passage = self.passages[best]
+        weights = [self._lexicon.overlap(query, sentence) for sentence in passage.sentences]
+        sentences = _chosen(passage.sentences, weights, said)
+        return Hit(passage, sentences, self._lexicon.coverage(query, best)) if sentences else None
+
+
+def _chosen(sentences: Sequence[str], weights: Sequence[float], said: str) -> tuple[str, ...]:
+    """The best sentence that was not said yet, and the next one where both are short enough."""
+    free = [place for place, sentence in enumerate(sentences) if sentence not in said]
+    if not free:
+        return ()
+    best = max(free, key=lambda place: weights[place])
+    following = best + 1
+    if following in free and len(sentences[best]) + len(sentences[following]) <= MAX_ANSWER_CHARS:
+        return sentences[best], sentences[following]
+    return (sentences[best],)

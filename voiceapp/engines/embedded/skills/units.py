@@ -1,0 +1,190 @@
+"""Conversions between units of length, mass, volume, temperature, speed, area and time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from voiceapp.engines.embedded.skills.numbers import about, read_number, spoken
+from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    kind: str
+    one: str
+    """How one of it is called."""
+    many: str
+    factor: Fraction
+    """Of the base unit of its kind: metre, gram, litre, kelvin, metre per second, square metre, second, byte."""
+    offset: Fraction = Fraction(0)
+    """Added after the factor; only temperatures have one."""
+
+
+_UNITS: dict[str, Unit] = {}
+
+
+def _unit(kind: str, factor: str, one: str, many: str = "", aliases: str = "", offset: str = "0") -> None:
+    """Enter one unit under its names. British spellings are entered for words in -meter and -liter."""
+    unit = Unit(kind, one, many or f"{one}s", Fraction(factor), Fraction(offset))
+    names = {unit.one, unit.many, *filter(None, (alias.strip() for alias in aliases.split(",")))}
+    names |= {re.sub(r"(met|lit)er(s?)\b", r"\1re\2", name) for name in names}
+    _UNITS.update(dict.fromkeys(names, unit))
+
+
+_unit("length", "0.001", "millimeter", aliases="mm")
+_unit("length", "0.01", "centimeter", aliases="cm")
+_unit("length", "1", "meter")
+_unit("length", "1000", "kilometer", aliases="km, kms, k")
+_unit("length", "0.0254", "inch", "inches")
+_unit("length", "0.3048", "foot", "feet", aliases="ft")
+_unit("length", "0.9144", "yard", aliases="yds")
+_unit("length", "1609.344", "mile")
+_unit("length", "1852", "nautical mile")
+_unit("mass", "0.001", "milligram", aliases="mg")
+_unit("mass", "1", "gram", aliases="gramme, grammes")
+_unit("mass", "1000", "kilogram", aliases="kg, kilo, kilos, kgs")
+_unit("mass", "1000000", "metric ton", aliases="ton, tons, tonne, tonnes")
+_unit("mass", "28.349523125", "ounce", aliases="oz")
+_unit("mass", "453.59237", "pound", aliases="lb, lbs")
+_unit("mass", "6350.29318", "stone", "stone", aliases="stones")
+_unit("volume", "0.001", "milliliter", aliases="ml")
+_unit("volume", "0.01", "centiliter", aliases="cl")
+_unit("volume", "1", "liter")
+_unit("volume", "1000", "cubic meter")
+_unit("volume", "0.00492892159375", "teaspoon", aliases="tsp")
+_unit("volume", "0.01478676478125", "tablespoon", aliases="tbsp")
+_unit("volume", "0.0295735295625", "fluid ounce")
+_unit("volume", "0.2365882365", "cup")
+_unit("volume", "0.473176473", "pint")
+_unit("volume", "0.946352946", "quart")
+_unit("volume", "3.785411784", "gallon")
+_unit("temperature", "1", "degree Celsius", "degrees Celsius", "celsius, centigrade, degrees centigrade, degree centigrade, °c", "273.15")  # fmt: skip  # noqa: E501
+_unit("temperature", "5/9", "degree Fahrenheit", "degrees Fahrenheit", "fahrenheit, °f, farenheit", "229835/900")
+_unit("temperature", "1", "kelvin", "kelvin", aliases="kelvins, degrees kelvin")
+_unit("speed", "1", "meter per second", "meters per second")
+_unit("speed", "5/18", "kilometer per hour", "kilometers per hour", aliases="kph, kmh, km/h, kilometers an hour")
+_unit("speed", "0.44704", "mile per hour", "miles per hour", aliases="mph, miles an hour")
+_unit("speed", "1852/3600", "knot")
+_unit("area", "1", "square meter")
+_unit("area", "1000000", "square kilometer")
+_unit("area", "0.09290304", "square foot", "square feet")
+_unit("area", "2589988.110336", "square mile")
+_unit("area", "4046.8564224", "acre")
+_unit("area", "10000", "hectare")
+_unit("time", "0.001", "millisecond")
+_unit("time", "1", "second")
+_unit("time", "60", "minute")
+_unit("time", "3600", "hour")
+_unit("time", "86400", "day")
+_unit("time", "604800", "week")
+_unit("time", "1209600", "fortnight")
+_unit("time", "31536000", "year")
+_unit("time", "315360000", "decade")
+_unit("time", "3153600000", "century", "centuries")
+_unit("data", "1", "byte")
+_unit("data", "1/8", "bit")
+_unit("data", "1000", "kilobyte")
+_unit("data", "1000000", "megabyte")
+_unit("data", "1000000000", "gigabyte", aliases="gigs, gig")
+_unit("data", "1000000000000", "terabyte")
+
+_UNITS = {name.lower(): unit for name, unit in _UNITS.items()}
+_NAME = "(?:" + "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True)) + ")"
+_FLUID_OUNCE = _UNITS["fluid ounce"]
+
+_HOW_MANY = re.compile(
+    rf"how many (?P<to>{_NAME}) (?:(?:are |is )?(?:there |they )?in|make(?: up)?|are|is|equal|go in|fit in|to|in) (?P<amount>.+)"
+)
+_CONVERT = re.compile(
+    rf"(?:(?:what (?:is|are)|how much (?:is|are)|how (?:far|long|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|"
+    rf"change|translate) )?(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
+)
+_HOW_MANY_IS = re.compile(rf"(?:what (?:is|are)|convert) (?P<amount>.+) in (?P<to>{_NAME})")
+_QUANTITY = re.compile(rf"(?P<number>.+?) ?(?P<unit>{_NAME})(?: (?:and )?(?P<rest>.+))?")
+_EXPLICIT = re.compile(r"how many |convert |what (?:is|are) |how much (?:is|are) ")
+
+
+def answer(said: str, scene: Scene) -> SkillAnswer | None:
+    """`said` is a request in plain form; None when it asks for no conversion between two units that are known."""
+    said = said.replace("%", " percent").replace("° ", "°").replace(" °", " ° ").replace("°", "degrees ")
+    said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
+    said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", " ".join(said.split()))
+    for form in (_HOW_MANY, _CONVERT):
+        match = form.fullmatch(said)
+        if match is None:
+            continue
+        target = _UNITS[match["to"]]
+        amount = _amount(match["amount"])
+        if amount is None:
+            continue
+        value, source, text = amount
+        if source.one == "ounce" and target.kind == "volume":
+            source, text = _FLUID_OUNCE, text.replace("ounce", "fluid ounce")
+        if target.one == "ounce" and source.kind == "volume":
+            target = _FLUID_OUNCE
+        if source is target:
+            return None
+        if source.kind != target.kind:
+            if _EXPLICIT.match(said) is None:
+                return None
+            return SkillAnswer(
+                f"I cannot turn {source.many} into {target.many}: one is {source.kind}, the other {target.kind}."
+            )
+        result = (value * source.factor + source.offset - target.offset) / target.factor
+        result = _shortened(result)
+        verb = "is" if text.startswith(("1 ", "half ")) else "are"
+        return SkillAnswer(
+            f"{text[:1].upper()}{text[1:]} {verb} {about(result)} {target.one if result == 1 else target.many}."
+        )
+    return None
+
+
+def _shortened(value: Fraction) -> Fraction:
+    """What a person would say: two places for large results; exact small ones are left alone."""
+    if abs(value) >= 10 and value.denominator != 1:
+        # Keeps the fact that something was cut: the true value is not a multiple of the last place.
+        return value if (value * 100).denominator == 1 else _just_off(round(value, 2))
+    return value
+
+
+def _just_off(value: Fraction) -> Fraction:
+    """`value` marked as rounded: the difference is below every place that is spoken."""
+    return value + Fraction(1, 10**9)
+
+
+def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
+    """A quantity such as "5 feet 10 inches", "an hour and a half" or "100 degrees fahrenheit": value, unit, how it is said."""
+    text = re.sub(r"^(?:an?|one single) ", "1 ", re.sub(r"^(?:half (?:an?|of an?)|a half) ", "half ", text))
+    match = re.fullmatch(rf"1 ({_NAME}) and a (half|quarter)", text)
+    if match is not None:
+        text = f"1 and a {match[2]} {match[1]}"
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, unit = match["number"], _UNITS[match["unit"]]
+    if unit.kind == "temperature":
+        number = re.sub(r" degrees?$", "", number)
+    value = _number(number, is_signed=unit.kind == "temperature")
+    if value is None:
+        return None
+    is_named = value.denominator != 1 and not any(letter.isdigit() for letter in number)
+    said = f"{number if is_named else spoken(value)} {unit.one if abs(value) == 1 or number == 'half' else unit.many}"
+    if number == "half":
+        said = f"half {'an' if unit.one[0] in 'aeiou' or unit.one == 'hour' else 'a'} {unit.one}"
+    if match["rest"] is None:
+        return value, unit, said
+    rest = _amount(match["rest"])
+    if rest is None or rest[1].kind != unit.kind or rest[1].factor >= unit.factor or unit.kind == "temperature":
+        return None
+    return value + rest[0] * rest[1].factor / unit.factor, unit, f"{said} {rest[2]}"
+
+
+def _number(text: str, *, is_signed: bool) -> Fraction | None:
+    words = text.replace("-", " minus ").split()
+    sign = 1
+    if is_signed and words[:1] in (["minus"], ["negative"]):
+        words, sign = words[1:], -1
+    found = read_number(words)
+    return sign * found[0] if found is not None and found[1] == len(words) else None

@@ -1,0 +1,84 @@
+"""What was said, brought into the plain form that the skills match: lower case, no punctuation, no courtesies.
+
+Recognised speech has unreliable punctuation and apostrophes, and people wrap a request in many words. A skill then
+matches the whole of what is left, never a part of it: a wrong answer to another question is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTRACTIONS = {
+    "what's": "what is",
+    "whats": "what is",
+    "who's": "who is",
+    "it's": "it is",
+    "that's": "that is",
+    "thats": "that is",
+    "how's": "how is",
+    "where's": "where is",
+    "when's": "when is",
+    "there's": "there is",
+    "i'm": "i am",
+    "i'd": "i would",
+    "i've": "i have",
+    "you're": "you are",
+    "youre": "you are",
+    "we've": "we have",
+    "weve": "we have",
+    "we're": "we are",
+    "let's": "let us",
+    "didn't": "did not",
+    "didnt": "did not",
+    "don't": "do not",
+    "dont": "do not",
+    "can't": "cannot",
+    "couldn't": "could not",
+    "o'clock": "oclock",
+    "goodbye": "bye",
+    "good-bye": "bye",
+    "nevermind": "never mind",
+    "colour": "color",
+}
+_NOISE = re.compile(
+    r"^(?:(?:um+|uh+|er+|erm|hmm+|oh|ah|well|so|okay|ok|alright|all right|right|hey|please|and|computer|"
+    r"assistant|excuse me|sorry|now|also|then|but|voice ?app|actually|listen|yes|yeah|no) )+"
+)
+_LEAD_INS = re.compile(
+    r"^(?:(?:can|could|would|will) you (?:please |maybe |just )?(?:tell|give) me |(?:please )?tell me |just tell me "
+    r"|(?:do|would) you (?:happen to )?know |i (?:would like|want|need) to know |i was wondering |i wonder "
+    r"|let me know |(?:can|may|could) i ask (?:you )?|(?:can|could|would|will) you (?:please |maybe |just )?"
+    r"|i would like you to |i want you to |let us |(?:can|could) we )"
+)
+_TAILS = re.compile(
+    r"(?: (?:please|thanks|thank you|for me|right now|exactly|again please|if you can|if you could|would you|will you|"
+    r"could you|can you|computer|assistant|buddy|voice ?app))+$"
+)
+
+
+def plain(text: str) -> str:
+    """Lower case, contractions written out, only the punctuation that belongs to numbers.
+
+    "What's 3,000 ÷ 2.5?" becomes "what is 3000 / 2.5".
+    """
+    text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")  # noqa: RUF001
+    text = text.replace("×", " * ").replace("÷", " / ").replace("²", " squared").replace("³", " cubed")
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+    text = re.sub(r"\b([ap])\.? ?m\b\.?", r"\1m", text)
+    text = " ".join(_CONTRACTIONS.get(word.strip('.,;:!?"()'), word) for word in text.split())
+    text = re.sub(r"'s\b", "s", text)
+    text = re.sub(r"(?<!\d)[.:](?!\d)|(?<=\d)[.:](?!\d)|(?<![\d ])[.:](?=\d)", " ", text)
+    text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text)
+    text = re.sub(r"(?<=[a-z])/(?=[a-z])", " ", text)
+    text = re.sub(r"[^a-z0-9.:+\-*/^%()°$√ ]", " ", text)
+    return " ".join(text.split())
+
+
+def request(text: str) -> str:
+    """`plain` text without the words that people wrap around a request; never empty when `plain` is not."""
+    said = plain(text)
+    for _ in range(3):
+        for pattern in (_NOISE, _LEAD_INS):
+            said = pattern.sub("", said) or said
+        said = _TAILS.sub("", said) or said
+    return said

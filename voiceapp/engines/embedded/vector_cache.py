@@ -1,0 +1,52 @@
+"""Vectors of texts, kept on disk by the hash of the text, so that a restart embeds nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+log = logging.getLogger(__name__)
+
+Vector = NDArray[np.float32]
+
+
+class VectorCache:
+    """One file. Losing it costs time only, so a broken or unwritable one is no error."""
+
+    def __init__(self, folder: Path, *, model: str = "minilm-l6-int8-1") -> None:
+        """`model` names what made the vectors: those of different models never mix."""
+        self._path = folder / f"{model}.npz"
+
+    @staticmethod
+    def key(text: str) -> bytes:
+        return hashlib.sha256(text.encode()).digest()
+
+    def read(self) -> dict[bytes, Vector]:
+        """All vectors by key; empty when there is no readable file."""
+        try:
+            with np.load(self._path, allow_pickle=False) as stored:
+                keys, vectors = stored["keys"], stored["vectors"]
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            log.warning("The cache of vectors cannot be read and is made anew: %s", error)
+            return {}
+        return {bytes(key): vector for key, vector in zip(keys, vectors, strict=True)}
+
+    def write(self, vectors: dict[bytes, Vector]) -> None:
+        """Replace what is stored."""
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(len(vectors), -1)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as stream:
+                np.savez(stream, keys=keys, vectors=np.stack(list(vectors.values())))
+            part.replace(self._path)
+        except OSError as error:
+            log.warning("The cache of vectors cannot be written: %s", error)
