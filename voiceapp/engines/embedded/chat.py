@@ -21,6 +21,8 @@ from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.lexical import terms
 from voiceapp.engines.embedded.retrieval import Hit, QueryEmbedder, Question, Retriever
 from voiceapp.engines.embedded.skills import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.phrases import Phrases
+from voiceapp.engines.embedded.skills.words import plain
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage
 from voiceapp.engines.sentences import SentenceSplitter
 
@@ -37,14 +39,16 @@ NO_MODEL_WRITTEN = (
 NO_MORE = "That is all I found about it."
 
 _FOLLOW_UP = re.compile(
-    r"^(?:and|or|but|what about|how about|why not|how so|which one)\b|\b(?:it|they|them|those|these)\b|\b(?:this|that)\W*$",
+    r"^(?:and|or|but|what about|how about|why not|how so|which one)\b|\b(?:it|they|them|those|these)\b"
+    r"|\b(?:this|that)\W*$",
     re.IGNORECASE,
 )
 """A question that leans on the one before it."""
-_MORE = re.compile(
-    r"(?:please |and |ok(?:ay)? )*(?:(?:can you )?tell me (?:some )?more(?: about (?:it|that|this))?|more|go on|continue|keep going|"
-    r"what else|anything else|and then|more details?|say more|explain(?: (?:it|that|more|further))*)(?: please)?\W*",
-    re.IGNORECASE,
+_MORE = Phrases(
+    "[please|and|ok|okay]* [can you] tell me [some] more [about (it|that|this)] [please]",
+    "[please|and|ok|okay]* (more|go on|continue|keep going|what else|anything else|say more) [please]",
+    "(and then|more detail|more details)",
+    "[please|can you]* explain [it|that] [more|further]",
 )
 MAX_LOOK_BACK = 6
 """How many turns back the topic of a follow-up may lie."""
@@ -100,7 +104,7 @@ class RetrievalAssistant:
         found = skills.answer(asked[-1], scene)
         if found is not None:
             return found
-        wants_more = _MORE.fullmatch(asked[-1].strip()) is not None
+        wants_more = _MORE.fits(plain(asked[-1]))
         said = " ".join(message.content for message in answered) if wants_more else ""
         hit = await self._retriever.search(self._questions(asked, scene, wants_more=wants_more), said=said)
         if hit is not None:
@@ -108,13 +112,12 @@ class RetrievalAssistant:
         return SkillAnswer(NO_MORE if said else _unknown(request, answered))
 
     def _questions(self, asked: list[str], scene: Scene, *, wants_more: bool) -> list[Question]:
-        """What to look for, the most promising first: with the topic of an earlier question where this one leans on it."""
+        """What to look for, the most promising first; a question that leans on an earlier one brings its topic."""
         current = asked[-1]
         if not wants_more and terms(current) and _FOLLOW_UP.search(current) is None:
             return [Question(current)]
-        topic = next(
-            (earlier for earlier in asked[-2 : -2 - MAX_LOOK_BACK : -1] if self._is_topic(earlier, scene)), None
-        )
+        before = reversed(asked[-1 - MAX_LOOK_BACK : -1])
+        topic = next((earlier for earlier in before if self._is_topic(earlier, scene)), None)
         if topic is None:
             return [Question(current)]
         if wants_more:
@@ -124,7 +127,7 @@ class RetrievalAssistant:
     @staticmethod
     def _is_topic(asked: str, scene: Scene) -> bool:
         """Whether it is a question that was looked up and that stood for itself."""
-        stands = _FOLLOW_UP.search(asked) is None and _MORE.fullmatch(asked.strip()) is None
+        stands = _FOLLOW_UP.search(asked) is None and not _MORE.fits(plain(asked))
         return stands and bool(terms(asked)) and skills.answer(asked, scene) is None
 
     def _scene(self, request: ChatRequest, asked: list[str], answered: list[ChatMessage]) -> Scene:

@@ -62,21 +62,14 @@ class MiniLM:
                 totals[window.text] += vector * len(window.ids)
         return _unit(totals)
 
-    async def embed_query(self, text: str) -> Vectors:
-        """The unit vector of one short text, shape [384], in the speak lane: somebody is waiting for the answer."""
-        return await lanes().speak.run(self.embed_now, text)
-
     def embed_now(self, text: str) -> Vectors:
-        """`embed_query` for a caller that is in a lane already. Reads one window and ignores the rest."""
-        return _unit(self._run(self._windows([text])[:1]))[0]
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of `text`, without the marks at its ends. Raises EngineUnavailable when the weights are missing."""
-        return len(self._load_tokenizer().encode(text, add_special_tokens=False).ids)
+        """The unit vector of one short text, shape [384], for a caller that is in a lane. Reads one window of it."""
+        vector: Vectors = _unit(self._run(self._windows([text])[:1]))[0]
+        return vector
 
     async def warm(self) -> None:
         """Load the model, so that the first question does not wait for it."""
-        await self.embed_query("ready")
+        await lanes().speak.run(self.embed_now, "ready")
 
     def _windows(self, texts: Sequence[str]) -> list[_Window]:
         tokenizer = self._load_tokenizer()

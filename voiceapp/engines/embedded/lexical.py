@@ -13,31 +13,25 @@ from numpy.typing import NDArray
 K1 = 1.2
 B = 0.75
 
-_STOP_WORDS = frozenset(
-    """a about all also am an and any anything are as at be been being but by can cannot could did do does doing for from
-    get give gives go going had has have having he her here him his how i if in into is it its just know let like me
-    mean more most much my need no not now of off on one or other our out over please she should so some something
-    such tell than that the their them then there these they thing things this those to too up us use used very want
-    was way we were what when where which who why will with would yes you your""".split()  # noqa: SIM905
+_STOP_WORDS = (
+    "a about all also am an and any anything are as at be been being but by can cannot could did do does doing for "
+    "from get give gives go going had has have having he her here him his how i if in into is it its just know let "
+    "like me mean more most much my need no not now of off on one or other our out over please she should so some "
+    "something such tell than that the their them then there these they thing things this those to too up us use "
+    "used very want was way we were what when where which who why will with would yes you your"
 )
+_IGNORED = frozenset(_STOP_WORDS.split())
+_ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))
 
 
 def terms(text: str) -> list[str]:
     """The content words of `text`, lower case and stemmed lightly."""
-    return [_stem(word) for word in re.findall(r"[^\W_]+", text.lower()) if word not in _STOP_WORDS]
+    return [_stem(word) for word in re.findall(r"[^\W_]+", text.lower()) if word not in _IGNORED]
 
 
 def _stem(word: str) -> str:
     """Cut the endings that a question and its answer most often differ in."""
-    for ending, replacement in (
-        ("ies", "y"),
-        ("sses", "ss"),
-        ("ing", ""),
-        ("ed", ""),
-        ("es", ""),
-        ("s", ""),
-        ("ly", ""),
-    ):
+    for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: len(word) - len(ending)] + replacement
             break

@@ -6,12 +6,22 @@ to another question is worse than none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from voiceapp.engines.embedded.skills import arithmetic, clock, play, session, talk, units
 from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
 from voiceapp.engines.embedded.skills.words import plain, request
 
 __all__ = ["Scene", "SkillAnswer", "answer"]
 
+_SKILLS: tuple[Callable[[str, Scene], SkillAnswer | None], ...] = (
+    talk.answer,
+    session.answer,
+    clock.answer,
+    units.answer,
+    arithmetic.answer,
+    play.answer,
+)
 MAX_CHARS = 400
 """Nobody words a request to a skill at greater length."""
 
@@ -20,10 +30,9 @@ def answer(text: str, scene: Scene) -> SkillAnswer | None:
     """The answer of the first skill that understands all of `text`, as a person said or typed it."""
     if len(text) > MAX_CHARS:
         return None
-    said = plain(text)
-    forms = dict.fromkeys((said, request(text)))
-    for form in forms:
-        for skill in (talk, session, clock, units, arithmetic, play):
-            if form and (found := skill.answer(form, scene)) is not None:
+    for form in filter(None, dict.fromkeys((plain(text), request(text)))):
+        for skill in _SKILLS:
+            found = skill(form, scene)
+            if found is not None:
                 return found
     return None

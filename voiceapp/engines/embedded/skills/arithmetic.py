@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from math import factorial, isqrt
 
-from voiceapp.engines.embedded.skills.numbers import about, is_exact, read_number, read_ordinal, spoken
+from voiceapp.engines.embedded.skills.numbers import is_exact, is_named_part, read_number, read_ordinal, spoken
 from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
 
 MAX_WORDS = 40
@@ -15,8 +15,8 @@ MAX_BITS = 330
 """About a hundred digits: what comes out longer is not worth saying."""
 
 _LEAD = re.compile(
-    r"^(?:what (?:is|are|does|do|would|will)|how much (?:is|are|does)|calculate|compute|work out|evaluate|solve|add up"
-    r"|what (?:is|are) the (?:result|value|answer|sum|product) (?:of|to)|the (?:result|value) of|what do you get for)\b ?"
+    r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|are|does|would)|how much (?:is|are|does)"
+    r"|calculate|compute|work out|evaluate|solve|add up|the (?:result|value) of)\b ?"
 )
 _TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=)$")
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
@@ -40,6 +40,17 @@ _MULTIPLY = {
     ("modulo",): "%",
     ("mod",): "%",
 }
+_TO_THE = (("raised", "to", "the"), ("to", "the"), ("^",), ("**",))
+_VERBS = (
+    ("add", "and", "+"),
+    ("add", "to", "+"),
+    ("subtract", "from", "-"),
+    ("take", "from", "-"),
+    ("multiply", "by", "*"),
+    ("multiply", "with", "*"),
+    ("multiply", "and", "*"),
+    ("divide", "by", "/"),
+)
 _SAID = {"+": "plus", "-": "minus", "*": "times", "/": "divided by", "%": "modulo"}
 
 
@@ -101,16 +112,7 @@ class _Sum:
 
     def _leading(self) -> tuple[Fraction, str] | None:
         """Forms that begin with a verb, or go on from the last result."""
-        for verb, between, sign in (
-            ("add", "and", "+"),
-            ("add", "to", "+"),
-            ("subtract", "from", "-"),
-            ("take", "from", "-"),
-            ("multiply", "by", "*"),
-            ("multiply", "with", "*"),
-            ("multiply", "and", "*"),
-            ("divide", "by", "/"),
-        ):
+        for verb, between, sign in _VERBS:
             start = self._at
             if self._accept(verb):
                 try:
@@ -126,8 +128,8 @@ class _Sum:
             if self._accept("is"):
                 return self._share(self._operand(), whole)
             raise _NoSum
-        if self._previous is not None and (sign := self._factor_sign() or self._term_sign()):
-            return self._apply(sign, (self._previous, spoken(self._previous)), self._operand())
+        if self._previous is not None and (leading := self._factor_sign() or self._term_sign()):
+            return self._apply(leading, (self._previous, spoken(self._previous)), self._operand())
         return None
 
     def _sum(self) -> tuple[Fraction, str]:
@@ -138,7 +140,7 @@ class _Sum:
         while True:
             if self._accept("as", "a", "percentage", "of") or self._accept("as", "a", "percent", "of"):
                 left = self._share(left, self._operand())
-            elif sign := self._term_sign():
+            elif (sign := self._term_sign()) is not None:
                 left = self._plus_or_minus(sign, left, self._product())
             else:
                 self._depth -= 1
@@ -168,9 +170,7 @@ class _Sum:
                 base = self._raise(base, 3, f"{base[1]} cubed")
             elif self._accept("factorial"):
                 base = self._factorial(base)
-            elif self._accept("to", "the"):
-                base = self._to_the(base)
-            elif self._accept("^") or self._accept("*", "*") or self._accept("raised", "to", "the"):
+            elif any(self._accept(*words) for words in _TO_THE):
                 base = self._to_the(base)
             elif self._next_are("percent", "of") or self._next_are("%", "of"):
                 self._at += 2
@@ -247,8 +247,7 @@ class _Sum:
         if found is not None:
             text = " ".join(self._words[self._at : found[1]])
             value, self._at = found
-            is_named = value.denominator != 1 and not any(letter.isdigit() for letter in text)
-            return value, text if is_named else spoken(value)
+            return value, text if is_named_part(text) else spoken(value)
         word = self._words[self._at] if self._at < len(self._words) else ""
         if self._previous is not None and word in ("that", "it"):
             self._at += 1
@@ -344,6 +343,3 @@ class _Sum:
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
             raise _Beyond("That number is too large to say.")
         return value
-
-
-__all__ = ["about", "answer"]

@@ -8,6 +8,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from voiceapp.engines.embedded.skills.numbers import read_number, read_ordinal
+from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
 
 _MONTHS = [
@@ -43,67 +44,90 @@ _PLACES = {
     "kyoto": "Asia/Tokyo", "osaka": "Asia/Tokyo", "the netherlands": "Europe/Amsterdam",
 }  # fmt: skip
 
-_TIME = re.compile(
-    r"(?:what (?:is )?(?:the )?(?:current |local |exact )?time(?: is it| it is| do you have| have you got)?"
-    r"|(?:do you have|have you got|give me|say|check) the (?:current )?time|(?:the )?(?:current )?time(?: check)?"
-    r"|how late is it)(?: (?:now|here|at the moment|today|currently))*"
+_TIME = Phrases(
+    "what time is it [now|here|at the moment|today|currently]*",
+    "what time it is [now|here|at the moment]*",
+    "what is the [current|local|exact] time [now|here|at the moment|today]*",
+    "what time (do you have|have you got)",
+    "(do you have|have you got|give me|say|check) the [current] time",
+    "[the] [current] time [check|now]",
+    "how late is it",
 )
-_TIME_IN = re.compile(
-    r"(?:what (?:is )?(?:the )?(?:current |local )?time(?: is it| it is)?|(?:the )?(?:current )?time|what about|how about)"
-    r"(?: now| right now)? in (?P<place>[a-z ]{2,30}?)(?: now| right now)?"
+_TIME_IN = Phrases(
+    "what time (is it|it is) [now] in {place} [now]",
+    "what is the [current|local] time [now] in {place} [now]",
+    "[the] [current] time in {place} [now]",
+    "(what|how) about in {place}",
 )
-_DAY = r"(?P<day>today|tomorrow|yesterday|the day after tomorrow|the day before yesterday|(?:in )?.{1,30} (?:from (?:now|today)|ago)|in .{1,24} (?:days?|weeks?))"
-_DATE = re.compile(
-    r"(?:what (?:is )?(?:the )?(?:current |todays )?date(?: is it| is today| it is)?(?: today)?|what (?:is )?todays date(?: today)?"
-    r"|(?:the )?(?:current )?date(?: today)?|todays date|what (?:day|date) is (?:it|today|this)(?: today| now)?|what day it is(?: today)?"
-    r"|what is today|which day is (?:it|today)(?: today)?|what day of the (?:week|month) is (?:it|today)(?: today)?"
-    r"|what (?:is )?the day(?: of the week)?(?: today| is it| is today)?)"
+_TODAY = Phrases(
+    "what (is the|is) [current|todays] date [today|is it|is it today]",
+    "what date (is it|is today|is it today|it is) [today]",
+    "[the] [current|todays] date [today]",
+    "(what|which) day (is it|is today|is this|it is) [today|now]",
+    "what is [the date|the day] today",
+    "what is the day [of the week] [today]",
+    "(what|which) day of the (week|month) (is it|is today) [today]",
 )
-_DATE_OF = re.compile(
-    rf"(?:what (?:is |was |will be )?(?:the )?(?:day|date)(?: of the week)?(?: is| was| will| does)?(?: it)?(?: be| fall on)? ?{_DAY}(?: be)?"
-    r"|what (?:is|was) (?P<tomorrow>tomorrow|yesterday)s (?:date|day)|what (?:is|was) (?P<bare>tomorrow|yesterday))"
+_DAY_AT = Phrases(
+    "(what|which) (day|date) [of the week] (is|was|will) [it be|it] {day} [be]",
+    "what (is|was|will be) the (day|date) [of the week] [on] {day}",
+    "what is {day}",
+    "what was {day}",
 )
-_WEEKDAY_OF = re.compile(
-    r"(?:what|which) (?:day|weekday|day of the week) (?:is|was|will|does) (?:it )?(?:on )?(?P<date>.+?)(?: be| on| fall on| this year)?"
+_WEEKDAY_OF = Phrases(
+    "(what|which) (day|weekday|day of the week) (is|was|will|does) [it] [on] {day} [be|on|fall on] [this year]",
 )
-_YEAR = re.compile(
-    r"(?:what|which) year (?:is (?:it|this)|are we in|do we have)(?: now)?|what is the (?:current )?year"
+_YEAR = Phrases("(what|which) year (is it|is this|are we in|do we have) [now]", "what is the [current] year")
+_MONTH = Phrases("(what|which) month (is it|is this|are we in) [now]", "what is the [current] month")
+_UNTIL = Phrases(
+    "how (many|many more) days [is it|are there|are left|left] [left] (until|till|to|before) {day} [from now]",
+    "how long [is it] [left] (until|till|to) {day} [from now]",
 )
-_MONTH = re.compile(r"(?:what|which) month (?:is (?:it|this)|are we in)(?: now)?|what is the (?:current )?month")
-_DAYS_UNTIL = re.compile(
-    r"(?:how (?:many days|long)(?: is it| are there| is there)?(?: left)? (?:until|till|to|before)|how many (?:more )?days (?:until|till|to)"
-    r"|(?:when|how far away) is) (?P<date>.+?)(?: from (?:now|today))?"
-)
+_WHEN = Phrases("when is {day} [this year]", "how far away is {day}")
+_NEAR_DAYS = {
+    "today": 0,
+    "tomorrow": 1,
+    "yesterday": -1,
+    "tomorrows date": 1,
+    "yesterdays date": -1,
+    "the day after tomorrow": 2,
+    "the day before yesterday": -2,
+}
+_DISTANCE = Phrases("[in] {number} (day|days) [from (now|today)]", "[in] {number} (week|weeks) [from (now|today)]")
+_AGO = Phrases("{number} (day|days|week|weeks) ago")
 
 
 def answer(said: str, scene: Scene) -> SkillAnswer | None:
     """`said` is a request in plain form; None when it asks neither for a time nor for a date."""
     now = scene.now
-    if _TIME.fullmatch(said):
-        return SkillAnswer(f"It is {_clock_time(now)}.")
-    if match := _TIME_IN.fullmatch(said):
-        zone = _zone(match["place"])
-        if zone is None:
-            return None
-        return SkillAnswer(
-            f"In {match['place'].title()} it is {_clock_time(now.astimezone(zone))}{_other_day(now, zone)}."
-        )
-    if _DATE.fullmatch(said):
-        return SkillAnswer(f"Today is {_long(now.date())}.")
-    if match := _DATE_OF.fullmatch(said):
-        return _day_answer(match["day"] or match["tomorrow"] or match["bare"], now.date())
-    if _YEAR.fullmatch(said):
+    today = now.date()
+    if _TIME.fits(said):
+        return SkillAnswer(f"It is {_clock_time(now)}")
+    if (slots := _TIME_IN.match(said)) is not None:
+        return _time_in(slots["place"], now)
+    if _TODAY.fits(said):
+        return SkillAnswer(f"Today is {_long(today)}.")
+    if _YEAR.fits(said):
         return SkillAnswer(f"It is the year {now.year}.")
-    if _MONTH.fullmatch(said):
+    if _MONTH.fits(said):
         return SkillAnswer(f"It is {now:%B}.")
-    if match := _WEEKDAY_OF.fullmatch(said):
-        day = read_date(match["date"], now.date())
-        return (
-            None if day is None else SkillAnswer(f"{_month_day(day, now.date())} {_tense(day, now.date())} a {day:%A}.")
-        )
-    if match := _DAYS_UNTIL.fullmatch(said):
-        return _until(match["date"], now.date(), asks_when=said.startswith("when"))
+    if (slots := _DAY_AT.match(said)) is not None and (found := _day_at(slots["day"], today)) is not None:
+        return found
+    if (slots := _WEEKDAY_OF.match(said)) is not None and (day := read_date(slots["day"], today)) is not None:
+        return SkillAnswer(f"{_month_day(day, today)} {_tense(day, today)} a {day:%A}.")
+    if (slots := _UNTIL.match(said)) is not None:
+        return _until(slots["day"], today)
+    if (slots := _WHEN.match(said)) is not None and slots["day"] in _FEASTS:
+        return _until(slots["day"], today)
     return None
+
+
+def _time_in(place: str, now: datetime) -> SkillAnswer | None:
+    zone = _zone(place)
+    if zone is None:
+        return None
+    there = now.astimezone(zone)
+    return SkillAnswer(f"In {place.title()} it is {_clock_time(there)}{_other_day(now, there)}")
 
 
 def read_date(text: str, today: date) -> date | None:
@@ -155,59 +179,54 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-def _day_answer(text: str, today: date) -> SkillAnswer | None:
+def _day_at(text: str, today: date) -> SkillAnswer | None:
     """The date of tomorrow, yesterday, "in 3 weeks" or "10 days ago"."""
-    known = {"today": 0, "tomorrow": 1, "yesterday": -1, "the day after tomorrow": 2, "the day before yesterday": -2}
-    if text in known:
-        day = today + timedelta(days=known[text])
-        subject = text[:1].upper() + text[1:]
-        return SkillAnswer(f"{subject} {_tense(day, today)} {_long(day)}.")
-    match = re.fullmatch(r"(?:in )?(?P<number>.+?) (?P<unit>days?|weeks?)(?: (?P<way>from (?:now|today)|ago))?", text)
-    if match is None:
+    if text in _NEAR_DAYS:
+        day = today + timedelta(days=_NEAR_DAYS[text])
+        subject = text.removesuffix("s date")
+        return SkillAnswer(f"{subject[:1].upper()}{subject[1:]} {_tense(day, today)} {_long(day)}.")
+    ago = _AGO.match(text)
+    slots = ago or _DISTANCE.match(text)
+    if slots is None:
         return None
-    words = ["1"] if match["number"] in ("a", "one") else match["number"].split()
+    words = ["1"] if slots["number"] in ("a", "one") else slots["number"].split()
     number = read_number(words)
     if number is None or number[1] != len(words) or number[0].denominator != 1 or number[0] > 36_500:
         return None
-    days = int(number[0]) * (7 if match["unit"].startswith("week") else 1)
-    day = today + timedelta(days=-days if match["way"] == "ago" else days)
-    return SkillAnswer(f"That {'was' if day < today else 'will be'} {_long(day)}.")
+    days = int(number[0]) * (7 if re.search(r"\bweeks?\b", text) else 1)
+    day = today + timedelta(days=-days if ago else days)
+    return SkillAnswer(f"That {'was' if ago else 'will be'} {_long(day)}.")
 
 
-def _until(text: str, today: date, *, asks_when: bool) -> SkillAnswer | None:
+def _until(text: str, today: date) -> SkillAnswer | None:
     day = today + timedelta(days=1) if text == "tomorrow" else read_date(text, today)
-    if day is None or (asks_when and text not in _FEASTS):
+    if day is None:
         return None
     days = (day - today).days
-    name = (
-        text.removeprefix("next ").removeprefix("the ")
-        if text in _WEEKDAYS or text in _FEASTS
-        else _month_day(day, today)
-    )
-    name = (
-        name.title().replace("New Years", "New Year's").replace("Valentines", "Valentine's")
-        if text in _FEASTS
-        else name
-    )
     if days < 0:
         return SkillAnswer(f"{_month_day(day, today)} was {-days} {'day' if days == -1 else 'days'} ago.")
     if days == 0:
         return SkillAnswer(f"That is today, {_long(day)}.")
     away = "1 day" if days == 1 else f"{days} days"
-    return SkillAnswer(f"{name[:1].upper()}{name[1:]} is on {_long(day)}, {away} from now.")
+    name = f"{_feast_name(text)} is on" if text in _FEASTS else "That is"
+    return SkillAnswer(f"{name} {_long(day)}, {away} from now.")
+
+
+def _feast_name(text: str) -> str:
+    name = text.removeprefix("the ").replace("new years", "new year's").replace("valentines", "valentine's")
+    return name if name.startswith("end ") else " ".join(word.capitalize() for word in name.split())
 
 
 def _clock_time(moment: datetime) -> str:
     hour = moment.hour % 12 or 12
     half = "a.m." if moment.hour < 12 else "p.m."
-    return f"{hour} {half}".removesuffix(".") if moment.minute == 0 else f"{hour}:{moment:%M} {half}".removesuffix(".")
+    return f"{hour} {half}" if moment.minute == 0 else f"{hour}:{moment:%M} {half}"
 
 
-def _other_day(now: datetime, zone: ZoneInfo) -> str:
-    there = now.astimezone(zone).date()
-    if there == now.date():
+def _other_day(here: datetime, there: datetime) -> str:
+    if there.date() == here.date():
         return ""
-    return " tomorrow" if there > now.date() else " yesterday"
+    return " tomorrow." if there.date() > here.date() else " yesterday."
 
 
 def _long(day: date) -> str:

@@ -187,6 +187,12 @@ def whole_number(text: str) -> Fraction | None:
     return found[0] if found is not None and found[1] == len(words) else None
 
 
+def is_named_part(text: str) -> bool:
+    """Whether a number was said as a part of one, "half" or "three quarters", and is best said back like that."""
+    words = text.split()
+    return bool(words) and words[-1] in _PARTS and "and" not in words
+
+
 def spoken(value: Fraction) -> str:
     """Digits as a synthesizer reads them well: at most six significant places after a long fraction."""
     sign = "minus " if value < 0 else ""
@@ -201,7 +207,7 @@ def spoken(value: Fraction) -> str:
 def is_exact(value: Fraction) -> bool:
     """Whether `spoken(value)` says all of it."""
     places = 4 if abs(value) >= 1 else min(12, 4 + _leading_zeros(abs(value)))
-    return (value * 10**places).denominator == 1
+    return bool((value * 10**places).denominator == 1)
 
 
 def about(value: Fraction) -> str:

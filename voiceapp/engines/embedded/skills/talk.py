@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
 
 MIN_RATE, MAX_RATE = 0.6, 1.8
@@ -15,123 +14,155 @@ HELP = (
     "such as: how do I interrupt you?"
 )
 IDENTITY = (
-    "I am the built-in assistant of this voice server. I run inside the server itself, and I answer from its documents. "
-    "I am a program, not a language model."
+    "I am the built-in assistant of this voice server. I run inside the server itself, and I answer from its "
+    "documents. I am a program, not a language model."
 )
 
-_GREETING = re.compile(
-    r"(?:hi|hello|hey|hiya|howdy|hallo|good (?:morning|afternoon|evening|day))"
-    r"(?: (?:there|assistant|computer|voice ?app|again|everyone|hello|hi|hey|to you))*"
+_REPEAT_AFTER_ME = Phrases("(repeat|say) after me {text}")
+_REPEAT = Phrases(
+    "(say|repeat) [that|it|this|yourself|the [last] answer|the last sentence] [again|once more|one more time]*",
+    "(say|repeat) what you [just] said [again]",
+    "[sorry] come again",
+    "(again|once more|one more time|pardon|pardon me|i beg your pardon|sorry|sorry what|what|what was that|excuse me)",
+    "what was that again",
+    "[sorry] what (did|have) you [just] (say|said) [just now|again]",
+    "i (did not|could not|cannot|do not) (hear|catch|get|understand) [that|you|it|what you said]",
 )
-_HOW_ARE_YOU = re.compile(r"(?:(?:hi|hello|hey) )?how (?:are|is) (?:you|it)(?: (?:doing|going|feeling))?(?: today)?")
-_THANKS = re.compile(
-    r"(?:(?:ok|okay|great|perfect|cool|nice|good|alright|no) )*(?:thanks|thank you)"
-    r"(?: (?:very much|so much|a lot|for (?:that|your help|the help)|assistant|computer|again))*"
+_STOP = Phrases(
+    "[no|ok|okay|please|hey|just]* stop [it|that|talking|speaking|now|please|there]*",
+    "[please] (be quiet|quiet|shut up|hush|silence|shush|enough|wait|hold on|cancel) [please|that|it]",
+    "(nothing|one moment) [please]",
+    "(wait|hold on) [just] (a|one) (second|minute|moment)",
+    "[oh|no|ok|okay]* never mind [that]",
+    "[oh|no|ok|okay]* forget (it|that|about it|about that)",
+    "(that is|that will be) (all|enough|it|fine) [for now]",
+    "no (thanks|thank you)",
 )
-_BYE = re.compile(
-    r"(?:(?:ok|okay|thanks|thank you|alright) )*(?:bye|bye bye|see you(?: later| soon| tomorrow)?|good night|farewell|talk to you later)"
+_SLOWER = Phrases(
+    "[please] [can you|could you] [speak|talk|go|read|say (that|it)] [a (little|bit|lot|little bit)]"
+    " (slower|more slowly|slowly) [a (little|bit|lot|little bit)] [please]",
+    "[please] slow down [a (little|bit|lot|little bit)] [please]",
+    "(that (is|was)|you (are|were|speak|talk)) [speaking|talking|going] [way|much|a bit|a little]"
+    " too (fast|quick|quickly)",
+    "(decrease|reduce|lower) (the|your) (speed|speaking speed|rate|speaking rate)",
+    "not so fast",
 )
-_REPEAT = re.compile(
-    r"(?:(?:please )?(?:say|repeat)(?: (?:that|it|this|what you (?:just )?said|yourself|the last (?:answer|sentence|part)|the answer))?"
-    r"(?: (?:again|once more|one more time|please))*|(?:come|one more time|once more)(?: again)?|say again|again(?: please)?|pardon(?: me)?|i beg your pardon"
-    r"|(?:sorry )?what (?:did|have) you (?:just )?(?:say|said)(?: just now| again)?|what was that(?: again)?|(?:sorry )?come again"
-    r"|i (?:did not|could not|cannot) (?:hear|catch|get|understand)(?: (?:that|you|it|what you said))?|sorry what|what)"
+_FASTER = Phrases(
+    "[please] [can you|could you] [speak|talk|go|read|say (that|it)] [a (little|bit|lot|little bit)]"
+    " (faster|quicker|more quickly) [a (little|bit|lot|little bit)] [please]",
+    "[please] speed (up|it up) [a (little|bit|lot|little bit)] [please]",
+    "(that (is|was)|you (are|were|speak|talk)) [speaking|talking|going] [way|much|a bit|a little] too (slow|slowly)",
+    "(increase|raise) (the|your) (speed|speaking speed|rate|speaking rate)",
 )
-_REPEAT_AFTER_ME = re.compile(r"(?:repeat after me|say after me) (?P<text>.{1,300})")
-_STOP = re.compile(
-    r"(?:(?:no|ok|okay|please|hey|just) )*(?:stop(?: (?:it|that|talking|speaking|now|please|there))*|be quiet|quiet|shut up|hush|silence|shush"
-    r"|never mind(?: that)?|forget (?:it|that|about it)|cancel(?: (?:that|it))?|that is (?:all|enough|it|fine)(?: for now)?|enough|hold on(?: a (?:second|minute|moment))?"
-    r"|wait(?: a (?:second|minute|moment))?|no thanks|no thank you|one moment|nothing)(?: please)?"
+_NORMAL = Phrases(
+    "[please] [speak|talk|[go] back] [at|to|in] [a|the|your] (normal|usual|default|regular) (speed|pace|rate) [again]",
+    "(speak|talk) (normal|normally) [again]",
+    "reset (the|your) (speed|rate|pace)",
 )
-_SLOWER = re.compile(
-    r"(?:(?:please )?(?:speak|talk|go|say it|say that|read|be|speaking|talking) )?(?:a (?:little|bit|little bit|lot) )?(?:more slowly|more slow|slower|slow down|slowly)"
-    r"(?: (?:a (?:little|bit|little bit|lot)|please))*|(?:that (?:is|was)|you (?:are|were|speak|talk)(?: (?:speaking|talking|going))?) (?:way |much |a (?:bit|little) )?too (?:fast|quick|quickly)"
-    r"|(?:decrease|reduce|lower) (?:the|your) (?:speed|speaking speed|rate|speaking rate)|not so fast"
+_HELP = Phrases(
+    "help [me] [please]",
+    "i need [some] help",
+    "what [else] (can|do|could) you (do|know|answer) [for me]",
+    "what can you help [me] with",
+    "what [else] (can|could|should|do|may) i (ask|say|do) [you|here|to you]",
+    "what are you (able to do|capable of|good at|good for)",
+    "how can you help [me]",
+    "what (are|is) your (skills|skill|capabilities|abilities|functions)",
+    "what kind of (things|questions) can (i ask|you answer|you do) [you]",
 )
-_FASTER = re.compile(
-    r"(?:(?:please )?(?:speak|talk|go|say it|say that|read|be|speaking|talking) )?(?:a (?:little|bit|little bit|lot) )?(?:more quickly|faster|speed up|speed it up|quicker)"
-    r"(?: (?:a (?:little|bit|little bit|lot)|please))*|(?:that (?:is|was)|you (?:are|were|speak|talk)(?: (?:speaking|talking|going))?) (?:way |much |a (?:bit|little) )?too (?:slow|slowly)"
-    r"|(?:increase|raise) (?:the|your) (?:speed|speaking speed|rate|speaking rate)"
+_WHO = Phrases(
+    "(who|what) are you [exactly]",
+    "what is your name",
+    "do you have a name",
+    "(who|what) am i (talking|speaking) (to|with)",
+    "who is (this|there)",
+    "introduce yourself",
+    "[tell me] about yourself",
+    "are you [a|an] [real] (human|person|robot|machine|bot|ai|program|real|computer|alive) [being|person]",
+    "are you a [large] language model",
+    "are you (chatgpt|chat gpt)",
 )
-_NORMAL = re.compile(
-    r"(?:(?:please )?(?:speak|talk|go)(?: back)? )?(?:at |to |in )?(?:a |the |your )?(?:normal|usual|default|regular) (?:speed|pace|rate|tempo)(?: (?:again|please))*"
-    r"|(?:speak|talk) normal(?:ly)?(?: again)?|(?:reset|go back to normal|back to normal)(?: (?:the|your) (?:speed|rate|pace))?"
+_HEARING = Phrases(
+    "[hi|hello|hey]* are you (there|still there|listening|with me)",
+    "[hi|hello|hey]* [can you|do you] (hear|understand) me [now]",
+    "(is anybody|anybody|are you|you) there",
 )
-_HELP = re.compile(
-    r"help(?: me)?(?: please)?|i need (?:some )?help|what (?:can|do|could) you (?:do|help(?: me)? with|know|answer)(?: for me)?|what (?:can|could|should|do|may) i (?:ask|say|do)(?: (?:you|here|to you))?"
-    r"|what are you (?:able to do|capable of|good (?:at|for))|how can you help(?: me)?|what (?:are|is) your (?:skills|skill|capabilities|abilities|functions)|what kind of (?:things|questions) can (?:i ask|you (?:do|answer))(?: you)?"
-    r"|what else can you do"
+_TEST = Phrases(
+    "[this is] [just] [a] [mic|microphone|sound|audio] (test|check|testing)"
+    " [test|testing|check|one|two|to|three|1|2|3]*"
 )
-_WHO = re.compile(
-    r"(?:who|what) are you|what is your name|do you have a name|(?:who|what) am i (?:talking|speaking) (?:to|with)|who is (?:this|there)|introduce yourself|tell me about yourself|about yourself"
-    r"|are you (?:an? )?(?:real )?(?:human|person|robot|machine|bot|ai|program|real|computer|alive|language model|large language model|chat ?gpt|llm)(?: being| person)?"
+_HOW_ARE_YOU = Phrases("[hi|hello|hey] how (are you|is it|are things) [doing|going|feeling] [today]")
+_GREETING = Phrases(
+    "(hi|hello|hey|hiya|howdy|good (morning|afternoon|evening|day))"
+    " [there|assistant|computer|voiceapp|voice app|again|everyone|hello|hi|hey|to you]*"
 )
-_HEARING = re.compile(
-    r"(?:(?:hi|hello|hey) )*(?:are you (?:there|still there|listening|with me)|(?:can|do) you (?:hear|understand)(?: me)?(?: now)?|anybody there|is anybody there|you there)"
+_THANKS = Phrases(
+    "[ok|okay|great|perfect|cool|nice|good|alright]* (thanks|thank you)"
+    " [very much|so much|a lot|for (that|your help|the help)|assistant|computer|again]*"
 )
-_TEST = re.compile(
-    r"(?:(?:this is )?(?:just )?(?:a )?(?:mic(?:rophone)? |sound |audio )?(?:test|check|testing)(?: (?:test|testing|check|one|two|to|three|1|2|3))*)"
+_BYE = Phrases(
+    "[ok|okay|thanks|thank you|alright]* (bye|bye bye|see you|farewell|talk to you) [later|soon|tomorrow|bye]",
+    "good night",
 )
-_HEAR_ME = re.compile(r"(?:hear|understand) me(?: now)?")
-_PRAISE = re.compile(
-    r"(?:that is |that was |you are |very |really |so |pretty |wow |oh |ok |okay )*(?:great|good|nice|cool|perfect|awesome|amazing|excellent|wonderful|fantastic|impressive|good job|well done|nice work|wow|good to know|interesting)"
+_PRAISE = Phrases(
+    "[that is|that was|this is|you are|very|really|so|pretty|wow|oh|ok|okay]*"
+    " (great|good|nice|cool|perfect|awesome|amazing|excellent|wonderful|impressive|interesting)",
+    "(good job|well done|nice work|wow)",
+    "good to know",
 )
-_OKAY = re.compile(
-    r"(?:(?:ok|okay|yes|yeah|yep|yup|sure|alright|all right|right|fine|i see|got it|understood|no|nope|nah|uh huh|mhm|mm hmm|hmm|i understand|makes sense) ?)+"
+_ASSENT = Phrases(
+    "(ok|okay|yes|yeah|yep|yup|sure|alright|all right|right|fine|i see|got it|understood|no|nope|hmm|makes sense)"
+    " [ok|okay|yes|yeah|sure|right|fine|no]*"
 )
-_JOKE = re.compile(
-    r"(?:(?:tell|say|make|know) )?(?:me )?(?:a|another|one more|any|some) (?:(?:good|funny|short|dad) )?jokes?|make me laugh|joke"
+_JOKE = Phrases(
+    "[tell|say|make|know] [me] (a|another|one more|any|some) [good|funny|short|dad] (joke|jokes)",
+    "make me laugh",
+    "joke",
 )
 _JOKES = (
     "Why did the microphone break up with the speaker? It needed some feedback.",
-    "I would tell you a joke about silence, but it only works if nobody says anything.",
     "Why was the computer cold? It left its windows open.",
     "There are ten kinds of people: those who understand binary, and those who do not.",
+)
+
+_FIXED = (
+    (_STOP, "Okay."),
+    (_HELP, HELP),
+    (_WHO, IDENTITY),
+    (_HEARING, "Yes, I hear you."),
+    (_TEST, "I hear you loud and clear."),
+    (_HOW_ARE_YOU, "All my parts are running, thank you. What would you like to know?"),
+    (_GREETING, "Hello. What would you like to know?"),
+    (_THANKS, "You are welcome."),
+    (_BYE, "Goodbye."),
+    (_PRAISE, "Thank you. What else would you like to know?"),
+    (_ASSENT, "All right. What would you like to know?"),
 )
 
 
 def answer(said: str, scene: Scene) -> SkillAnswer | None:
     """`said` is a request in plain form; None when it is about something else than this conversation's own course."""
-    if match := _REPEAT_AFTER_ME.fullmatch(said):
-        return SkillAnswer(f"{match['text'][:1].upper()}{match['text'][1:]}.")
-    if _REPEAT.fullmatch(said):
+    if (after_me := _REPEAT_AFTER_ME.match(said)) is not None:
+        return SkillAnswer(f"{after_me['text'].capitalize()}.")
+    if _REPEAT.fits(said):
         return SkillAnswer(scene.last_answer or "I have not said anything yet.")
     if (changed := _pace(said, scene)) is not None:
         return changed
-    for pattern, text in (
-        (_STOP, "Okay."),
-        (_HELP, HELP),
-        (_WHO, IDENTITY),
-        (_HEARING, "Yes, I hear you."),
-        (_HEAR_ME, "Yes, I hear you."),
-        (_TEST, "I hear you loud and clear."),
-        (_HOW_ARE_YOU, "All my parts are running, thank you. What would you like to know?"),
-        (_GREETING, "Hello. What would you like to know?"),
-        (_THANKS, "You are welcome."),
-        (_BYE, "Goodbye."),
-        (_PRAISE, "Thank you. What else would you like to know?"),
-        (_OKAY, "All right. What would you like to know?"),
-    ):
-        if pattern.fullmatch(said):
-            return SkillAnswer(text)
-    if _JOKE.fullmatch(said):
-        told = (
-            sum(joke in scene.last_answer for joke in _JOKES)
-            and _JOKES.index(next(joke for joke in _JOKES if joke in scene.last_answer)) + 1
-        )
-        return SkillAnswer(_JOKES[told % len(_JOKES)])
-    return None
+    if _JOKE.fits(said):
+        told = [place for place, joke in enumerate(_JOKES) if joke in scene.last_answer]
+        return SkillAnswer(_JOKES[(told[0] + 1) % len(_JOKES) if told else 0])
+    return next((SkillAnswer(text) for phrases, text in _FIXED if phrases.fits(said)), None)
 
 
 def _pace(said: str, scene: Scene) -> SkillAnswer | None:
     rate = float(scene.context.get("speech_rate") or 1.0)
-    if _NORMAL.fullmatch(said):
+    if _NORMAL.fits(said):
         return SkillAnswer("Back to my normal speed.", speech_rate=1.0)
-    if _SLOWER.fullmatch(said):
+    if _SLOWER.fits(said):
         if rate <= MIN_RATE:
             return SkillAnswer("This is as slow as I can speak.", speech_rate=MIN_RATE)
         return SkillAnswer("Okay, I will speak slower.", speech_rate=max(MIN_RATE, round(rate / RATE_STEP, 2)))
-    if _FASTER.fullmatch(said):
+    if _FASTER.fits(said):
         if rate >= MAX_RATE:
             return SkillAnswer("This is as fast as I can speak.", speech_rate=MAX_RATE)
         return SkillAnswer("Okay, I will speak faster.", speech_rate=min(MAX_RATE, round(rate * RATE_STEP, 2)))

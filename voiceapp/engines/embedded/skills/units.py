@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from voiceapp.engines.embedded.skills.numbers import about, read_number, spoken
+from voiceapp.engines.embedded.skills.numbers import about, is_named_part, read_number, spoken
 from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
 
 
@@ -60,11 +60,11 @@ _unit("volume", "0.2365882365", "cup")
 _unit("volume", "0.473176473", "pint")
 _unit("volume", "0.946352946", "quart")
 _unit("volume", "3.785411784", "gallon")
-_unit("temperature", "1", "degree Celsius", "degrees Celsius", "celsius, centigrade, degrees centigrade, degree centigrade, °c", "273.15")  # fmt: skip  # noqa: E501
-_unit("temperature", "5/9", "degree Fahrenheit", "degrees Fahrenheit", "fahrenheit, °f, farenheit", "229835/900")
+_unit("temperature", "1", "degree Celsius", "degrees Celsius", "celsius, centigrade, degrees centigrade", "273.15")
+_unit("temperature", "5/9", "degree Fahrenheit", "degrees Fahrenheit", "fahrenheit, farenheit", "229835/900")
 _unit("temperature", "1", "kelvin", "kelvin", aliases="kelvins, degrees kelvin")
 _unit("speed", "1", "meter per second", "meters per second")
-_unit("speed", "5/18", "kilometer per hour", "kilometers per hour", aliases="kph, kmh, km/h, kilometers an hour")
+_unit("speed", "5/18", "kilometer per hour", "kilometers per hour", aliases="kph, kmh, km h, kilometers an hour")
 _unit("speed", "0.44704", "mile per hour", "miles per hour", aliases="mph, miles an hour")
 _unit("speed", "1852/3600", "knot")
 _unit("area", "1", "square meter")
@@ -95,22 +95,22 @@ _NAME = "(?:" + "|".join(re.escape(name) for name in sorted(_UNITS, key=len, rev
 _FLUID_OUNCE = _UNITS["fluid ounce"]
 
 _HOW_MANY = re.compile(
-    rf"how many (?P<to>{_NAME}) (?:(?:are |is )?(?:there |they )?in|make(?: up)?|are|is|equal|go in|fit in|to|in) (?P<amount>.+)"
+    rf"how many (?P<to>{_NAME}) (?:(?:are |is )?(?:there |they )?in|make(?: up)?|are|is|equal|go in|fit in|to|in) "
+    r"(?P<amount>.+)"
 )
 _CONVERT = re.compile(
     rf"(?:(?:what (?:is|are)|how much (?:is|are)|how (?:far|long|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|"
     rf"change|translate) )?(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
 )
-_HOW_MANY_IS = re.compile(rf"(?:what (?:is|are)|convert) (?P<amount>.+) in (?P<to>{_NAME})")
 _QUANTITY = re.compile(rf"(?P<number>.+?) ?(?P<unit>{_NAME})(?: (?:and )?(?P<rest>.+))?")
 _EXPLICIT = re.compile(r"how many |convert |what (?:is|are) |how much (?:is|are) ")
 
 
 def answer(said: str, scene: Scene) -> SkillAnswer | None:
     """`said` is a request in plain form; None when it asks for no conversion between two units that are known."""
-    said = said.replace("%", " percent").replace("° ", "°").replace(" °", " ° ").replace("°", "degrees ")
+    said = " ".join(said.replace("°", " degrees ").split())
     said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
-    said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", " ".join(said.split()))
+    said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", said)
     for form in (_HOW_MANY, _CONVERT):
         match = form.fullmatch(said)
         if match is None:
@@ -155,7 +155,7 @@ def _just_off(value: Fraction) -> Fraction:
 
 
 def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
-    """A quantity such as "5 feet 10 inches", "an hour and a half" or "100 degrees fahrenheit": value, unit, how it is said."""
+    """A quantity such as "5 feet 10 inches" or "an hour and a half": its value, its unit, and how it is said."""
     text = re.sub(r"^(?:an?|one single) ", "1 ", re.sub(r"^(?:half (?:an?|of an?)|a half) ", "half ", text))
     match = re.fullmatch(rf"1 ({_NAME}) and a (half|quarter)", text)
     if match is not None:
@@ -169,7 +169,7 @@ def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
     value = _number(number, is_signed=unit.kind == "temperature")
     if value is None:
         return None
-    is_named = value.denominator != 1 and not any(letter.isdigit() for letter in number)
+    is_named = is_named_part(number)
     said = f"{number if is_named else spoken(value)} {unit.one if abs(value) == 1 or number == 'half' else unit.many}"
     if number == "half":
         said = f"half {'an' if unit.one[0] in 'aeiou' or unit.one == 'hour' else 'a'} {unit.one}"

@@ -61,7 +61,7 @@ def plain(text: str) -> str:
 
     "What's 3,000 ÷ 2.5?" becomes "what is 3000 / 2.5".
     """
-    text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")  # noqa: RUF001
+    text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")
     text = text.replace("×", " * ").replace("÷", " / ").replace("²", " squared").replace("³", " cubed")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     text = re.sub(r"\b([ap])\.? ?m\b\.?", r"\1m", text)

@@ -1,0 +1,416 @@
+"""What the embedded assistant does without documents, and what it keeps its hands off."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from voiceapp.engines.embedded import skills
+from voiceapp.engines.embedded.skills.numbers import whole_number
+from voiceapp.engines.embedded.skills.phrases import Phrases
+from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.session import duration
+from voiceapp.engines.embedded.skills.words import plain, request
+
+FRIDAY_EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("Europe/Berlin"))
+
+
+def say(text: str, scene: Scene | None = None) -> str | None:
+    found = skills.answer(text, scene or Scene(now=FRIDAY_EVENING))
+    return None if found is None else found.text
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("What time is it?", "It is 9:05 p.m."),
+        ("what's the time", "It is 9:05 p.m."),
+        ("Um, can you tell me what time it is please?", "It is 9:05 p.m."),
+        ("Could you tell me the time?", "It is 9:05 p.m."),
+        ("Hey, do you know what time it is right now?", "It is 9:05 p.m."),
+        ("What time is it in Tokyo?", "In Tokyo it is 5:05 a.m. tomorrow."),
+        ("and what is the time in New York", "In New York it is 3:05 p.m."),
+        ("What's the date today?", "Today is Friday, November 20, 2026."),
+        ("what day is it", "Today is Friday, November 20, 2026."),
+        ("What's today's date?", "Today is Friday, November 20, 2026."),
+        ("what day of the week is it today", "Today is Friday, November 20, 2026."),
+        ("What day is tomorrow?", "Tomorrow is Saturday, November 21, 2026."),
+        ("what was yesterday's date", "Yesterday was Thursday, November 19, 2026."),
+        ("what will be the date in three weeks", "That will be Friday, December 11, 2026."),
+        ("What day was it 10 days ago?", "That was Tuesday, November 10, 2026."),
+        ("what day will it be in a week", "That will be Friday, November 27, 2026."),
+        ("What day of the week is December 25th?", "December 25 is a Friday."),
+        ("what day was the 4th of July 2020", "July 4, 2020, was a Saturday."),
+        ("How many days until Christmas?", "Christmas is on Friday, December 25, 2026, 35 days from now."),
+        ("how many days are left till March first", "That is Monday, March 1, 2027, 101 days from now."),
+        ("how long until new year's eve", "New Year's Eve is on Thursday, December 31, 2026, 41 days from now."),
+        ("how many days until friday", "That is Friday, November 27, 2026, 7 days from now."),
+        ("What year is it?", "It is the year 2026."),
+        ("what month is it", "It is November."),
+    ],
+)
+def test_it_knows_the_clock_and_the_calendar(said: str, answer: str) -> None:
+    assert say(said) == answer
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("What's twenty one times three?", "21 times 3 is 63."),
+        ("two plus two", "2 plus 2 is 4."),
+        ("2+2", "2 plus 2 is 4."),
+        ("What is 3,000 divided by 8?", "3,000 divided by 8 is 375."),
+        ("how much is ten over four", "10 divided by 4 is 2.5."),
+        ("What is two times to?", "2 times 2 is 4."),
+        ("what is four plus for", "4 plus 4 is 8."),
+        ("what's to plus to", "2 plus 2 is 4."),
+        ("calculate a hundred and five minus six", "105 minus 6 is 99."),
+        ("two plus three times four", "2 plus 3 times 4 is 14."),
+        ("what is (2 + 3) * 4", "(2 plus 3) times 4 is 20."),
+        ("What is 15% of 80?", "15 percent of 80 is 12."),
+        ("what's fifteen percent of two hundred and fifty", "15 percent of 250 is 37.5."),
+        ("80 plus 15 percent", "80 plus 15 percent is 92."),
+        ("what is 20 percent off 50", "20 percent off 50 is 40."),
+        ("what percent of 80 is 20", "20 as a percentage of 80 is 25."),
+        ("What is the square root of 144?", "The square root of 144 is 12."),
+        ("square root of two", "The square root of 2 is about 1.4142."),
+        ("cube root of 27", "The cube root of 27 is 3."),
+        ("two to the power of ten", "2 to the power of 10 is 1,024."),
+        ("what is 3 to the fourth power", "3 to the power of 4 is 81."),
+        ("12 squared", "12 squared is 144."),
+        ("five factorial", "5 factorial is 120."),
+        ("what is half of thirty", "half of 30 is 15.".capitalize()),
+        ("ten divided by three", "10 divided by 3 is about 3.3333."),
+        ("one divided by eight", "1 divided by 8 is 0.125."),
+        ("minus five plus three", "Minus 5 plus 3 is minus 2."),
+        ("2.5 million times 2", "2,500,000 times 2 is 5,000,000."),
+        ("three point one four times two", "3.14 times 2 is 6.28."),
+        ("add five and seven", "5 plus 7 is 12."),
+        ("subtract five from seven", "7 minus 5 is 2."),
+        ("What is ten divided by zero?", "Nothing can be divided by zero."),
+        ("nine to the power of nine thousand", "That number is too large to say."),
+        ("square root of minus four", "A negative number has no real square root."),
+    ],
+)
+def test_it_does_sums(said: str, answer: str) -> None:
+    assert say(said) == answer
+
+
+def test_a_sum_goes_on_from_the_last_result() -> None:
+    scene = Scene(last_answer="21 times 3 is 63.")
+    assert say("and times two", scene) == "63 times 2 is 126."
+    assert say("divide that by nine", scene) == "63 divided by 9 is 7."
+    assert say("times two") is None
+
+
+@pytest.mark.parametrize(
+    "said", ["9**9**9**9", "(" * 500 + "1", "1" * 300 + "+1", "2 to the power of 2 to the power of 900"]
+)
+def test_a_hostile_sum_costs_nothing(said: str) -> None:
+    assert say(said) in (None, "That number is too large to say.")
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("How many feet are in a mile?", "1 mile is 5,280 feet."),
+        ("how many feet in a mile", "1 mile is 5,280 feet."),
+        ("convert 10 miles to kilometers", "10 miles are about 16.09 kilometers."),
+        ("What is 10 kilometres in miles?", "10 kilometers are about 6.2137 miles."),
+        ("100 degrees Fahrenheit in Celsius", "100 degrees Fahrenheit are about 37.78 degrees Celsius."),
+        ("what's twenty degrees celsius in fahrenheit", "20 degrees Celsius are 68 degrees Fahrenheit."),
+        ("What is 70°F in Celsius?", "70 degrees Fahrenheit are about 21.11 degrees Celsius."),
+        ("minus 40 degrees celsius in fahrenheit", "Minus 40 degrees Celsius are minus 40 degrees Fahrenheit."),
+        ("5 feet ten inches in centimeters", "5 feet 10 inches are 177.8 centimeters."),
+        ("how many ounces in a pound", "1 pound is 16 ounces."),
+        ("how many ounces are in a cup", "1 cup is 8 fluid ounces."),
+        ("How many seconds are there in an hour and a half?", "1.5 hours are 5,400 seconds."),
+        ("how many minutes in half an hour", "Half an hour is 30 minutes."),
+        ("how many days in a year", "1 year is 365 days."),
+        ("two and a half pounds in kilograms", "2.5 pounds are about 1.134 kilograms."),
+        ("60 miles per hour in kilometers per hour", "60 miles per hour are about 96.56 kilometers per hour."),
+        ("how many liters is a gallon", "1 gallon is about 3.7854 liters."),
+        ("convert five kilograms to meters", "I cannot turn kilograms into meters: one is mass, the other length."),
+    ],
+)
+def test_it_converts_units(said: str, answer: str) -> None:
+    assert say(said) == answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Say that again.",
+        "repeat",
+        "Can you repeat that please?",
+        "what did you say",
+        "Sorry, what?",
+        "I didn't catch that.",
+    ],
+)
+def test_it_repeats_what_it_said_last(said: str) -> None:
+    assert say(said, Scene(last_answer="It is late.")) == "It is late."
+    assert say(said) == "I have not said anything yet."
+
+
+def test_it_says_after_you() -> None:
+    assert say("Repeat after me: the quick brown fox") == "The quick brown fox."
+
+
+@pytest.mark.parametrize(
+    "said", ["Stop.", "stop talking", "Never mind!", "nevermind", "okay stop", "that's all", "No, thanks."]
+)
+def test_it_stops_with_a_short_word(said: str) -> None:
+    assert say(said) == "Okay."
+
+
+@pytest.mark.parametrize(
+    ("said", "rate", "becomes"),
+    [
+        ("Speak slower, please.", 1.0, 0.83),
+        ("can you talk a bit slower", 1.0, 0.83),
+        ("slow down", 0.65, 0.6),
+        ("You're talking too fast", 1.0, 0.83),
+        ("please speak more slowly", None, 0.83),
+        ("speak faster", 1.0, 1.2),
+        ("speed up", 1.7, 1.8),
+        ("a little faster please", 1.2, 1.44),
+        ("normal speed please", 0.6, 1.0),
+        ("speak normally again", 1.5, 1.0),
+    ],
+)
+def test_it_changes_its_pace(said: str, rate: float | None, becomes: float) -> None:
+    found = skills.answer(said, Scene(context={"speech_rate": rate}))
+    assert found is not None
+    assert found.speech_rate == becomes
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("Hello!", "Hello."),
+        ("Good morning", "Hello."),
+        ("hey there", "Hello."),
+        ("How are you today?", "All my parts"),
+        ("Thank you very much.", "You are welcome."),
+        ("okay thanks", "You are welcome."),
+        ("Goodbye", "Goodbye."),
+        ("Who are you?", "I am the built-in assistant"),
+        ("are you a real person", "I am the built-in assistant"),
+        ("What's your name?", "I am the built-in assistant"),
+        ("Help.", "I can tell you the time"),
+        ("what can you do", "I can tell you the time"),
+        ("What can I ask you?", "I can tell you the time"),
+        ("Can you hear me?", "Yes, I hear you."),
+        ("testing one two three", "I hear you loud"),
+        ("That's great!", "Thank you."),
+        ("okay", "All right."),
+        ("Tell me a joke.", "Why did the microphone"),
+    ],
+)
+def test_it_keeps_up_a_conversation(said: str, begins: str) -> None:
+    answer = say(said)
+    assert answer is not None
+    assert answer.startswith(begins)
+
+
+def test_another_joke_is_another_one() -> None:
+    first = say("tell me a joke")
+    assert first is not None
+    assert say("tell me another joke", Scene(last_answer=first)) not in (None, first)
+
+
+def test_it_knows_the_session() -> None:
+    scene = Scene(
+        now=FRIDAY_EVENING,
+        earlier=("What time is it?", "Thanks."),
+        context={"started_at": FRIDAY_EVENING.timestamp() - 125, "model": "voice", "voice": "en-us", "turns": 3},
+    )
+    assert say("How long have we been talking?", scene) == "We have been talking for 2 minutes and 5 seconds."
+    assert say("What voice is this?", scene) == 'My voice is called "en-us".'
+    assert say("how many questions have I asked", scene) == "This is turn number 3."
+    assert say("What did I just say?", scene) == "You said: Thanks."
+    assert say("what was my first question", scene) == "You said: What time is it?"
+    model = say("Which model are you using?", scene)
+    assert model is not None
+    assert "No language model" in model
+    assert '"voice"' in model
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "less than a second"), (61, "1 minute and 1 second"), (7200, "2 hours"), (90_061, "1 day and 1 hour")],
+)
+def test_it_words_a_duration(seconds: int, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_it_plays() -> None:
+    def play(said: str) -> str | None:
+        return say(said, Scene(dice=random.Random(7)))
+
+    assert play("flip a coin") in ("Heads.", "Tails.")
+    assert play("Roll a die") in [f"{face}." for face in range(1, 7)]
+    assert play("roll a twenty sided die") in [f"{face}." for face in range(1, 21)]
+    two = play("roll two dice")
+    assert two is not None
+    assert two.endswith("together.")
+    number = play("Pick a number between five and seven.")
+    assert number in ("5.", "6.", "7.")
+    assert play("pick a random number") == play("pick a random number")
+    assert play("How do you spell rhythm?") == "Rhythm: R, H, Y, T, H, M."
+    assert play("count to five") == "1, 2, 3, 4, 5."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "...",
+        "What time does the store open?",
+        "What is the time complexity of quicksort?",
+        "It's time to go home.",
+        "the times they are changing",
+        "What time is it in my life when I should worry?",
+        "What time is it on Mars?",
+        "Tell me about the date palm.",
+        "What day did the war end?",
+        "What is the year of the dragon?",
+        "How many days does it take to learn Django?",
+        "How many days of holiday do I have until I retire?",
+        "when is the next release",
+        "when is my appointment",
+        "What is the capital of France?",
+        "How many people live in Germany?",
+        "how many keys can I make",
+        "how many sessions in an hour can a guest open",
+        "How many API keys are in a workspace?",
+        "one of these days",
+        "nine to five",
+        "24/7",
+        "What is 9/11?",
+        "555-1234",
+        "my number is 555 1234",
+        "it costs two or three times as much",
+        "I have two times the work",
+        "half of the people left",
+        "plan nine from outer space",
+        "what is plan b",
+        "what is the square of the opposition called",
+        "one on one",
+        "add a document to the folder",
+        "take five",
+        "divide and conquer",
+        "What are the minimum requirements?",
+        "stop the server from crashing",
+        "How do I stop a session?",
+        "how do I make the assistant stop talking when I speak",
+        "why does it repeat itself",
+        "Repeat the installation on the second machine with other settings.",
+        "the playback is too fast in firefox",
+        "why is recognition so slow",
+        "make the server faster",
+        "How can I speed up the first start?",
+        "help me choose a database",
+        "what can you do about the latency",
+        "How do I change the voice?",
+        "which voices are there",
+        "which model should I use with CHAT_BASE_URL",
+        "hello world in python",
+        "thank you notes for a wedding",
+        "is this thing secure",
+        "who is the president",
+        "who are the developers",
+        "How do you write a test?",
+        "spell check my document",
+        "roll back the last migration",
+        "flip the switch",
+        "count to the limit",
+        "convert text to speech",
+        "turn the volume to ten",
+        "ten green bottles in a row",
+        "a pound of flesh in Shakespeare",
+        "five feet of snow fell in December",
+        "what is the date format",
+        "what is the current version",
+        "how long is a session",
+        "are you listening on port 8000",
+        "wait for the models to load",
+        "no language model is configured",
+        "good morning america is a show",
+        "can you hear me from another room without a headset",
+        "do you understand french",
+    ],
+)
+def test_it_leaves_alone_what_it_is_not_asked(said: str) -> None:
+    assert say(said, Scene(now=FRIDAY_EVENING, last_answer="2 plus 2 is 4.")) is None
+
+
+def test_it_does_not_read_an_essay() -> None:
+    assert say("what time is it " * 40) is None
+
+
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        ("What’s the time?", "what is the time"),
+        ("It's 3:30 P.M., isn't it?", "it is 3:30 pm isn t it"),
+        ("3,000.5 ÷ 2", "3000.5 / 2"),
+        ("a well-known/old thing.", "a well known old thing"),
+    ],
+)
+def test_plain_form(heard: str, said: str) -> None:
+    assert plain(heard) == said
+
+
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        ("Okay, so, could you please tell me the time, please?", "the time"),
+        ("please", "please"),
+        ("I'd like to know what day it is, thank you.", "what day it is"),
+    ],
+)
+def test_a_request_without_its_courtesies(heard: str, said: str) -> None:
+    assert request(heard) == said
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("twenty one", "21"),
+        ("one hundred and twenty three thousand four hundred and five", "123405"),
+        ("nineteen", "19"),
+        ("2.5 million", "2500000"),
+        ("three quarters", "3/4"),
+        ("two and a half", "5/2"),
+        ("zero point oh five", "1/20"),
+        ("minus seven", "-7"),
+        ("a thousand", "1000"),
+        ("one two", None),
+        ("twenty thirty", None),
+        ("twenty eleven", None),
+        ("hundred", None),
+        ("to", None),
+        ("", None),
+    ],
+)
+def test_numbers_in_words(words: str, value: str | None) -> None:
+    found = whole_number(words)
+    assert (None if found is None else str(found)) == value
+
+
+def test_templates_match_whole_sentences() -> None:
+    phrases = Phrases("play [the] (song|album) {name} [now]*", "{count} songs")
+    assert phrases.match("play the song yellow submarine now now") == {"name": "yellow submarine"}
+    assert phrases.match("play album one") == {"name": "one"}
+    assert phrases.match("five songs") == {"count": "five"}
+    assert phrases.match("please play the song one") is None
+    assert phrases.match("playalbum one") is None
+
+
+def test_an_answer_carries_no_rate_of_its_own() -> None:
+    assert skills.answer("what time is it", Scene(now=FRIDAY_EVENING)) == SkillAnswer("It is 9:05 p.m.")
