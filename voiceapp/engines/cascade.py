@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 FRAMES_PER_SLICE = 16
 """Frames judged before others on the event loop get their turn: half a second of audio, under 2 ms."""
+SENTENCE_PAUSE_MS = 200
+"""Between sentences that are synthesized one by one; without it they run together."""
 SENTENCES_AHEAD = 4
 """How far writing may run ahead of speaking."""
 
@@ -329,7 +331,10 @@ class CascadeStream:
     async def _speak(self, work: Respond, sentences: asyncio.Queue[str | None]) -> None:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""
         said = 0
+        pause = bytes(work.config.output_format.size(SENTENCE_PAUSE_MS))
         while (sentence := await sentences.get()) is not None:
+            if said:
+                self._session.answer_audio(work.response_id, pause, self._now())
             spoken = self._synthesizer.speak(
                 speakable(sentence),
                 voice=work.config.voice,

@@ -14,7 +14,7 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
 from voiceapp.protocol.states import TurnState
-from voiceapp.protocol.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
+from voiceapp.protocol.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
 from voiceapp.protocol.utterance import MAX_UTTERANCE_MS, Utterance
 from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, Work
 
@@ -212,7 +212,10 @@ class Listener:
         elif isinstance(signal, End):
             self._end(signal, now)
         elif self._open is not None and isinstance(signal, Pause):
-            self._pause(self._open)
+            self._recognize_early(self._open)
+            self._ask(self._open)
+        elif self._open is not None and isinstance(signal, StillQuiet):
+            self._ask(self._open)
         elif self._open is not None and isinstance(signal, Resume):
             self._open.version += 1
             self._open.recognizing = None
@@ -229,11 +232,13 @@ class Listener:
         self._hooks.send(ev.SpeechStarted(audio_start_ms=started_ms, item_id=utterance.item_id))
         self._hooks.speech_started(now)
 
-    def _pause(self, utterance: Utterance) -> None:
-        if not utterance.is_speech:
-            return
-        self._recognize(utterance)
-        if self._detector and self._detector.asks_model:
+    def _recognize_early(self, utterance: Utterance) -> None:
+        """On the speculation that this pause is the end."""
+        if utterance.is_speech:
+            self._recognize(utterance)
+
+    def _ask(self, utterance: Utterance) -> None:
+        if utterance.is_speech and self._detector and self._detector.asks_model:
             self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
 
     def _end(self, end: End | None, now: float) -> None:
