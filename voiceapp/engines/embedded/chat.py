@@ -27,6 +27,7 @@ from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Cha
 from voiceapp.engines.sentences import SentenceSplitter
 
 OPENING = "Hello. Ask me something about this program, or say help."
+IDLE_PROMPT = "Are you still there?"
 NOT_FOUND = "I did not find that in my documents."
 NO_MODEL_SPOKEN = (
     "No language model is configured here, so that is all I can do. "
@@ -97,6 +98,8 @@ class RetrievalAssistant:
 
     async def _answer(self, request: ChatRequest) -> SkillAnswer:
         asked = [message.content for message in request.messages if message.role == "user" and message.content.strip()]
+        if request.context.get("is_idle_prompt"):
+            return SkillAnswer(IDLE_PROMPT)
         if not asked:
             return SkillAnswer(OPENING)
         answered = [message for message in request.messages if message.role == "assistant" and message.content]
@@ -122,7 +125,7 @@ class RetrievalAssistant:
             return [Question(current)]
         if wants_more:
             return [Question(topic)]
-        return [Question(f"{topic} {current}", must_know=current), Question(current)]
+        return [Question(f"{topic} {current}", must_hold=current), Question(current)]
 
     @staticmethod
     def _is_topic(asked: str, scene: Scene) -> bool:

@@ -55,10 +55,6 @@ class Lexicon:
                 self._postings[term].append((place, saturated))
         self._terms = [frozenset(counts) for counts in counted]
 
-    def knows(self, text: str) -> bool:
-        """Whether every content word of `text` occurs somewhere."""
-        return all(term in self._postings for term in terms(text))
-
     def scores(self, query: str) -> NDArray[np.float32]:
         """BM25 of each text, divided by the most it could be: within [0, 1]."""
         scores = np.zeros(self._count, dtype=np.float32)
