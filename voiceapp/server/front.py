@@ -1,0 +1,135 @@
+"""The outermost ASGI application: everything between the server and Django that any server can run.
+
+It says who is calling, answers health probes, refuses what comes while stopping, limits bodies, writes one line per
+request, and tells the drain who is being served. A WebSocket passes through it once, at the handshake: `receive` and
+`send` are handed on untouched, so a message costs nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+from .answers import Application, Message, Receive, Scope, Send, json_headers, new_request_id, refuse, request_id_of
+from .client_address import client_address, forwarded_scheme
+from .drain import Drain
+from .health import Readiness, readiness_answer
+from .limits import TOO_LARGE, Gate, LimitedBody, Limits, declared_length
+from .logs import log_request
+
+logger = logging.getLogger(__name__)
+
+UNANSWERED = 499
+"""In the log: the client left before it was answered."""
+
+
+class Front:
+    """Wraps an application for one process."""
+
+    def __init__(self, application: Application, limits: Limits, drain: Drain, readiness: Readiness) -> None:
+        self._application = application
+        self._limits = limits
+        self._drain = drain
+        self._readiness = readiness
+        # Without a proxy the adapter already counts connections per address.
+        self._gate = Gate(limits.connections, limits.connections_per_address) if limits.trusted_proxies else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._prepare(scope)
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            self._prepare(scope)
+            await self._socket(scope, receive, send)
+        else:
+            await self._application(scope, receive, send)
+
+    def _prepare(self, scope: Scope) -> None:
+        """Replace what a client could claim by what we know. In place: the adapter's log line reads the same scope."""
+        scope["root_path"] = ""  # daphne believes a client's Daphne-Root-Path, which then prefixes every reversed URL
+        scope.setdefault("state", {})["request_id"] = new_request_id()
+        address = client_address(scope, self._limits.trusted_proxies)
+        if address is not None:
+            scope["client"] = (address, scope["client"][1])
+        if self._limits.trusted_proxies and (scheme := forwarded_scheme(scope)):
+            scope["scheme"] = scheme if scope["type"] == "http" else scheme.replace("http", "ws")
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._drain.begun:
+            await refuse(scope, send, 503, "ServiceUnavailable", "The server is stopping; connect again in a moment.")
+            return
+        address = self._address(scope)
+        if self._gate and not self._gate.admit(address):
+            await self._too_many(scope, send)
+            return
+        try:
+            with self._drain.work():
+                await self._application(scope, receive, send)
+        finally:
+            if self._gate:
+                self._gate.release(address)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.monotonic()
+        status = UNANSWERED
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = list(message.get("headers", []))
+                if not any(name.lower() == b"x-request-id" for name, _ in headers):
+                    headers.append((b"x-request-id", request_id_of(scope).encode()))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            if scope["path"] in ("/healthz", "/readyz"):
+                await self._health(scope, answer)
+            else:
+                await self._request(scope, receive, answer)
+        except Exception:
+            logger.exception("The application failed on %s", scope["path"])
+            if status != UNANSWERED:
+                raise  # the server cuts the answer off
+            await refuse(scope, answer, 500, "InternalError", "The server failed.", [(b"connection", b"close")])
+        finally:
+            log_request(scope, status, started)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = self._address(scope)
+        if self._gate and not self._gate.admit(address):
+            await self._too_many(scope, send)
+            return
+        try:
+            with self._drain.work():
+                length = declared_length(scope)
+                if length == 0:
+                    await self._application(scope, receive, send)
+                    return
+                body = LimitedBody(scope, receive, send, self._limits)
+                if length is not None and length > self._limits.body_bytes:
+                    await body.refuse(413, "InvalidParameter", TOO_LARGE.format(self._limits.body_bytes))
+                else:
+                    await self._application(scope, body.receive, body.send)
+        finally:
+            if self._gate:
+                self._gate.release(address)
+
+    async def _health(self, scope: Scope, send: Send) -> None:
+        status, answer = 200, {"status": "ok"}
+        if scope["path"] == "/readyz":
+            status, answer = await readiness_answer(self._readiness)
+        body = json.dumps(answer).encode()
+        headers = json_headers(body, request_id_of(scope))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _too_many(self, scope: Scope, send: Send) -> None:
+        message = "Too many connections from this address."
+        await refuse(scope, send, 429, "Throttling.Concurrency", message, [(b"retry-after", b"1")])
+
+    @staticmethod
+    def _address(scope: Scope) -> str:
+        return str(scope["client"][0]) if scope.get("client") else ""

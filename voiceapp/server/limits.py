@@ -1,0 +1,162 @@
+"""What one client may take: how many connections, how many bytes, how long.
+
+`Limits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that reads a
+request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from .answers import Message, Receive, Scope, Send, json_headers, refusal_body, request_id_of
+
+LINGER_S = 2.0
+"""How long a refused body is still read and thrown away: closing at once would reset the connection, answer included."""
+
+TOO_LARGE = "The request's body is larger than {} bytes."
+TOO_SLOW = "The request's body did not arrive within {:g} s."
+HEADERS_TOO_SLOW = "The request's headers did not arrive within {:g} s."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The numbers of one server process."""
+
+    connections: int = 2000
+    """Open connections in total; one more is closed unanswered."""
+    connections_per_address: int = 100
+    """Open connections of one address; behind a proxy, requests and sockets served at once for one address."""
+    header_timeout_s: float = 10.0
+    """A request's headers must be complete this long after its first byte (the first: after connecting)."""
+    body_timeout_s: float = 30.0
+    """A request's body must be complete this long after its headers."""
+    body_bytes: int = 2 * 1024 * 1024
+    message_bytes: int = 1024 * 1024
+    """Largest WebSocket message; a larger one ends the connection with 1009."""
+    ping_s: float = 20.0
+    """Silence after which an open socket is pinged; without an answer for as long again it is dropped."""
+    drain_s: float = 20.0
+    """How long a stopping server waits for what is being served."""
+    trusted_proxies: int = 0
+    """Entries at the right of X-Forwarded-For that our own proxies wrote; 0: the header is not looked at."""
+
+    @classmethod
+    def from_settings(cls) -> Limits:
+        return cls(
+            connections=settings.MAX_CONNECTIONS,
+            connections_per_address=settings.MAX_CONNECTIONS_PER_ADDRESS,
+            header_timeout_s=settings.HEADER_TIMEOUT_S,
+            body_timeout_s=settings.BODY_TIMEOUT_S,
+            body_bytes=settings.MAX_BODY_BYTES,
+            drain_s=settings.DRAIN_S,
+            trusted_proxies=settings.TRUSTED_PROXY_COUNT if settings.TRUST_PROXY else 0,
+        )
+
+
+class Gate:
+    """Counts who is inside, in total and per address."""
+
+    def __init__(self, total: int, per_address: int) -> None:
+        self.total = total
+        self.per_address = per_address
+        self._inside = 0
+        self._by_address: Counter[str] = Counter()
+
+    @classmethod
+    def for_connections(cls, limits: Limits) -> Gate:
+        """The gate at the listening socket. Behind a proxy every peer is the proxy, so only the total counts."""
+        return cls(limits.connections, limits.connections if limits.trusted_proxies else limits.connections_per_address)
+
+    def admit(self, address: str) -> bool:
+        """Count one more in and return True, or return False; what was admitted must be released once."""
+        if self._inside >= self.total or self._by_address[address] >= self.per_address:
+            return False
+        self._inside += 1
+        self._by_address[address] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        self._inside -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+class LimitedBody:
+    """`receive` and `send` of one request, with a limit on its body's size and duration.
+
+    When a limit is passed this answers 413 or 408 itself, tells the application `http.disconnect`, and drops whatever the
+    application still says: an application needs to know nothing of it.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._limits = limits
+        self._deadline = asyncio.get_running_loop().time() + limits.body_timeout_s
+        self._received = 0
+        self._complete = False
+        self._answered = False
+        self.refused = False
+
+    async def receive(self) -> Message:
+        if self.refused:
+            return {"type": "http.disconnect"}
+        if self._complete:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            await self.refuse(408, "RequestTimeOut", TOO_SLOW.format(self._limits.body_timeout_s))
+            return {"type": "http.disconnect"}
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            self._complete = not message.get("more_body", False)
+            if self._received > self._limits.body_bytes:
+                await self.refuse(413, "InvalidParameter", TOO_LARGE.format(self._limits.body_bytes))
+                return {"type": "http.disconnect"}
+        return message
+
+    async def send(self, message: Message) -> None:
+        if not self.refused:
+            self._answered = True
+            await self._send(message)
+
+    async def refuse(self, status: int, code: str, message: str) -> None:
+        """Answer in the application's place and end the connection, unless the answer has begun."""
+        self.refused = True
+        if self._answered:
+            return
+        request_id = request_id_of(self._scope)
+        body = refusal_body(code, message, request_id)
+        headers = [*json_headers(body, request_id), (b"connection", b"close")]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        if status == 413:
+            await self._throw_away()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _throw_away(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while not self._complete:
+                    message = await self._receive()
+                    self._complete = message["type"] != "http.request" or not message.get("more_body", False)
+
+
+def declared_length(scope: Scope) -> int | None:
+    """Content-Length as announced; None for a chunked body, 0 for none."""
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":
+            return None
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() else None
+    return 0

@@ -1,0 +1,40 @@
+"""`manage.py serve`: the whole product in one process."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.module_loading import import_string
+
+from voiceapp.engines import catalogue
+from voiceapp.server.drain import drain_event
+from voiceapp.server.health import process_readiness
+from voiceapp.server.limits import Limits
+from voiceapp.server.runner import SERVERS, Life, bind, serve
+
+
+class Command(BaseCommand):
+    help = "Serve pages, API and conversations. Stops gracefully on SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for every interface")
+        parser.add_argument("--port", type=int, default=settings.PORT, help="default: the variable PORT, else 8000")
+        parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
+
+    def handle(self, *, host: str, port: int, server: str, **options: Any) -> None:
+        try:
+            listening = bind(host, port)
+        except (OSError, OverflowError) as error:
+            raise CommandError(f"Cannot listen on {host} port {port}: {error}. Choose another with --port.") from error
+        application = import_string(settings.ASGI_APPLICATION)
+        life = Life(
+            drain_event(),
+            process_readiness(),
+            Limits.from_settings(),
+            warm_up=catalogue.warm_up,
+            close=catalogue.close,
+        )
+        serve(application, listening, server=server, life=life)

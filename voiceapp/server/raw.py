@@ -1,0 +1,26 @@
+"""Answers written straight onto a connection, where no request exists that an application could answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from .answers import Headers, json_headers, new_request_id, refusal_body
+
+
+def raw_answer(status: int, headers: Headers, body: bytes) -> bytes:
+    """A complete HTTP/1.1 answer that ends its connection; Content-Length and Connection are set here."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    lines = [f"HTTP/1.1 {status} {phrase}".encode()]
+    lines += [name + b": " + value for name, value in headers if name.lower() not in (b"content-length", b"connection")]
+    lines += [b"content-length: " + str(len(body)).encode(), b"connection: close", b"", body]
+    return b"\r\n".join(lines)
+
+
+def raw_refusal(status: int, code: str, message: str, request_id: str | None = None, headers: Headers = ()) -> bytes:
+    """`raw_answer` with the JSON of a refusal."""
+    request_id = request_id or new_request_id()
+    body = refusal_body(code, message, request_id)
+    return raw_answer(status, [*json_headers(body, request_id), *headers], body)

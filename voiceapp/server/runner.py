@@ -1,0 +1,146 @@
+"""The life of the server process: bind, serve, drain, stop. Which server speaks HTTP is the adapter's business.
+
+What an application may rely on, whichever server runs it:
+
+- **Refusing a handshake has one way**: the ASGI extension `websocket.http.response`. Before accepting, send
+  `{"type": "websocket.http.response.start", "status": 401, "headers": […]}` and `{"type": "websocket.http.response.body",
+  "body": b"…"}` (`answers.refuse` does both, with the JSON of a refusal), then return. A `websocket.close` before the accept
+  is always 403.
+- `scope["client"]` is the client and not the proxy, `scope["scheme"]` what the proxy saw, `scope["root_path"]` empty, and
+  `scope["state"]["request_id"]` names the request in log and answers.
+- `receive` and `send` push back: a socket that nobody reads from stops reading, `send` waits while the client is slow.
+- Close codes 1000 to 1014 and 3000 to 4999 go out as given, with their reason. `websocket.disconnect` comes once the socket
+  ended for whatever reason; what is sent afterwards is lost, and under uvicorn raises an `OSError`.
+- An exception before the accept answers 500, one after it closes with 1011; returning without closing closes with 1000.
+- When the server stops, `drain_event().wait_begun()` returns; a socket that is still open DRAIN_S later is closed with 4012.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from voiceapp.errors import VoiceError
+
+from .answers import Application
+from .drain import Drain
+from .front import Front
+from .health import Readiness
+from .limits import Limits
+
+logger = logging.getLogger(__name__)
+
+SERVERS = ("daphne", "uvicorn")
+STOPPING = 4012
+"""Close code of a socket that the stopping server ends; clients connect again on it."""
+
+LAST_WORDS_S = 2.0
+"""After the sockets are closed: how long applications may take to write down what they must."""
+CLOSE_S = 2.0
+"""How long engines may take to end."""
+
+
+class Adapter(Protocol):
+    """One kind of server, inside its running event loop."""
+
+    name: str
+
+    async def start(self) -> None:
+        """Accept connections on the socket it was given."""
+
+    def close_sockets(self, code: int, reason: str) -> None:
+        """Send every open WebSocket a close frame; their applications see the disconnect."""
+
+    async def stop(self) -> None:
+        """Stop listening and drop every connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What happens between the first and the last moment of a serving process."""
+
+    drain: Drain
+    readiness: Readiness
+    limits: Limits
+    warm_up: Callable[[], Awaitable[None]]
+    """Loads the engines; runs beside the serving, readiness waits for it."""
+    close: Callable[[], Awaitable[None]]
+    """Ends the engines."""
+
+    async def run(self, adapter: Adapter, address: str) -> None:
+        """Serve until SIGTERM or SIGINT, then drain and stop. Hosts repeat SIGTERM; a second SIGINT is a person in a hurry."""
+        stop, hurry = asyncio.Event(), asyncio.Event()
+
+        def interrupted() -> None:
+            if stop.is_set():
+                hurry.set()
+            stop.set()
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+        await adapter.start()
+        logger.info("Serving on http://%s with %s, process %d", address, adapter.name, os.getpid())
+        warming = asyncio.create_task(self._warm_up(), name="warm up")
+        await stop.wait()
+
+        logger.info("Stopping: %d being served, waiting at most %g s", self.drain.working, self.limits.drain_s)
+        self.drain.begin()
+        await self._wait_idle(hurry, self.limits.drain_s)
+        adapter.close_sockets(STOPPING, "server is stopping")
+        await self._wait_idle(hurry, LAST_WORDS_S)
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.close()
+        except TimeoutError:
+            logger.warning("The engines did not end within %g s", CLOSE_S)
+        await adapter.stop()
+        logger.info("Stopped")
+
+    async def _wait_idle(self, hurry: asyncio.Event, patience_s: float) -> None:
+        waits = [asyncio.create_task(self.drain.wait_idle()), asyncio.create_task(hurry.wait())]
+        await asyncio.wait(waits, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    async def _warm_up(self) -> None:
+        self.readiness.warming = True
+        try:
+            await self.warm_up()
+        except VoiceError as error:  # such as missing weights: readiness names the reason and the remedy
+            logger.warning("Not ready: %s", error.message)
+        except Exception:
+            self.readiness.warm_up_failed = True
+            logger.exception("The engines could not be loaded")
+        finally:
+            self.readiness.warming = False
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 lets the system choose.
+
+    Raises:
+        OSError: when the address is in use or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
+
+
+def serve(application: Application, listening: socket.socket, *, server: str, life: Life) -> None:
+    """Run the application on one of SERVERS until the process is told to stop; returns after a clean stop."""
+    adapter = importlib.import_module(f"voiceapp.server.{server}_adapter")
+    front = Front(application, life.limits, life.drain, life.readiness)
+    host, port = listening.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with contextlib.closing(listening):
+        adapter.run(front, listening, life.limits, lambda running: life.run(running, address))
