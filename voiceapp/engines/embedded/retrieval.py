@@ -80,11 +80,15 @@ class Question:
 class Retriever:
     """The index over some folders, built when first asked and again when a document changed."""
 
-    def __init__(self, folders: Sequence[Folder], *, embedder: QueryEmbedder, cache_dir: Path) -> None:
+    def __init__(
+        self, folders: Sequence[Folder], *, embedder: QueryEmbedder, cache_dir: Path, check_s: float = CHECK_S
+    ) -> None:
+        """`check_s`: how long the folders are taken to be unchanged after a look."""
         self._folders = tuple(folders)
         self._embedder = embedder
         self._cache = VectorCache(cache_dir)
         self._index: Index | None = None
+        self._check_s = check_s
         self._checked_at = 0.0
         self._building = asyncio.Lock()
 
@@ -100,7 +104,7 @@ class Retriever:
         """The index as of the documents now."""
         async with self._building:
             index = self._index
-            if index is not None and time.monotonic() - self._checked_at < CHECK_S:
+            if index is not None and time.monotonic() - self._checked_at < self._check_s:
                 return index
             stamp = await lanes().speak.run(self._stamp)
             if index is None or index.stamp != stamp:
