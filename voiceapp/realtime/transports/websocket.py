@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import available_timezones
 
@@ -40,12 +38,8 @@ from voiceapp.realtime.models import Door
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.watch import revocation_watch
-from voiceapp.server.answers import refuse
+from voiceapp.server.answers import Receive, Scope, Send, refuse
 from voiceapp.server.drain import drain_event
-
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 MESSAGES_PER_S = 100
 SEND_TIMEOUT_S = 10.0
@@ -115,7 +109,7 @@ class _Socket(AsyncConsumer):  # type: ignore[misc]
             await self._converse(scope, receive, send)
         except RequestRefused as refused:
             headers = [(b"retry-after", str(refused.retry_after_s).encode())] if isinstance(refused, Throttled) else []
-            await refuse(scope, send, refused.http_status, refused.code, refused.message, headers)  # type: ignore[arg-type]
+            await refuse(scope, send, refused.http_status, refused.code, refused.message, headers)
 
     async def caller(self, scope: Scope) -> Caller:
         """Raises RequestRefused."""
@@ -159,7 +153,7 @@ def _call(session_id: str, name: str, card: ModelCard, query: dict[str, list[str
 class ApiSocket(_Socket):
     """`/api-ws/v1/realtime`: any program with a key. No cookie counts here, so no origin matters."""
 
-    door = Door.WEBSOCKET.value
+    door = str(Door.WEBSOCKET)
 
     async def caller(self, scope: Scope) -> Caller:
         caller = await caller_from_bearer(_header(scope, b"authorization"))
@@ -170,7 +164,7 @@ class ApiSocket(_Socket):
 class PageSocket(_Socket):
     """`/voice/socket`: our own page, known by its cookie. Sits behind Channels' session and auth middleware."""
 
-    door = Door.PAGE.value
+    door = str(Door.PAGE)
 
     async def caller(self, scope: Scope) -> Caller:
         if settings.PUBLIC_PAGE == "off":
