@@ -106,7 +106,8 @@ CACHES = {
 # ── Static files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
+"""Where `collectstatic` puts what browsers fetch."""
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
