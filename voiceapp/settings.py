@@ -1,4 +1,7 @@
-"""The only reader of the environment. Every variable has a type, a default that works on a laptop and a line in `.env.example`."""
+"""The only reader of the environment.
+
+Every variable has a type, a default that works on a laptop and a line in `.env.example`.
+"""
 
 from __future__ import annotations
 
@@ -84,6 +87,7 @@ TEMPLATES = [
 
 DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}")}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes the file, not the folder
     DATABASES["default"].setdefault("OPTIONS", {}).update(
         {
             "transaction_mode": "IMMEDIATE",

@@ -1,0 +1,72 @@
+# `make run` starts everything, `make test` proves it. Everything else is built from these.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+
+# Without a .env this is somebody's laptop: guests may talk, a local account is made, secrets may be missing.
+ifeq ($(wildcard .env),)
+export DEBUG ?= 1
+endif
+
+# Speech recordings for benchmarks and extra tests, when they lie beside the checkout.
+ifneq ($(wildcard ../shared/audio/manifest.tsv),)
+export SPEECH_DIR ?= $(abspath ../shared/audio)
+endif
+
+.PHONY: run install models test lint format bench lock screenshot clean
+
+run: install
+	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
+	$(BIN)/python manage.py migrate --verbosity 0
+	$(BIN)/python manage.py bootstrap
+	exec $(BIN)/python manage.py serve
+
+install: .venv/runtime.stamp
+
+models: install
+	$(BIN)/python manage.py fetch_models
+
+test: .venv/tests.stamp models .venv/system.stamp lint
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/tests.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/tests.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/tests.stamp models
+	$(BIN)/python -m tests.bench $(ARGS)
+
+# The pictures in the README, made by the browser tests.
+screenshot: .venv/tests.stamp models .venv/system.stamp
+	README_SCREENSHOT=docs/screenshot.png $(BIN)/python -m pytest tests/browser -k screenshot
+
+lock: .venv/tests.stamp
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements.in -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		tests/requirements.in -o tests/requirements.txt
+
+clean:
+	rm -rf .venv staticfiles .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+.venv/runtime.stamp: requirements.txt
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	touch $@
+
+.venv/tests.stamp: .venv/runtime.stamp tests/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
+	touch $@
+
+# What the browser tests need of the system; on machines without apt, install a Chromium and Node.js by hand.
+.venv/system.stamp: .venv/runtime.stamp
+	command -v chromium >/dev/null && command -v npm >/dev/null || \
+		{ $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium nodejs npm fonts-dejavu-core >/dev/null; }
+	touch $@
