@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -26,7 +26,7 @@ Breakfast is served in the garden room. It begins at seven. Coffee is free all d
 """
 
 
-def at_noon(zone: ZoneInfo) -> datetime:
+def at_noon(zone: tzinfo) -> datetime:
     return NOON.astimezone(zone)
 
 
@@ -70,6 +70,11 @@ async def test_a_skill_comes_first_and_in_the_callers_zone(assistant: RetrievalA
 @pytest.mark.parametrize("zone", ["Not/AZone", "../../etc/passwd", "", "/", 5])
 async def test_a_zone_that_is_none_is_the_installations(assistant: RetrievalAssistant, zone: object) -> None:
     assert await Talk(assistant, time_zone=zone).say("What time is it?") == "It is 12 p.m."
+
+
+async def test_without_any_zone_it_tells_utc(assistant: RetrievalAssistant, settings: Any) -> None:
+    settings.LOCAL_TIME_ZONE = "Not/AZone"
+    assert await Talk(assistant).say("What time is it?") == "It is 12 p.m."
 
 
 async def test_a_document_is_quoted_with_its_name(assistant: RetrievalAssistant) -> None:

@@ -6,11 +6,13 @@ import asyncio
 import os
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from django.conf import settings
+from numpy.typing import NDArray
 
 from tests.engines.word_embedder import WordEmbedder
 from voiceapp.engines.embedded.documents import Folder
@@ -18,6 +20,7 @@ from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.lexical import Lexicon, terms
 from voiceapp.engines.embedded.retrieval import Question, Retriever
 from voiceapp.engines.embedded.vector_cache import VectorCache
+from voiceapp.errors import EngineUnavailable
 
 GARDEN = """# Garden
 
@@ -133,6 +136,60 @@ async def test_many_who_ask_at_once_share_one_index(garden: Path) -> None:
     answers = await asyncio.gather(*(find(shed, "where does basil grow") for _ in range(8)))
     assert len(set(answers)) == 1
     assert len(embedder.embedded) == len(set(embedder.embedded))
+
+
+class SlowEmbedder(WordEmbedder):
+    """Embeds documents only when `go` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.began = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.began.set()
+        await self.go.wait()
+        return await super().embed(texts)
+
+
+async def test_a_long_rebuild_answers_from_what_was_there(garden: Path) -> None:
+    embedder = SlowEmbedder()
+    shed = Retriever([Folder(garden)], embedder=embedder, cache_dir=garden.parent / "cache", check_s=0, patience_s=0.01)
+    embedder.go.set()
+    await shed.ready()
+    embedder.go.clear()
+    (garden / "garden.md").write_text(GARDEN + "\nThe ladder is in the attic.\n")
+    assert await find(shed, "where is the ladder") is None
+    assert await find(shed, "where does basil grow") is not None
+    embedder.go.set()
+    async with asyncio.timeout(5):
+        while True:
+            if await find(shed, "where is the ladder") is not None:
+                break
+    await shed.close()
+
+
+async def test_an_interrupted_question_does_not_stop_the_building(garden: Path) -> None:
+    embedder = SlowEmbedder()
+    shed = retriever(garden, embedder)
+    asking = asyncio.create_task(find(shed, "where does basil grow"))
+    await embedder.began.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    embedder.go.set()
+    assert await find(shed, "where does basil grow") is not None
+    assert len(embedder.embedded) == len(set(embedder.embedded))
+
+
+async def test_closing_ends_the_building_and_tells_who_waits(garden: Path) -> None:
+    embedder = SlowEmbedder()
+    shed = retriever(garden, embedder)
+    asking = asyncio.create_task(find(shed, "where does basil grow"))
+    await embedder.began.wait()
+    await shed.close()
+    with pytest.raises(EngineUnavailable):
+        await asking
 
 
 def test_a_broken_cache_is_an_empty_one(tmp_path: Path) -> None:

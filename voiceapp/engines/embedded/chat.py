@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -24,6 +24,7 @@ from voiceapp.engines.embedded.skills import Scene, SkillAnswer
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.words import plain
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage
+from voiceapp.engines.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
 
 OPENING = "Hello. Ask me something about this program, or say help."
@@ -64,7 +65,7 @@ class RetrievalAssistant:
         folders: Sequence[Folder] | None = None,
         embedder: QueryEmbedder | None = None,
         cache_dir: Path | None = None,
-        clock: Callable[[ZoneInfo], datetime] = datetime.now,
+        clock: Callable[[tzinfo], datetime] = datetime.now,
     ) -> None:
         """By default: the manual and DOCUMENTS_DIR, MiniLM, a cache under VAR_DIR, and the machine's clock."""
         if folders is None:
@@ -77,8 +78,13 @@ class RetrievalAssistant:
         self._clock = clock
 
     async def warm(self) -> None:
-        """Build the index over the documents, so that the first question does not wait for it."""
+        """Build the index over the documents and the table of cities, so that the first question waits for neither."""
         await self._retriever.ready()
+        await lanes().speak.run(skills.answer, "What time is it in London?", Scene())
+
+    async def close(self) -> None:
+        """Give up building the index."""
+        await self._retriever.close()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Raises EngineUnavailable when too many questions wait."""
@@ -143,12 +149,14 @@ class RetrievalAssistant:
         )
 
 
-def _zone(name: object) -> ZoneInfo:
-    """The caller's zone, or the installation's when the caller's is not known."""
-    try:
-        return ZoneInfo(str(name or settings.LOCAL_TIME_ZONE))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo(settings.LOCAL_TIME_ZONE)
+def _zone(name: object) -> tzinfo:
+    """The caller's zone, the installation's when the caller's is not known, and UTC on a machine without zones."""
+    for known in (str(name or ""), settings.LOCAL_TIME_ZONE):
+        try:
+            return ZoneInfo(known)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            continue
+    return UTC
 
 
 def _quoted(hit: Hit) -> str:

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 SUFFIXES = (".md", ".txt")
 MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_FILES = 2_000
-MAX_PASSAGES = 20_000
+MAX_PASSAGES = 5_000
+"""About a thousand pages: 40 MB of vectors, and a minute and a half to embed them for the first time."""
 MAX_PASSAGE_CHARS = 700
 """About 150 tokens: a passage is one idea, and fits the embedding model's window."""
 

@@ -23,6 +23,7 @@ from voiceapp.engines.embedded.documents import Folder, Passage
 from voiceapp.engines.embedded.lexical import Lexicon, terms
 from voiceapp.engines.embedded.vector_cache import VectorCache
 from voiceapp.engines.lanes import lanes
+from voiceapp.errors import EngineUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,12 @@ MAX_ANSWER_CHARS = 280
 CHECK_S = 5.0
 """How often the folders are looked at for changes."""
 
+PATIENCE_S = 1.0
+"""How long a question waits for changed documents before it is answered from what was there before."""
+
 Vectors = NDArray[np.float32]
+Stamp = tuple[documents.Stamp, bool]
+"""The documents, and whether there were vectors."""
 
 
 class QueryEmbedder(Protocol):
@@ -81,16 +87,23 @@ class Retriever:
     """The index over some folders, built when first asked and again when a document changed."""
 
     def __init__(
-        self, folders: Sequence[Folder], *, embedder: QueryEmbedder, cache_dir: Path, check_s: float = CHECK_S
+        self,
+        folders: Sequence[Folder],
+        *,
+        embedder: QueryEmbedder,
+        cache_dir: Path,
+        check_s: float = CHECK_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        """`check_s`: how long the folders are taken to be unchanged after a look."""
+        """`check_s`: how long the folders are taken to be unchanged after a look; `patience_s`: see `ready`."""
         self._folders = tuple(folders)
         self._embedder = embedder
         self._cache = VectorCache(cache_dir)
         self._index: Index | None = None
         self._check_s = check_s
+        self._patience_s = patience_s
         self._checked_at = 0.0
-        self._building = asyncio.Lock()
+        self._build: asyncio.Task[Index] | None = None
 
     async def search(self, questions: Sequence[Question], *, said: str = "") -> Hit | None:
         """The best answer to the first of `questions` that has one. Sentences that occur in `said` are passed over.
@@ -101,22 +114,43 @@ class Retriever:
         return await lanes().speak.run(self._search_now, index, tuple(questions), said)
 
     async def ready(self) -> Index:
-        """The index as of the documents now."""
-        async with self._building:
-            index = self._index
-            if index is not None and time.monotonic() - self._checked_at < self._check_s:
-                return index
-            stamp = await lanes().speak.run(self._stamp)
-            if index is None or index.stamp != stamp:
-                index = await self._build(stamp)
-                self._index = index
-            self._checked_at = time.monotonic()
-            return index
+        """The index as of the documents now; where that takes longer than `patience_s`, as they were before.
 
-    def _stamp(self) -> tuple[object, ...]:
+        Raises EngineUnavailable when there is none yet and the lane is full.
+        """
+        if self._index is not None and time.monotonic() - self._checked_at < self._check_s:
+            return self._index
+        stamp = await lanes().speak.run(self._stamp)
+        if self._index is not None and self._index.stamp == stamp:
+            self._checked_at = time.monotonic()
+            return self._index
+        build = self._building_of(stamp)
+        await asyncio.wait([build], timeout=None if self._index is None else self._patience_s)
+        if self._index is not None:
+            return self._index
+        if build.cancelled():
+            raise EngineUnavailable("The documents are not indexed, because the server is stopping.")
+        return build.result()
+
+    async def close(self) -> None:
+        """Give up a rebuild in progress."""
+        if self._build is not None and not self._build.done():
+            self._build.cancel()
+            await asyncio.wait([self._build])
+
+    def _building_of(self, stamp: Stamp) -> asyncio.Task[Index]:
+        """The one rebuild in progress. It goes on when those who wait for it are interrupted."""
+        build = self._build
+        if build is None or build.done() or build.get_loop() is not asyncio.get_running_loop():
+            build = asyncio.create_task(self._rebuild(stamp), name="retrieval-index")
+            build.add_done_callback(_log_failure)
+            self._build = build
+        return build
+
+    def _stamp(self) -> Stamp:
         return documents.stamp(self._folders), self._embedder.is_present
 
-    async def _build(self, stamp: tuple[object, ...]) -> Index:
+    async def _rebuild(self, stamp: Stamp) -> Index:
         started = time.monotonic()
         passages = await lanes().batch.run(documents.load, self._folders)
         vectors: Vectors | None = None
@@ -133,6 +167,7 @@ class Retriever:
                 await lanes().batch.run(self._cache.write, kept)
         index = await lanes().batch.run(Index, passages, vectors, stamp)
         log.info("Indexed %d passages in %.1f s.", len(passages), time.monotonic() - started)
+        self._index, self._checked_at = index, time.monotonic()
         return index
 
     def _search_now(self, index: Index, questions: tuple[Question, ...], said: str) -> Hit | None:
@@ -150,10 +185,15 @@ def _texts(passages: Sequence[Passage]) -> list[str]:
     return whole + [sentence for passage in passages for sentence in passage.sentences]
 
 
+def _log_failure(build: asyncio.Task[Index]) -> None:
+    if not build.cancelled() and (error := build.exception()) is not None:
+        log.warning("The documents could not be indexed: %s", error)
+
+
 class Index:
     """Passages made searchable. Never changes once it is built, so any thread may read it."""
 
-    def __init__(self, passages: Sequence[Passage], vectors: Vectors | None, stamp: tuple[object, ...] = ()) -> None:
+    def __init__(self, passages: Sequence[Passage], vectors: Vectors | None, stamp: Stamp | None = None) -> None:
         """`vectors`: unit rows for `_texts(passages)`, or None to search by words only."""
         self.passages = passages
         self.stamp = stamp

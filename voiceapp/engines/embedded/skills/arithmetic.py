@@ -15,7 +15,7 @@ MAX_BITS = 330
 """About a hundred digits: what comes out longer is not worth saying."""
 
 _LEAD = re.compile(
-    r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|are|does|would)|how much (?:is|are|does)"
+    r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|in|are|does|would)|how much (?:is|are|does)"
     r"|calculate|compute|work out|evaluate|solve|add up|the (?:result|value) of)\b ?"
 )
 _TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=)$")

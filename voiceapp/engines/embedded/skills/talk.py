@@ -77,6 +77,7 @@ _WHO = Phrases(
     "(who|what) am i (talking|speaking) (to|with)",
     "who is (this|there)",
     "introduce yourself",
+    "what is this [thing|program|app|page|site]",
     "[tell me] about yourself",
     "are you [a|an] [real] (human|person|robot|machine|bot|ai|program|real|computer|alive) [being|person]",
     "are you a [large] language model",
