@@ -1,6 +1,6 @@
 // What was said, item by item, as the server's events tell it. Knows no socket and no sound.
 
-import { spokenChars } from "./alignment.js";
+import { USUAL_MS_PER_CHAR, spokenChars } from "./alignment.js";
 import { SERVER } from "./events.js";
 
 const KEPT_AUDIO_SAMPLES = 24000 * 60 * 8; // for "play again"; the oldest replies lose their sound first
@@ -20,7 +20,7 @@ class Item {
     this.playoutMs = null;
     this.tool = null; // {name, arguments}
     this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false };
-    this.marks = [];
+    this.msPerChar = USUAL_MS_PER_CHAR;
     this.playedMs = 0;
   }
 
@@ -33,10 +33,8 @@ class Item {
     if (this.role !== "assistant" || this.audio.samples === 0) {
       return [this.text, ""];
     }
-    const chars = spokenChars(
-      { text: this.text, marks: this.marks, audioMs: this.audioMs, isComplete: this.audio.isComplete },
-      this.playedMs,
-    );
+    const { text, audioMs, msPerChar } = this;
+    const chars = spokenChars({ text, audioMs, msPerChar, isComplete: this.audio.isComplete }, this.playedMs);
     return [this.text.slice(0, chars), this.text.slice(chars)];
   }
 
@@ -49,6 +47,7 @@ class Item {
 export class Conversation extends EventTarget {
   #items = [];
   #messageByResponse = new Map();
+  #msPerChar = USUAL_MS_PER_CHAR; // how fast the voice spoke last
 
   get items() {
     return this.#items.filter((item) => !item.isEmpty);
@@ -205,7 +204,6 @@ export class Conversation extends EventTarget {
   #spoke({ item_id: id, delta }) {
     const item = this.#add(id, "assistant");
     if (item.state === "live") {
-      item.marks.push({ ms: item.audioMs, chars: item.text.length });
       item.text += delta;
       this.#changed(item);
     }
@@ -238,6 +236,9 @@ export class Conversation extends EventTarget {
     if (item.state === "live") {
       item.state = { failed: "failed", cancelled: "interrupted" }[response.status] ?? "done";
     }
+    if (item.state === "done" && item.audioMs > 1000) {
+      this.#msPerChar = item.audioMs / item.text.length;
+    }
     this.#changed(item);
   }
 
@@ -245,6 +246,7 @@ export class Conversation extends EventTarget {
     let item = this.find(id);
     if (!item) {
       item = new Item(id, role);
+      item.msPerChar = this.#msPerChar;
       this.#items.push(item);
     }
     return item;

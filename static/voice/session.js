@@ -2,6 +2,7 @@
 
 import * as events from "./events.js";
 import { int16FromBase64 } from "./audio/pcm.js";
+import { isEcho } from "./echo.js";
 import { Connection } from "./connection.js";
 import { MicrophoneError } from "./audio/capture.js";
 import { WebSocketTransport } from "./transports/websocket.js";
@@ -33,6 +34,7 @@ export class VoiceSession extends EventTarget {
   #outputRateHz = 24000;
   #firstDeltaAt = new Map();
   #quiet = new Set();
+  #talkedOver = null; // the reply during which the caller began to speak
   #heldSince = null;
   #tail = 0;
   #takeTurn = null;
@@ -234,6 +236,7 @@ export class VoiceSession extends EventTarget {
         break;
       case SERVER.SPEECH_STARTED:
         this.#isUserSpeaking = true;
+        this.#talkedOver = this.#conversation.find(this.#sound.playback.speaking);
         this.#awaitReply(false);
         this.#bargeIn();
         break;
@@ -244,6 +247,8 @@ export class VoiceSession extends EventTarget {
       case SERVER.TRANSCRIPTION_COMPLETED:
         if (!event.transcript.trim()) {
           this.#awaitReply(false);
+        } else if (this.#talkedOver && isEcho(event.transcript, this.#talkedOver.text + this.#talkedOver.unheard)) {
+          this.#problem("echo");
         }
         break;
       case SERVER.TRANSCRIPTION_FAILED:
@@ -437,9 +442,9 @@ export class VoiceSession extends EventTarget {
       return;
     }
     if (!this.#preferences.isPushToTalk || this.#heldSince !== null) {
-      this.#connection.sendAudio(pcm);
+      this.#sendAudio(pcm);
     } else if (this.#tail > 0) {
-      this.#connection.sendAudio(pcm);
+      this.#sendAudio(pcm);
       this.#tail -= 1;
       if (this.#tail === 0) {
         this.#send(events.audioCommit());
@@ -516,6 +521,13 @@ export class VoiceSession extends EventTarget {
       instructions,
       turn_detection: isPushToTalk ? null : this.#turnDetection,
     };
+  }
+
+  #sendAudio(pcm) {
+    if (this.#connection.sendAudio(pcm)) {
+      const event = { type: events.CLIENT.AUDIO_APPEND, audio: `(${pcm.length} samples)` };
+      this.dispatchEvent(new CustomEvent("traffic", { detail: { direction: "out", event } }));
+    }
   }
 
   #send(event) {

@@ -71,7 +71,7 @@ export class Controls {
     const hasMicrophone = this.#session.hasMicrophone;
     this.#hold.setAttribute("aria-pressed", String(this.#preferences.isPushToTalk));
     this.#mute.setAttribute("aria-pressed", String(this.#isMuted && hasMicrophone));
-    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Muted" : "Mute") : "Microphone";
+    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Muted" : "Mute") : "Use mic";
     this.#mute.querySelector("use").setAttribute("href", this.#isMuted || !hasMicrophone ? "#icon-mic-off" : "#icon-mic");
     this.#say(state);
   }

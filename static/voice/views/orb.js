@@ -7,9 +7,9 @@ const TURNS = Math.PI * 2;
 const CORE = 0.225; // radii as shares of the canvas
 const SWELL = 0.06;
 const MEMBRANES = [
-  { reach: 0.045, sway: 0.9, lobes: 3, speed: 0.55, alpha: 0.34 },
-  { reach: 0.085, sway: 1.3, lobes: 4, speed: -0.4, alpha: 0.2 },
-  { reach: 0.125, sway: 1.8, lobes: 5, speed: 0.3, alpha: 0.11 },
+  { reach: 0.035, sway: 0.55, lobes: 3, speed: 0.5, alpha: 0.38 },
+  { reach: 0.07, sway: 0.85, lobes: 4, speed: -0.36, alpha: 0.22 },
+  { reach: 0.11, sway: 1.1, lobes: 3, speed: 0.28, alpha: 0.12 },
 ];
 const RESTLESSNESS = { connecting: 0.5, queued: 0.25, processing: 0.75, reconnecting: 0.35, "your-turn": 0.5 };
 
@@ -94,8 +94,9 @@ export class Orb {
       middle - radius * 0.35, middle - radius * 0.45, radius * 0.08, middle, middle, radius,
     );
     core.addColorStop(0, css(light, 1));
-    core.addColorStop(0.55, css(deep, 1));
-    core.addColorStop(1, css(deep.map((value) => value * 0.78), 1));
+    core.addColorStop(0.45, css(between(light, deep, 0.72), 1));
+    core.addColorStop(0.85, css(deep, 1));
+    core.addColorStop(1, css(between(deep, light, 0.18), 1));
     pen.fillStyle = core;
     pen.beginPath();
     pen.arc(middle, middle, radius, 0, TURNS);
@@ -133,5 +134,10 @@ function css(colour, alpha) {
 }
 
 function mixed({ from, target, share }) {
-  return target.map((colour, which) => colour.map((value, part) => from[which][part] + (value - from[which][part]) * share));
+  return target.map((colour, which) => between(from[which], colour, share));
+}
+
+/** `share` of the way from one colour to another. */
+function between(from, to, share) {
+  return from.map((value, part) => value + (to[part] - value) * share);
 }

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Conversation } from "../../../static/voice/conversation.js";
+import { isEcho } from "../../../static/voice/echo.js";
+import { spokenChars } from "../../../static/voice/alignment.js";
+import { stages } from "../../../static/voice/views/waterfall.js";
+
+function replied(conversation, { id = "a", text = "It is five past eight.", ms = 2000 } = {}) {
+  conversation.receive({ type: "response.output_item.added", response_id: "r", item: { id, type: "message", role: "assistant" } });
+  conversation.receive({ type: "response.audio_transcript.delta", item_id: id, delta: text });
+  conversation.addAudio(id, new Int16Array((24000 * ms) / 1000), 24000);
+  conversation.receive({ type: "response.audio.done", item_id: id });
+}
+
+test("words that may still change stand apart until they are final", () => {
+  const conversation = new Conversation();
+  conversation.receive({ type: "input_audio_buffer.speech_started", item_id: "u" });
+  assert.deepEqual(conversation.items, []);
+  conversation.receive({ type: "conversation.item.input_audio_transcription.delta", item_id: "u", text: "What ", stash: "time" });
+  assert.deepEqual([conversation.find("u").text, conversation.find("u").stash], ["What ", "time"]);
+  conversation.receive({ type: "conversation.item.input_audio_transcription.completed", item_id: "u", transcript: "What time?" });
+  assert.deepEqual([conversation.find("u").text, conversation.find("u").stash, conversation.find("u").state], ["What time?", "", "done"]);
+});
+
+test("the caption follows the voice, word by word", () => {
+  const conversation = new Conversation();
+  replied(conversation);
+  conversation.heardUntil("a", 1100);
+  const [spoken, upcoming] = conversation.find("a").spokenSplit;
+  assert.equal(spoken + upcoming, "It is five past eight.");
+  assert.equal(spoken, "It is five past");
+});
+
+test("a cut reply keeps what was heard; the server's word replaces the guess", () => {
+  const conversation = new Conversation();
+  replied(conversation);
+  conversation.cutShort("a", 1100);
+  assert.equal(conversation.find("a").unheard, " eight.");
+  conversation.receive({ type: "conversation.item.truncated", item_id: "a", transcript: "It is", unheard: " five past eight." });
+  assert.deepEqual([conversation.find("a").text, conversation.find("a").unheard], ["It is", " five past eight."]);
+  conversation.receive({ type: "response.done", response: { id: "r", status: "cancelled" } });
+  assert.equal(conversation.find("a").state, "interrupted");
+  assert.deepEqual(conversation.history(), [{ id: "a", role: "assistant", text: "It is" }]);
+});
+
+test("items stand in the server's order", () => {
+  const conversation = new Conversation();
+  conversation.addTyped("late", "second");
+  conversation.receive({ type: "conversation.item.created", item: { id: "early", type: "message", role: "user", content: [{ type: "input_text", text: "first" }] } });
+  conversation.receive({ type: "conversation.item.created", item: { id: "late", type: "message", role: "user" }, previous_item_id: "early" });
+  assert.deepEqual(conversation.items.map(({ id }) => id), ["early", "late"]);
+});
+
+test("a lost connection completes nothing by itself", () => {
+  const conversation = new Conversation();
+  conversation.receive({ type: "conversation.item.input_audio_transcription.delta", item_id: "u", text: "What ", stash: "time" });
+  replied(conversation);
+  conversation.heardUntil("a", 500);
+  conversation.interruptOpen();
+  assert.equal(conversation.find("u").text, "What time");
+  assert.equal(conversation.find("a").state, "interrupted");
+  assert.deepEqual(conversation.history().map(({ role }) => role), ["user", "assistant"]);
+});
+
+test("deleted items disappear and tool calls are kept apart", () => {
+  const conversation = new Conversation();
+  replied(conversation);
+  conversation.receive({ type: "conversation.item.deleted", item_id: "a" });
+  assert.deepEqual(conversation.items, []);
+  conversation.receive({ type: "response.output_item.added", response_id: "r", item: { id: "f", type: "function_call", name: "" } });
+  conversation.receive({ type: "response.function_call_arguments.done", item_id: "f", name: "lamp", arguments: '{"on":true}' });
+  assert.deepEqual(conversation.find("f").tool, { name: "lamp", arguments: '{"on":true}' });
+  assert.deepEqual(conversation.history(), []);
+});
+
+test("metrics land on the reply they measure", () => {
+  const conversation = new Conversation();
+  replied(conversation);
+  conversation.receive({ type: "response.done", response: { id: "r", status: "completed", metrics: { first_audio_ms: 400 } } });
+  conversation.setPlayout("a", 30);
+  assert.deepEqual([conversation.find("a").metrics.first_audio_ms, conversation.find("a").playoutMs], [400, 30]);
+});
+
+test("positions in sound become positions in text at ends of words", () => {
+  const text = "one two three four";
+  assert.equal(spokenChars({ text, audioMs: 1800, isComplete: true }, 0), 0);
+  assert.equal(text.slice(0, spokenChars({ text, audioMs: 1800, isComplete: true }, 500)), "one two");
+  assert.equal(spokenChars({ text, audioMs: 1800, isComplete: true }, Infinity), text.length);
+  const usual = { text, audioMs: 200, isComplete: false, msPerChar: 100 };
+  assert.equal(text.slice(0, spokenChars(usual, 500)), "one two");
+});
+
+test("stages are what each added to the one before", () => {
+  const marks = { end_of_turn_ms: 320, recognition_ms: 300, first_token_ms: 330, first_audio_ms: 360 };
+  assert.deepEqual(stages(marks, 40).map(({ name, ms }) => [name, ms]), [["turn", 320], ["words", 0], ["thought", 10], ["voice", 30], ["playout", 40]]);
+  assert.deepEqual(stages({ end_of_turn_ms: null, first_token_ms: 5, first_audio_ms: 9 }, null).map(({ ms }) => ms), [5, 4]);
+});
+
+test("the page notices when it hears itself, and not when it is answered", () => {
+  const spoken = "Quick Start: run make run and open the page in your browser.";
+  assert.ok(isEcho("run make run and open the page", spoken));
+  assert.ok(!isEcho("how do I open a second page", spoken));
+  assert.ok(!isEcho("the page", spoken));
+});

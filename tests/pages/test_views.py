@@ -1,0 +1,124 @@
+"""The voice page and its configuration, for everybody whom PUBLIC_PAGE lets in and for nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def guest() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def person(db: None) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user("paula", password="a long enough secret"))
+    return client
+
+
+def test_it_is_not_there_when_switched_off(person: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "off"
+    assert person.get("/").status_code == 404
+    assert person.get("/voice/config").status_code == 404
+
+
+def test_it_sends_strangers_to_the_login(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "login"
+    answer = guest.get("/")
+    assert answer.status_code == 302
+    assert answer["Location"] == "/login?next=/"
+
+
+def test_it_tells_a_stranger_to_sign_in_and_leaves_no_session(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "login"
+    answer = guest.get("/voice/config")
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "signed_out"
+    assert "sessionid" not in guest.cookies
+
+
+def test_it_opens_for_people_who_signed_in(person: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "login"
+    answer = person.get("/")
+    assert answer.status_code == 200
+    assert b"Sign out" in answer.content
+    config = person.get("/voice/config").json()
+    assert (config["signed_in"], config["guest"]) == (True, False)
+    assert config["session_limit_s"] == settings.SESSION_LIFETIME_S
+
+
+def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    settings.GUEST_SESSION_S = 180
+    assert guest.get("/").status_code == 200
+    config = guest.get("/voice/config").json()
+    assert (config["signed_in"], config["guest"], config["session_limit_s"]) == (False, True, 180)
+    first = guest.cookies["sessionid"].value
+    guest.get("/voice/config")
+    assert guest.cookies["sessionid"].value == first
+
+
+def test_it_names_models_voices_and_the_socket(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    config = guest.get("/voice/config").json()
+    assert {"name": "voice", "title": "Voice assistant"} in config["models"]
+    assert config["default_model"] == "voice"
+    assert config["default_voice"] in [voice["name"] for voice in config["voices"]]
+    assert {"name", "title", "language"} == set(config["voices"][0])
+    assert config["socket_path"] == "/voice/socket"
+    assert config["ready"] is (config["reasons"] == [])
+
+
+def test_it_says_which_command_brings_the_models(guest: Client, settings: Settings, tmp_path: Path) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    settings.MODELS_DIR = tmp_path
+    config = guest.get("/voice/config").json()
+    if config["ready"]:  # this process has seen them complete already, and does not look again
+        assert config["reasons"] == []
+        return
+    assert "fetch_models" in " ".join(reason["message"] for reason in config["reasons"])
+
+
+def test_it_forbids_inline_scripts_and_styles(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    answer = guest.get("/")
+    policy = answer["Content-Security-Policy"]
+    assert "script-src 'self'" in policy
+    assert "style-src 'self'" in policy
+    assert "unsafe" not in policy
+    body = answer.content.decode()
+    assert " style=" not in body
+    assert "<style" not in body
+    assert " onclick=" not in body
+    assert "<script>" not in body
+
+
+def test_it_keeps_the_microphone_to_itself(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    assert "microphone=(self)" in guest.get("/")["Permissions-Policy"]
+
+
+def test_it_signs_people_in_and_out(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "login"
+    User.objects.create_user("paula", password="a long enough secret")
+    refused = guest.post("/login", {"username": "paula", "password": "wrong"})
+    assert b"do not go together" in refused.content
+    answer = guest.post("/login?next=/", {"username": "paula", "password": "a long enough secret"})
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert guest.get("/").status_code == 200
+    assert guest.get("/logout").status_code == 405
+    assert guest.post("/logout").status_code == 302
+    assert guest.get("/").status_code == 302
+
+
+def test_it_never_shows_a_key(person: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "login"
+    assert b"sk-" not in person.get("/").content + person.get("/voice/config").content
