@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,14 +36,9 @@ Vectors = NDArray[np.float32]
 
 
 class MiniLM:
-    """An `Embedder`. One per process; loads its files when first used, in a lane."""
+    """An `Embedder`. Its files are loaded when first used, in a lane."""
 
     dimensions = DIMENSIONS
-
-    def __init__(self) -> None:
-        self._loading = threading.Lock()
-        self._session: ort.InferenceSession | None = None
-        self._tokenizer: Tokenizer | None = None
 
     @property
     def is_present(self) -> bool:
@@ -72,7 +69,7 @@ class MiniLM:
         await lanes().speak.run(self.embed_now, "ready")
 
     def _windows(self, texts: Sequence[str]) -> list[_Window]:
-        tokenizer = self._load_tokenizer()
+        tokenizer = _loaded().tokenizer
         room = WINDOW_TOKENS - 2
         windows = []
         for number, encoding in enumerate(tokenizer.encode_batch(list(texts), add_special_tokens=False)):
@@ -88,28 +85,31 @@ class MiniLM:
         for row, window in enumerate(batch):
             ids[row, : len(window.ids)] = window.ids
             mask[row, : len(window.ids)] = 1
-        vectors: Vectors = self._load_session().run(["embedding"], {"ids": ids, "mask": mask})[0]
+        vectors: Vectors = _loaded().session.run(["embedding"], {"ids": ids, "mask": mask})[0]
         return vectors
 
-    def _load_session(self) -> ort.InferenceSession:
-        with self._loading:
-            if self._session is None:
-                options = ort.SessionOptions()
-                options.intra_op_num_threads = 1  # lanes are the threads
-                options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-                self._session = ort.InferenceSession(
-                    str(weights.require(MODEL_FILE)), options, providers=["CPUExecutionProvider"]
-                )
-            return self._session
 
-    def _load_tokenizer(self) -> Tokenizer:
-        with self._loading:
-            if self._tokenizer is None:
-                tokenizer: Any = Tokenizer.from_file(str(weights.require(TOKENIZER_FILE)))
-                tokenizer.no_truncation()  # the file asks for 128 tokens, cut and padded
-                tokenizer.no_padding()
-                self._tokenizer = tokenizer
-            return self._tokenizer
+class _Loaded:
+    """The files of the model, read once in a process however many embedders there are."""
+
+    def __init__(self, model: Path, tokenizer: Path) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1  # lanes are the threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self.session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self.tokenizer: Any = Tokenizer.from_file(str(tokenizer))
+        self.tokenizer.no_truncation()  # the file asks for 128 tokens, cut and padded
+        self.tokenizer.no_padding()
+
+
+_loading = threading.Lock()
+_load = cache(_Loaded)
+
+
+def _loaded() -> _Loaded:
+    """Raises EngineUnavailable when the weights are missing."""
+    with _loading:
+        return _load(weights.require(MODEL_FILE), weights.require(TOKENIZER_FILE))
 
 
 class _Window:
