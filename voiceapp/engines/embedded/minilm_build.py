@@ -7,8 +7,10 @@ nowhere else.
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -44,10 +46,23 @@ def build(source_safetensors: Path, tokenizer_json: Path, target_dir: Path) -> N
         )
         onnx.save(model, plain)
         # Seven bits: on processors without VNNI the sums of eight-bit products overflow.
-        quantize_dynamic(plain, quantized, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        with _quiet_root_logger():
+            quantize_dynamic(plain, quantized, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         shutil.copyfile(tokenizer_json, tokenizer)
         tokenizer.replace(target_dir / tokenizer.name)
         quantized.replace(target_dir / quantized.name)
+
+
+@contextmanager
+def _quiet_root_logger() -> Iterator[None]:
+    """The quantizer narrates every tensor on the root logger, in the middle of the command's progress."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
 
 
 def encoder(weights: Mapping[str, NDArray[np.float32]]) -> onnx.ModelProto:
