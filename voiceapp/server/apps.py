@@ -1,5 +1,14 @@
+"""How the process lives, as a Django application: the commands and the checks."""
+
 from django.apps import AppConfig
+from django.core.checks import register
 
 
 class ServerConfig(AppConfig):
     name = "voiceapp.server"
+    verbose_name = "Server"
+
+    def ready(self) -> None:
+        from .checks import check_settings
+
+        register(check_settings, "server")

@@ -10,8 +10,8 @@ from .answers import Scope
 def client_address(scope: Scope, trusted_proxies: int) -> str | None:
     """The address of the client, which limits and logs go by.
 
-    `trusted_proxies` counts from the right of X-Forwarded-For: what stands further left the client wrote itself. With too
-    few entries, or one that is no address, somebody went around the proxies and the peer's own address is the truth.
+    `trusted_proxies` counts from the right of X-Forwarded-For: what stands further left the client wrote itself. With
+    too few entries, or one that is no address, somebody went around the proxies and the peer's address is the truth.
     """
     peer = scope.get("client")
     forwarded = _forwarded_for(scope) if trusted_proxies else []

@@ -1,11 +1,11 @@
 """daphne, never bare: its protocol classes with the faults mended that only the server itself can mend.
 
-Found on daphne 4.2.3 by probing (each has its test): bodies are taken without end and form bodies parsed into memory, headers
-may drip for ever, a refused handshake is always 403, close codes outside autobahn's list raise, close reasons are dropped,
-a stopping server cuts sockets off without a close frame, an application that ends leaves its socket open, and neither
-direction of a socket pushes back. These are daphne's and Twisted's inner names: both are pinned exactly.
+Found on daphne 4.2.3 by probing (each has its test): bodies are taken without end and forms parsed into memory, headers
+may drip for ever, a refused handshake is always 403, close codes outside autobahn's list raise, close reasons are
+dropped, a stopping server cuts sockets off without a close frame, an application that ends leaves its socket open, and
+neither direction of a socket pushes back. These are daphne's and Twisted's inner names: both are pinned exactly.
 
-The socket's path is also shortened: autobahn formats log arguments for every read and write even when nothing is logged.
+The socket's path is also shortened: autobahn formats log arguments for every read and write, logged or not.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class Channel(HTTPChannel):
 class Request(WebRequest):
     """One HTTP request, whose body is refused while it arrives and not after."""
 
+    _response_started: bool
     _received = 0
     _refused = False
     _timer: Any = None
@@ -356,17 +357,16 @@ class Factory(HTTPFactory):
 class Server(daphne.server.Server):
     """daphne's bookkeeping of connections and applications, with our protocols."""
 
-    def __init__(self, application: Application, limits: Limits, **options: Any) -> None:
+    def __init__(self, application: Application, limits: Limits) -> None:
         super().__init__(
             application,
-            endpoints=options.pop("endpoints", ["given"]),
+            endpoints=["given by who listens"],
             websocket_timeout=-1,  # a session's lifetime is the session's business
             ping_interval=limits.ping_s,
             ping_timeout=limits.ping_s,
             websocket_max_message_size=limits.message_bytes,
             websocket_max_frame_size=limits.message_bytes,
             server_name="",
-            **options,
         )
         self.limits = limits
         self.gate = Gate.for_connections(limits)
@@ -383,13 +383,11 @@ class Server(daphne.server.Server):
             utf8validateIncoming=False,  # decoding the text is validation enough
         )
 
-    def begin(self, listening: socket.socket) -> None:
-        """Start to accept connections; inside the running reactor."""
-        _log_twisted_warnings()
+    def begin(self) -> None:
+        """Start daphne's two clocks: reaping applications that ended, and pinging sockets."""
+        _log_twisted_errors()
         reactor.callLater(1, self.application_checker)
         reactor.callLater(2, self.timeout_checker)
-        listening.setblocking(False)  # Twisted accepts until there is nothing left to accept
-        self.port = reactor.adoptStreamPort(listening.fileno(), listening.family, self.http_factory)
 
     def create_application(self, protocol: Request | Socket, scope: Scope) -> asyncio.Queue[Message] | None:
         scope["asgi"] = {"version": "3.0", "spec_version": "2.4"}
@@ -438,14 +436,16 @@ class Adapter:
         self._listening = listening
 
     async def start(self) -> None:
-        self._server.begin(self._listening)
+        self._server.begin()
+        listening = self._listening
+        self._port = reactor.adoptStreamPort(listening.fileno(), listening.family, self._server.http_factory)
 
     def close_sockets(self, code: int, reason: str) -> None:
         for open_socket in self._server.open_sockets():
             open_socket.end(code, reason)
 
     async def stop(self) -> None:
-        self._server.port.stopListening()
+        self._port.stopListening()
         ours = asyncio.current_task()
         rest = [task for task in asyncio.all_tasks() if task is not ours]
         for task in rest:
@@ -488,8 +488,8 @@ def _frame(first_byte: int, payload: bytes) -> bytes:
     return struct.pack("!BBQ", first_byte, 127, length) + payload
 
 
-def _log_twisted_warnings() -> None:
-    """Twisted's and autobahn's warnings go to the ordinary log; what they merely inform about goes nowhere."""
-    warnings = LogLevelFilterPredicate(defaultLogLevel=LogLevel.error)
-    observer = FilteringLogObserver(STDLibLogObserver("twisted"), [warnings])
+def _log_twisted_errors() -> None:
+    """Twisted's and autobahn's errors go to the ordinary log; what they say about every lost client goes nowhere."""
+    errors = LogLevelFilterPredicate(defaultLogLevel=LogLevel.error)
+    observer = FilteringLogObserver(STDLibLogObserver("twisted"), [errors])
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)

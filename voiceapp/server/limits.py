@@ -1,7 +1,7 @@
 """What one client may take: how many connections, how many bytes, how long.
 
-`Limits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that reads a
-request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
+`Limits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that reads
+a request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.conf import settings
 from .answers import Message, Receive, Scope, Send, json_headers, refusal_body, request_id_of
 
 LINGER_S = 2.0
-"""How long a refused body is still read and thrown away: closing at once would reset the connection, answer included."""
+"""How long a refused body is still read and thrown away: closing at once would reset the connection, answer and all."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."
 TOO_SLOW = "The request's body did not arrive within {:g} s."
@@ -90,8 +90,8 @@ class Gate:
 class LimitedBody:
     """`receive` and `send` of one request, with a limit on its body's size and duration.
 
-    When a limit is passed this answers 413 or 408 itself, tells the application `http.disconnect`, and drops whatever the
-    application still says: an application needs to know nothing of it.
+    When a limit is passed this answers 413 or 408 itself, tells the application `http.disconnect`, and drops whatever
+    the application still says: an application needs to know nothing of it.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
@@ -153,10 +153,8 @@ class LimitedBody:
 
 def declared_length(scope: Scope) -> int | None:
     """Content-Length as announced; None for a chunked body, 0 for none."""
-    for name, value in scope["headers"]:
-        if name == b"transfer-encoding":
-            return None
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value) if value.isdigit() else None
-    return 0
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return None
+    length = headers.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else None

@@ -1,4 +1,4 @@
-"""What the log may say: secrets are masked on the way out, and every request or socket gets one line without its query."""
+"""What the log may say: secrets are masked on the way out; each request and socket gets one line, without its query."""
 
 from __future__ import annotations
 

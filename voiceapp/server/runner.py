@@ -3,16 +3,16 @@
 What an application may rely on, whichever server runs it:
 
 - **Refusing a handshake has one way**: the ASGI extension `websocket.http.response`. Before accepting, send
-  `{"type": "websocket.http.response.start", "status": 401, "headers": […]}` and `{"type": "websocket.http.response.body",
-  "body": b"…"}` (`answers.refuse` does both, with the JSON of a refusal), then return. A `websocket.close` before the accept
-  is always 403.
-- `scope["client"]` is the client and not the proxy, `scope["scheme"]` what the proxy saw, `scope["root_path"]` empty, and
-  `scope["state"]["request_id"]` names the request in log and answers.
+  `{"type": "websocket.http.response.start", "status": 401, "headers": […]}` and
+  `{"type": "websocket.http.response.body", "body": b"…"}` (`answers.refuse` does both, with the JSON of a refusal) and
+  return. A `websocket.close` before the accept is always 403.
+- `scope["client"]` is the client and not the proxy, `scope["scheme"]` what the proxy saw, `scope["root_path"]` empty,
+  and `scope["state"]["request_id"]` names the request in log and answers.
 - `receive` and `send` push back: a socket that nobody reads from stops reading, `send` waits while the client is slow.
-- Close codes 1000 to 1014 and 3000 to 4999 go out as given, with their reason. `websocket.disconnect` comes once the socket
-  ended for whatever reason; what is sent afterwards is lost, and under uvicorn raises an `OSError`.
+- Close codes 1000 to 1014 and 3000 to 4999 go out as given, with their reason. `websocket.disconnect` comes when the
+  socket ended for whatever reason; what is sent afterwards is lost, and under uvicorn raises an `OSError`.
 - An exception before the accept answers 500, one after it closes with 1011; returning without closing closes with 1000.
-- When the server stops, `drain_event().wait_begun()` returns; a socket that is still open DRAIN_S later is closed with 4012.
+- When the server stops, `drain_event().wait_begun()` returns; a socket still open DRAIN_S later is closed with 4012.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Life:
     """Ends the engines."""
 
     async def run(self, adapter: Adapter, address: str) -> None:
-        """Serve until SIGTERM or SIGINT, then drain and stop. Hosts repeat SIGTERM; a second SIGINT is a person in a hurry."""
+        """Serve until SIGTERM or SIGINT, drain, stop. Hosts repeat SIGTERM; a second SIGINT is a person in a hurry."""
         stop, hurry = asyncio.Event(), asyncio.Event()
 
         def interrupted() -> None:
@@ -133,7 +133,9 @@ def bind(host: str, port: int) -> socket.socket:
         OSError: when the address is in use or not ours.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
+    listening = socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
+    listening.setblocking(False)  # Twisted accepts until there is nothing left to accept
+    return listening
 
 
 def serve(application: Application, listening: socket.socket, *, server: str, life: Life) -> None:

@@ -28,7 +28,7 @@ class Config(uvicorn.Config):
 
     def __init__(self, application: Application, limits: Limits) -> None:
         super().__init__(
-            application,  # type: ignore[arg-type]
+            application,
             http=Connection,
             ws=Socket,
             interface="asgi3",
@@ -111,13 +111,14 @@ class Socket(WebSocketsSansIOProtocol):
     def _result(self) -> int:
         if self.initial_response is not None:
             return self.initial_response[0]
-        close = self.conn.close_sent or self.conn.close_rcvd
-        return close.code if close else 1006
+        if close := self.conn.close_sent or self.conn.close_rcvd:
+            return int(close.code)
+        return 403 if self.close_sent else 1006
 
     async def run_asgi(self) -> None:
         scope: Any = self.scope
         try:
-            await self.app(scope, self.receive, self.send)  # type: ignore[arg-type]
+            await self.app(scope, self.receive, self.send)
         except ClientDisconnected:
             return
         except Exception:

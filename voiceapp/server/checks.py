@@ -1,0 +1,128 @@
+"""Contradictory or dangerous settings, found before anything starts: each has an id and says what to do."""
+
+from __future__ import annotations
+
+import os
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning
+
+EPHEMERAL_HOSTS = {
+    "DYNO": "Heroku",
+    "RENDER": "Render",
+    "RAILWAY_ENVIRONMENT": "Railway",
+    "K_SERVICE": "Cloud Run",
+    "CONTAINER_VERSION": "Scalingo",
+}
+"""Variables that hosts set whose disks are lost at each restart, or whose proxy ends TLS."""
+
+LONGEST_DRAIN_S = 20.0
+"""Hosts kill 30 s after SIGTERM; closing sockets and engines needs the rest."""
+
+
+def check_settings(
+    app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
+) -> list[CheckMessage]:
+    """All findings about this installation's settings."""
+    return [*_hosting(), *_values(), *_limits()]
+
+
+def _hosting() -> Iterator[CheckMessage]:
+    host = next((name for variable, name in EPHEMERAL_HOSTS.items() if os.environ.get(variable)), None)
+    if host is None:
+        return
+    is_sqlite = settings.DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3"
+    if is_sqlite and not settings.ALLOW_EPHEMERAL_DB:
+        yield Error(
+            f"The database is SQLite on {host}, whose disk is lost at each restart: keys and conversations with it.",
+            hint="Set DATABASE_URL to a PostgreSQL server, or ALLOW_EPHEMERAL_DB=1 where a lasting disk is mounted.",
+            id="server.E001",
+        )
+    if settings.HTTPS and not settings.TRUST_PROXY:
+        yield Warning(
+            f"HTTPS is on behind the proxy of {host}, but TRUST_PROXY is off: every request redirects for ever.",
+            hint="Set TRUST_PROXY=1.",
+            id="server.W002",
+        )
+
+
+def _values() -> Iterator[CheckMessage]:
+    if settings.PUBLIC_PAGE not in ("off", "login", "guest"):
+        yield Error(f"PUBLIC_PAGE is {settings.PUBLIC_PAGE!r}.", hint="Use off, login or guest.", id="server.E003")
+    if not 1 <= settings.PORT <= 65535:
+        yield Error(f"PORT is {settings.PORT}.", hint="Use a number from 1 to 65535.", id="server.E004")
+    chat = urlsplit(settings.CHAT_BASE_URL)
+    if settings.CHAT_BASE_URL and (chat.scheme not in ("http", "https") or not chat.netloc):
+        yield Error(
+            f"CHAT_BASE_URL is {settings.CHAT_BASE_URL!r}, which is no address of a server.",
+            hint="Write it whole, such as http://127.0.0.1:11434/v1.",
+            id="server.E005",
+        )
+    if settings.CHAT_BASE_URL and not settings.CHAT_MODEL:
+        yield Warning(
+            "CHAT_BASE_URL is set without CHAT_MODEL; most servers refuse a request that names no model.",
+            hint="Set CHAT_MODEL to a name that the server knows.",
+            id="server.W006",
+        )
+    if not settings.CHAT_BASE_URL and (settings.CHAT_MODEL or settings.CHAT_API_KEY):
+        yield Warning(
+            "CHAT_MODEL or CHAT_API_KEY is set without CHAT_BASE_URL; the embedded assistant answers.",
+            hint="Set CHAT_BASE_URL to the server's address.",
+            id="server.W007",
+        )
+    if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):
+        yield Error(
+            f"ADMIN_PATH is {settings.ADMIN_PATH!r}.",
+            hint="Write it without a leading and with a trailing slash, such as admin/.",
+            id="server.E008",
+        )
+    if settings.LOCAL_TIME_ZONE not in zoneinfo.available_timezones():
+        yield Error(
+            f"LOCAL_TIME_ZONE is {settings.LOCAL_TIME_ZONE!r}, which is no time zone.",
+            hint="Use an IANA name such as Europe/Berlin.",
+            id="server.E009",
+        )
+    if settings.DOCUMENTS_DIR and not Path(settings.DOCUMENTS_DIR).is_dir():
+        yield Error(
+            f"DOCUMENTS_DIR is {settings.DOCUMENTS_DIR!r}, which is no folder.",
+            hint="Set it to an existing folder of .md and .txt files, or leave it empty.",
+            id="server.E010",
+        )
+
+
+def _limits() -> Iterator[CheckMessage]:
+    for name in (
+        "MAX_CONNECTIONS",
+        "MAX_CONNECTIONS_PER_ADDRESS",
+        "HEADER_TIMEOUT_S",
+        "BODY_TIMEOUT_S",
+        "MAX_BODY_BYTES",
+        "MAX_SESSIONS",
+        "MAX_SESSIONS_PER_ACCOUNT",
+        "SESSION_LIFETIME_S",
+    ):
+        if getattr(settings, name) <= 0:
+            yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")
+    if settings.TRUST_PROXY and settings.TRUSTED_PROXY_COUNT < 1:
+        yield Error(
+            f"TRUST_PROXY is on and TRUSTED_PROXY_COUNT is {settings.TRUSTED_PROXY_COUNT}.",
+            hint="Count the proxies in front of this server, at least 1.",
+            id="server.E012",
+        )
+    if not 0 <= settings.DRAIN_S <= LONGEST_DRAIN_S:
+        yield Warning(
+            f"DRAIN_S is {settings.DRAIN_S:g}; hosts kill a process that has not ended 30 s after they asked.",
+            hint=f"Use 0 to {LONGEST_DRAIN_S:g} seconds, unless your host waits longer.",
+            id="server.W013",
+        )
+    if settings.TRANSCRIPT_DAYS < 0:
+        yield Error(
+            f"TRANSCRIPT_DAYS is {settings.TRANSCRIPT_DAYS}.",
+            hint="Use 0 to keep no words, or a number of days.",
+            id="server.E014",
+        )

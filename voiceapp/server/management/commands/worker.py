@@ -1,0 +1,54 @@
+"""`manage.py worker`: the periodic housekeeping, beside the serving processes."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import threading
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+
+from voiceapp.realtime.retention import purge_transcripts
+
+logger = logging.getLogger(__name__)
+
+HOUR_S = 3600.0
+
+
+class Command(BaseCommand):
+    help = "Delete transcripts past TRANSCRIPT_DAYS and expired logins, now and every hour. Stops on SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="do everything that is due and end")
+        parser.add_argument("--every", type=float, default=HOUR_S, metavar="SECONDS", help="default: one hour")
+
+    def handle(self, *, once: bool, every: float, **options: Any) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        logger.info("Housekeeping every %g s", every)
+        while not stop.is_set():
+            try:
+                tidy()
+            except DatabaseError:
+                if once:
+                    raise
+                logger.exception("The database does not answer; trying again in %g s", every)
+            close_old_connections()
+            if once:
+                return
+            stop.wait(every)
+        logger.info("Stopped")
+
+
+def tidy() -> None:
+    """Everything that is due now."""
+    purged = purge_transcripts(timezone.now())
+    call_command("clearsessions")
+    if purged:
+        logger.info("Deleted the words of %d turns", purged)
