@@ -1,0 +1,117 @@
+"""`python -m tests.bench`: start the real server, talk to it, and print how it did. `--quick` takes a minute."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.bench import clips, report, sockets, talking
+from tests.bench.clips import ROOT, Clip
+from tests.bench.report import Conversation
+from tests.bench.serving import Cost, Server
+from tests.bench.sockets import Carried
+
+QUICK_CLIP_S = 4.0
+TURNS_IN_ALL = 56
+"""Of several sessions together, at least: the p95 is then not the slowest turn."""
+
+
+def main() -> None:
+    """Parse the command line and run what it asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a minute instead of seven: fewer and shorter turns")
+    parser.add_argument("--sessions", type=int, nargs="+", help="conversations at once, one run each (1 8 16)")
+    parser.add_argument("--turns", type=int, help="clips that each session says")
+    parser.add_argument("--server", choices=("daphne", "uvicorn"), default="daphne", help="server for conversations")
+    parser.add_argument("--no-sockets", action="store_true", help="leave out the cost of events without speech")
+    parser.add_argument("--only-sockets", action="store_true", help="leave out the conversations")
+    parser.add_argument("--code", type=Path, default=ROOT, help="another working copy whose server is measured")
+    parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "latest.json")
+    chosen = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")  # for the synthesizer that makes missing speech
+    with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
+        _measure(chosen, Path(folder))
+
+
+def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
+    facts = report.machine()
+    source, said = clips.load()
+    if chosen.quick:
+        said = [clip for clip in said if clip.seconds < QUICK_CLIP_S]
+    report.print_machine(facts, source)
+
+    server = Server(var_dir, kind=chosen.server, code_dir=chosen.code)
+    key = server.prepare()
+    with server:
+        first_start_s = server.ready_s
+    found: list[Conversation] = []
+    server = Server(var_dir, kind=chosen.server, code_dir=chosen.code)
+    with server:
+        print(f"Start to /readyz 200: {first_start_s:.1f} s the first time, {server.ready_s:.1f} s the second\n")
+        idle = server.cost()
+        if not chosen.only_sockets:
+            for callers in chosen.sessions or ((1, 16) if chosen.quick else (1, 8, 16)):
+                turns = chosen.turns or _turns(callers, len(said), is_quick=chosen.quick)
+                found.append(asyncio.run(_talk(server, key, said, callers, turns)))
+    if found:
+        report.print_conversations(found)
+        report.print_memory(idle, found)
+    carried = [] if chosen.no_sockets else _carry(var_dir, key, chosen)
+    if carried:
+        report.print_sockets(carried)
+    figures = {
+        "machine": facts,
+        "speech": source,
+        "server": chosen.server,
+        "start_s": {"first": first_start_s, "second": server.ready_s},
+        "idle": asdict(idle),
+        "conversations": [asdict(row) for row in found],
+        "added_session_mb": report.added_session_mb(found),
+        "sockets": [asdict(row) for row in carried],
+    }
+    report.write(chosen.output, figures)
+    print(f"All figures, turn by turn: {chosen.output}")
+
+
+def _turns(callers: int, clip_count: int, *, is_quick: bool) -> int:
+    """Clips each of `callers` says: every clip twice in all for one, enough for a 95th percentile for many."""
+    if callers == 1:
+        return 8 if is_quick else 2 * clip_count
+    return 2 if is_quick else max(5, -(-TURNS_IN_ALL // callers))
+
+
+async def _talk(server: Server, key: str, said: Sequence[Clip], callers: int, turns: int) -> Conversation:
+    costs: list[Cost] = [server.cost()]
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(1)
+            costs.append(server.cost())
+
+    watching = asyncio.create_task(watch())
+    everybody = await talking.converse(server.url, key, said, callers=callers, turns_each=turns)
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+    full = max(costs, key=lambda cost: cost.pss_mb)
+    return report.conversation(everybody, costs[0], server.cost(), full)
+
+
+def _carry(var_dir: Path, key: str, chosen: argparse.Namespace) -> list[Carried]:
+    carried: list[Carried] = []
+    for kind in ("daphne", "uvicorn"):
+        with Server(var_dir, kind=kind, code_dir=chosen.code) as server:
+            for count in (40,) if chosen.quick else (40, 100):
+                seconds = 4.0 if chosen.quick else 10.0
+                carried.append(asyncio.run(sockets.carry(server, key, kind=kind, sockets=count, seconds=seconds)))
+    return carried
+
+
+if __name__ == "__main__":
+    main()

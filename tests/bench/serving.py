@@ -1,0 +1,147 @@
+"""The real server in a process of its own, and what that process and its children cost."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.clips import ROOT
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+START_PATIENCE_S = 120.0
+STOP_PATIENCE_S = 30.0
+ENVIRONMENT = {
+    "DEBUG": "0",
+    "HTTPS": "0",
+    "SECRET_KEY": "benchmark",
+    "LOG_LEVEL": "WARNING",
+    "MAX_SESSIONS": "1000",
+    "MAX_SESSIONS_PER_ACCOUNT": "1000",
+    "MAX_CONNECTIONS_PER_ADDRESS": "1000",
+}
+"""As in production; only the limits that keep one caller from taking everything are out of the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process and its children have used so far, and hold now."""
+
+    at: float
+    """Seconds on the clock of `time.monotonic`."""
+    cpu_s: float
+    rss_mb: float
+    pss_mb: float
+    """Proportional: pages shared between the processes counted once."""
+
+
+class Server:
+    """`manage.py serve` with a folder of its own; a context manager that ends it."""
+
+    def __init__(self, var_dir: Path, *, kind: str = "daphne", code_dir: Path = ROOT) -> None:
+        self._var_dir = var_dir
+        self._code_dir = code_dir
+        self._kind = kind
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.ready_s = 0.0
+        """From the start of the process to the first 200 of /readyz."""
+
+    def __enter__(self) -> Server:
+        begun = time.monotonic()
+        with (self._var_dir / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._manage(), "serve", "--port", str(self.port), "--server", self._kind],
+                cwd=self._code_dir,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() - begun > START_PATIENCE_S:
+                self.__exit__()
+                raise SystemExit(f"The server did not become ready:\n{(self._var_dir / 'server.log').read_text()}")
+            time.sleep(0.02)
+        self.ready_s = time.monotonic() - begun
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/api-ws/v1/realtime?model=voice"
+
+    def prepare(self) -> str:
+        """Migrate the database and return a new key."""
+        self._run("migrate", "--verbosity", "0")
+        return self._run("createkey", "--account", "bench").strip()
+
+    def cost(self) -> Cost:
+        """Of the whole process tree, now."""
+        cpu, rss, pss = 0.0, 0.0, 0.0
+        for process_id in _tree(self._process.pid):
+            try:
+                # proc(5): fields 14 and 15 of stat, counted behind the name, which may hold anything.
+                fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+                memory = Path(f"/proc/{process_id}/smaps_rollup").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            cpu += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+            sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in memory.splitlines()[1:]}
+            rss += sizes["Rss:"]
+            pss += sizes["Pss:"]
+        return Cost(time.monotonic(), cpu, rss, pss)
+
+    def _is_ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def _run(self, *arguments: str) -> str:
+        return subprocess.run(
+            [*self._manage(), *arguments],
+            cwd=self._code_dir,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        ).stdout
+
+    def _manage(self) -> list[str]:
+        return [sys.executable, "manage.py"]
+
+    def _environment(self) -> dict[str, str]:
+        models = os.environ.get("MODELS_DIR") or str(ROOT / "var" / "models")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")}
+        return {**inherited, **ENVIRONMENT, "VAR_DIR": str(self._var_dir), "MODELS_DIR": models}
+
+
+def _tree(process_id: int) -> list[int]:
+    """A process and all its descendants."""
+    found = [process_id]
+    for parent in found:
+        try:
+            for thread in Path(f"/proc/{parent}/task").iterdir():
+                found += [int(child) for child in (thread / "children").read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
