@@ -8,27 +8,13 @@ of the beta realtime dialect that existing client libraries speak; `conversation
 from __future__ import annotations
 
 import base64
-import binascii
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, Self
 
-from voiceapp.errors import RemoteProtocolError
+from voiceapp.protocol.reading import EventError, Fields, JsonObject, read_object, tidy
 
-JsonObject = dict[str, Any]
-
-MAX_JSON_DEPTH = 32
-
-
-class EventError(RemoteProtocolError):
-    """A client event that cannot be read; `event_id` is the client's own, when it could be found."""
-
-    def __init__(
-        self, message: str, *, code: str = "invalid_event", param: str | None = None, event_id: str | None = None
-    ) -> None:
-        super().__init__(message, code=code, param=param)
-        self.event_id = event_id
+__all__ = ["CLIENT_EVENTS", "SERVER_EVENTS", "ClientEvent", "EventError", "ServerEvent", "parse_client_event"]
 
 
 # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,6 +28,11 @@ class ClientEvent:
     event_id: str | None = None
     """The client's own identifier, echoed in an error about this event."""
 
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        """Raises EventError when a field is missing or of the wrong type."""
+        return cls(event_id=wire.event_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate(ClientEvent):
@@ -50,6 +41,10 @@ class SessionUpdate(ClientEvent):
     type = "session.update"
     session: JsonObject
 
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(session=wire.object("session"), event_id=wire.event_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioAppend(ClientEvent):
@@ -57,6 +52,10 @@ class AudioAppend(ClientEvent):
 
     type = "input_audio_buffer.append"
     audio: bytes
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(audio=wire.base64("audio"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +79,10 @@ class ImageAppend(ClientEvent):
     type = "input_image_buffer.append"
     image: str
 
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(image=wire.string("image"), event_id=wire.event_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCreate(ClientEvent):
@@ -90,17 +93,37 @@ class ItemCreate(ClientEvent):
     previous_item_id: str | None = None
     """Insert after this item; `root` inserts at the start; absent appends."""
 
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(
+            item=wire.object("item"),
+            previous_item_id=wire.maybe_string("previous_item_id"),
+            event_id=wire.event_id,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRetrieve(ClientEvent):
+    """Show one item."""
+
     type = "conversation.item.retrieve"
     item_id: str
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(item_id=wire.string("item_id"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDelete(ClientEvent):
+    """Forget one item."""
+
     type = "conversation.item.delete"
     item_id: str
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(item_id=wire.string("item_id"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +135,15 @@ class ItemTruncate(ClientEvent):
     content_index: int = 0
     audio_end_ms: int
 
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(
+            item_id=wire.string("item_id"),
+            content_index=wire.count("content_index", default=0),
+            audio_end_ms=wire.count("audio_end_ms"),
+            event_id=wire.event_id,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCreate(ClientEvent):
@@ -119,12 +151,23 @@ class ResponseCreate(ClientEvent):
 
     type = "response.create"
     response: JsonObject = field(default_factory=dict)
+    """Overrides of the session's settings, for this answer only."""
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(response=wire.maybe_object("response") or {}, event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCancel(ClientEvent):
+    """Stop the answer in progress."""
+
     type = "response.cancel"
     response_id: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(response_id=wire.maybe_string("response_id"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,131 +202,20 @@ def parse_client_event(text: str) -> ClientEvent:
     Raises:
         EventError: not JSON, not an object, too deep, an unknown type, or a field missing or of the wrong type.
     """
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        raise EventError("The message is not valid JSON.", code="invalid_json") from None
-    if not isinstance(message, dict):
-        raise EventError("An event is a JSON object.", code="invalid_json")
-    event_id = message.get("event_id")
-    if not isinstance(event_id, str):
-        event_id = None
-    kind = message.get("type")
-    if kind == AudioAppend.type:  # fifty a second: no generic walk over the message
-        return AudioAppend(audio=_audio(message, event_id), event_id=event_id)
-    if _deeper_than(message, MAX_JSON_DEPTH):
-        raise EventError(f"The event is nested deeper than {MAX_JSON_DEPTH} levels.", event_id=event_id)
+    message = read_object(text)
+    kind = message.message.get("type")
+    if kind == AudioAppend.type:  # fifty a second: no walk over a long string of base64
+        return AudioAppend.from_wire(message)
+    message = tidy(message)
     cls = CLIENT_EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise EventError(
-            f"Unknown event type {_shown(kind)}.", code="unknown_event_type", param="type", event_id=event_id
+            f"Unknown event type {json.dumps(kind)[:80]}.",
+            code="unknown_event_type",
+            param="type",
+            event_id=message.event_id,
         )
-    return _READERS[cls](message, event_id)
-
-
-def _read_session_update(message: JsonObject, event_id: str | None) -> ClientEvent:
-    return SessionUpdate(session=_need(message, "session", dict, event_id), event_id=event_id)
-
-
-def _read_plain(cls: type[ClientEvent]) -> Any:
-    return lambda message, event_id: cls(event_id=event_id)
-
-
-def _read_image(message: JsonObject, event_id: str | None) -> ClientEvent:
-    return ImageAppend(image=_need(message, "image", str, event_id), event_id=event_id)
-
-
-def _read_item_create(message: JsonObject, event_id: str | None) -> ClientEvent:
-    return ItemCreate(
-        item=_need(message, "item", dict, event_id),
-        previous_item_id=_maybe(message, "previous_item_id", str, event_id),
-        event_id=event_id,
-    )
-
-
-def _read_item_reference(cls: type[ItemRetrieve] | type[ItemDelete]) -> Any:
-    return lambda message, event_id: cls(item_id=_need(message, "item_id", str, event_id), event_id=event_id)
-
-
-def _read_item_truncate(message: JsonObject, event_id: str | None) -> ClientEvent:
-    audio_end_ms = _need(message, "audio_end_ms", int, event_id)
-    if audio_end_ms < 0:
-        raise EventError("audio_end_ms must not be negative.", code="invalid_value", param="audio_end_ms")
-    return ItemTruncate(
-        item_id=_need(message, "item_id", str, event_id),
-        content_index=_maybe(message, "content_index", int, event_id) or 0,
-        audio_end_ms=audio_end_ms,
-        event_id=event_id,
-    )
-
-
-def _read_response_create(message: JsonObject, event_id: str | None) -> ClientEvent:
-    return ResponseCreate(response=_maybe(message, "response", dict, event_id) or {}, event_id=event_id)
-
-
-def _read_response_cancel(message: JsonObject, event_id: str | None) -> ClientEvent:
-    return ResponseCancel(response_id=_maybe(message, "response_id", str, event_id), event_id=event_id)
-
-
-_READERS: dict[type[ClientEvent], Callable[[JsonObject, str | None], ClientEvent]] = {
-    SessionUpdate: _read_session_update,
-    AudioCommit: _read_plain(AudioCommit),
-    AudioClear: _read_plain(AudioClear),
-    ImageAppend: _read_image,
-    ItemCreate: _read_item_create,
-    ItemRetrieve: _read_item_reference(ItemRetrieve),
-    ItemDelete: _read_item_reference(ItemDelete),
-    ItemTruncate: _read_item_truncate,
-    ResponseCreate: _read_response_create,
-    ResponseCancel: _read_response_cancel,
-    SessionFinish: _read_plain(SessionFinish),
-}
-
-Value = TypeVar("Value")
-
-
-def _need(message: JsonObject, name: str, kind: type[Value], event_id: str | None) -> Value:
-    value = _maybe(message, name, kind, event_id)
-    if value is None:
-        raise EventError(
-            f"Missing required field '{name}'.", code="missing_required_parameter", param=name, event_id=event_id
-        )
-    return value
-
-
-def _maybe(message: JsonObject, name: str, kind: type[Value], event_id: str | None) -> Value | None:
-    value = message.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = {dict: "an object", str: "a string", int: "an integer"}[kind]
-        raise EventError(f"'{name}' must be {wanted}.", code="invalid_type", param=name, event_id=event_id)
-    return value
-
-
-def _audio(message: JsonObject, event_id: str | None) -> bytes:
-    encoded = message.get("audio")
-    if not isinstance(encoded, str):
-        raise EventError("'audio' must be a string of base64.", code="invalid_type", param="audio", event_id=event_id)
-    try:
-        return base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        raise EventError(
-            "'audio' is not valid base64.", code="invalid_value", param="audio", event_id=event_id
-        ) from None
-
-
-def _deeper_than(value: object, limit: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    if limit == 0:
-        return True
-    children = value.values() if isinstance(value, dict) else value
-    return any(_deeper_than(child, limit - 1) for child in children)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value)[:80]
+    return cls.from_wire(message)
 
 
 # ── Server events ────────────────────────────────────────────────────────────────────────────────────────────────────
