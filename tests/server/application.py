@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
-from voiceapp.server.answers import Message, Receive, Scope, Send, refuse
-from voiceapp.server.drain import drain_event
+from voiceapp.answers import Message, Receive, Scope, Send, refuse
+from voiceapp.drain import drain_event
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

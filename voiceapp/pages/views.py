@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from voiceapp.accounts.limits import session_limits
 from voiceapp.engines.catalogue import catalogue
-from voiceapp.server.health import readiness
+from voiceapp.health import readiness
 
 SOCKET_PATH = "/voice/socket"
 STATIC_DIR = settings.BASE_DIR / "static"

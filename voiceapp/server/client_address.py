@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from .answers import Scope
+from voiceapp.answers import Scope
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str | None:

@@ -27,8 +27,9 @@ from twisted.internet import reactor
 from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate, STDLibLogObserver, globalLogBeginner
 from twisted.web.http import HTTPChannel
 
-from .answers import Application, Message, Scope, new_request_id, refuse
-from .limits import HEADERS_TOO_SLOW, LINGER_S, TOO_LARGE, TOO_SLOW, Gate, Limits
+from voiceapp.answers import Application, Message, Scope, new_request_id, refuse
+
+from .limits import HEADERS_TOO_SLOW, LINGER_BYTES, LINGER_S, TOO_LARGE, TOO_SLOW, Gate, Limits
 from .logs import access_logger, log_socket
 from .raw import raw_answer, raw_refusal
 
@@ -98,10 +99,11 @@ class Request(WebRequest):
             self._timer = reactor.callLater(self.limits.body_timeout_s, self._too_slow)
 
     def handleContentChunk(self, data: bytes) -> None:
-        if self._refused:
-            return
         self._received += len(data)
-        if self._received > self.limits.body_bytes:
+        if self._refused:
+            if self._received > LINGER_BYTES:
+                self.channel.transport.abortConnection()
+        elif self._received > self.limits.body_bytes:
             self._too_large()
         else:
             super().handleContentChunk(data)

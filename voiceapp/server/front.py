@@ -11,10 +11,21 @@ import json
 import logging
 import time
 
-from .answers import Application, Message, Receive, Scope, Send, json_headers, new_request_id, refuse, request_id_of
+from voiceapp.answers import (
+    Application,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    json_headers,
+    new_request_id,
+    refuse,
+    request_id_of,
+)
+from voiceapp.drain import Drain
+from voiceapp.health import Readiness, readiness_answer
+
 from .client_address import client_address, forwarded_scheme
-from .drain import Drain
-from .health import Readiness, readiness_answer
 from .limits import TOO_LARGE, Gate, LimitedBody, Limits, declared_length
 from .logs import log_request
 

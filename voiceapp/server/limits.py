@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from .answers import Message, Receive, Scope, Send, json_headers, refusal_body, request_id_of
+from voiceapp.answers import Message, Receive, Scope, Send, json_headers, refusal_body, request_id_of
 
 LINGER_S = 2.0
 """How long a refused body is still read and thrown away: closing at once would reset the connection, answer and all."""
+LINGER_BYTES = 16 * 1024 * 1024
+"""How much of it, at most."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."
 TOO_SLOW = "The request's body did not arrive within {:g} s."
@@ -146,8 +148,9 @@ class LimitedBody:
     async def _throw_away(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
-                while not self._complete:
+                while not self._complete and self._received < LINGER_BYTES:
                     message = await self._receive()
+                    self._received += len(message.get("body", b""))
                     self._complete = message["type"] != "http.request" or not message.get("more_body", False)
 
 

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 
-from .answers import Scope, request_id_of
+from voiceapp.answers import Scope, request_id_of
 
 MASK = "***"
 

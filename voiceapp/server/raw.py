@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from .answers import Headers, json_headers, new_request_id, refusal_body
+from voiceapp.answers import Headers, json_headers, new_request_id, refusal_body
 
 
 def raw_answer(status: int, headers: Headers, body: bytes) -> bytes:

@@ -28,12 +28,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from voiceapp.answers import Application
+from voiceapp.drain import Drain
 from voiceapp.errors import VoiceError
+from voiceapp.health import Readiness
 
-from .answers import Application
-from .drain import Drain
 from .front import Front
-from .health import Readiness
 from .limits import Limits
 
 logger = logging.getLogger(__name__)

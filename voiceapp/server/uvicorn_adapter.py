@@ -15,7 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from .answers import Application, Message, refuse
+from voiceapp.answers import Application, Message, refuse
+
 from .limits import HEADERS_TOO_SLOW, Gate, Limits
 from .logs import log_socket
 from .raw import raw_refusal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voiceapp.server.answers import Receive, Scope, Send, refuse
+from voiceapp.answers import Receive, Scope, Send, refuse
 
 
 async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,6 +20,8 @@ from django.http.request import split_domain_port, validate_host
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer, caller_from_user, guest_caller
 from voiceapp.accounts.limits import session_limits
+from voiceapp.answers import Receive, Scope, Send, refuse
+from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import ModelCard, catalogue
 from voiceapp.engines.interfaces import Call
 from voiceapp.errors import (
@@ -38,8 +40,6 @@ from voiceapp.realtime.models import Door
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.watch import revocation_watch
-from voiceapp.server.answers import Receive, Scope, Send, refuse
-from voiceapp.server.drain import drain_event
 
 MESSAGES_PER_S = 100
 SEND_TIMEOUT_S = 10.0

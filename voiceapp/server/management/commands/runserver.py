@@ -10,11 +10,11 @@ from django.conf import settings
 from twisted.internet import reactor
 from twisted.internet.endpoints import serverFromString
 
-from voiceapp.server.answers import Application
+from voiceapp.answers import Application
+from voiceapp.drain import drain_event
+from voiceapp.health import process_readiness
 from voiceapp.server.daphne_adapter import Server
-from voiceapp.server.drain import drain_event
 from voiceapp.server.front import Front
-from voiceapp.server.health import process_readiness
 from voiceapp.server.limits import Limits
 
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
+from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
-from voiceapp.server.drain import drain_event
-from voiceapp.server.health import process_readiness
+from voiceapp.health import process_readiness
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
 

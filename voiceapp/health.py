@@ -15,9 +15,8 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from voiceapp.drain import drain_event
 from voiceapp.engines.embedded import weights
-
-from .drain import drain_event
 
 logger = logging.getLogger(__name__)
 
