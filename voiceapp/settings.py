@@ -52,6 +52,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "voiceapp.envelope.EnvelopeMiddleware",  # first: it takes API requests past everything that only pages need
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -99,6 +100,9 @@ else:
     DATABASES["default"].setdefault("CONN_MAX_AGE", 60)
     DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL: str = env.str("REDIS_URL", default="")
+"""Where several server processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
 
 CACHES = {
     "default": {
@@ -197,6 +201,33 @@ SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
 REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
 TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
 """How long the words of a conversation are kept; 0 keeps none."""
+
+# ── Who pays ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RATE_LIMITS: dict[str, str] = {
+    "default": "200/1",
+    "tokens": "20/1",
+    "tasks.query": "20/1",
+    "tasks.list": "20/1",
+    "tasks.cancel": "20/1",
+    **env.dict("RATE_LIMITS", default={}),
+}
+"""Calls an account may make of an operation (`chat`, `embedding`, `rerank`, …) in so many seconds; `off` for no limit.
+
+The task operations' are the interface specification's. It names none for the others: their default only stops a
+program that runs away.
+"""
+QUOTA_ENFORCED: str = env.str("QUOTA_ENFORCED", default="elsewhere")
+"""Whom free quotas hold back: calls of models served `elsewhere`, `always` everybody, or `never`.
+
+A model inside this process costs its operator nothing, so by default nobody is refused it; a server elsewhere is
+somebody's bill.
+"""
+FREE_QUOTAS: dict[str, int] = {"rerank": 1_000_000, "embedding": 1_000_000}
+"""Tokens by model family that an account has for nothing (interface specification, Limits)."""
+FREE_QUOTA_DAYS = 90
+LEDGER_PRICES: dict[str, dict[str, int]] = {"rerank": {"input_tokens": 100}, "embedding": {"input_tokens": 70}}
+"""Nano-dollars for one of a unit, by model name or family; a model's own entry wins, what is not named costs nothing."""
 
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

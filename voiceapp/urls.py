@@ -4,7 +4,11 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
+from voiceapp.api import api, openapi
+
 urlpatterns = [
     path(settings.ADMIN_PATH, admin.site.urls),
     path("", include("voiceapp.pages.urls")),
+    path("openapi.json", openapi, name="openapi"),
+    path("", api.urls),
 ]

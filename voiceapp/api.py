@@ -1,0 +1,119 @@
+"""The one NinjaAPI: the routers of every door, who may call them, how bodies are read, and the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from ninja import NinjaAPI
+from ninja.operation import Operation
+from ninja.parser import Parser
+
+from voiceapp.accounts.auth import Caller, caller_from_bearer
+from voiceapp.errors import InvalidParameter
+from voiceapp.openapi import complete
+
+MAX_DEPTH = 64
+"""How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
+
+_SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class BearerKey:
+    """Every operation wants `Authorization: Bearer <API key>`; `request.auth` is then the Caller."""
+
+    openapi_security_schema = {"type": "http", "scheme": "bearer"}  # noqa: RUF012
+
+    async def __call__(self, request: HttpRequest) -> Caller:
+        return await caller_from_bearer(request.headers.get("Authorization"))
+
+
+class CleanJson(Parser):
+    """Reads a body into values that can be stored, searched and sent on without further thought."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """
+        Raises:
+            InvalidParameter: if the body is no JSON in UTF-8, lies deeper than MAX_DEPTH, or holds NUL characters,
+                halves of surrogate pairs, or numbers that JSON does not know.
+        """
+        body: bytes = request.body
+        try:
+            value = json.loads(body.decode("utf-8-sig"), parse_constant=_no_such_number)
+        except RecursionError:
+            raise InvalidParameter(TOO_DEEP) from None
+        except ValueError as error:
+            raise InvalidParameter(f"The body is not JSON in UTF-8: {error}.") from None
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+            raise InvalidParameter(TOO_DEEP)
+        if _SUSPICIOUS_ESCAPE.search(body) and not _is_clean(value):
+            raise InvalidParameter("The body holds a NUL character or half of a surrogate pair.")
+        return value
+
+
+TOO_DEEP = f"The body nests arrays and objects deeper than {MAX_DEPTH}."
+
+
+class VoiceApi(NinjaAPI):
+    def set_default_exception_handlers(self) -> None:
+        """None: whatever is raised travels on to `voiceapp.envelope`, the one place that translates."""
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        house = operation.view_func.__module__.removeprefix("voiceapp.").removesuffix(".api").replace(".", "_")
+        return f"{house}_{operation.view_func.__name__}"
+
+
+api = VoiceApi(
+    title="Voiceapp",
+    version="1",
+    description="Chat, embedding, reranking and speech over HTTP. Every operation wants an API key.",
+    auth=BearerKey(),
+    parser=CleanJson(),
+    openapi_url=None,
+    docs_url=None,
+    urls_namespace="api",
+)
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document of every operation."""
+    return complete(json.loads(json.dumps(api.get_openapi_schema(path_prefix=""))))
+
+
+@cache
+def _openapi_json() -> bytes:
+    return json.dumps(openapi_document(), separators=(",", ":")).encode()
+
+
+@require_safe
+async def openapi(request: HttpRequest) -> HttpResponse:
+    """`/openapi.json`."""
+    return HttpResponse(_openapi_json(), content_type="application/json", headers={"Cache-Control": "max-age=300"})
+
+
+def _no_such_number(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _depth(value: Any) -> int:
+    """How many arrays and objects lie in each other; breadth first, since the depth is what cannot be trusted."""
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, (list, dict))]:
+        depth += 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
+def _is_clean(value: Any) -> bool:
+    """Whether no key and no text inside holds what cannot be written; at most MAX_DEPTH deep."""
+    if isinstance(value, str):
+        return _UNWRITABLE.search(value) is None
+    if isinstance(value, dict):
+        return all(_is_clean(key) and _is_clean(item) for key, item in value.items())
+    return all(map(_is_clean, value)) if isinstance(value, list) else True

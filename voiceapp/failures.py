@@ -1,0 +1,168 @@
+"""What a failed request is answered with: from any exception to a status and the body its caller's library understands.
+
+Three families of clients read three shapes:
+
+    /api/v1              {"code", "message", "request_id"}
+    /compatible-mode/v1  {"error": {"message", "type", "code", "param"}, "request_id"}
+    /compatible-api/v1   both at once: which one the flat rerank root uses is not known, and clients accept either
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404
+from django.http.multipartparser import MultiPartParserError
+from django.http.request import UnreadablePostError
+from ninja.errors import HttpError, ValidationError
+
+from voiceapp.errors import InvalidApiKey, InvalidParameter, RequestRefused, Throttled, VoiceError
+
+COMPATIBLE_ROOT = "/compatible-mode/"
+FLAT_ROOT = "/compatible-api/"
+
+_STATUS_CODES = {
+    401: "InvalidApiKey",
+    403: "AccessDenied",
+    404: "NotFound",
+    408: "RequestTimeOut",
+    409: "Conflict",
+    429: "Throttling",
+    503: "ServiceUnavailable",
+    504: "ResponseTimeout",
+}
+_STATUS_MESSAGES = {
+    404: "Nothing is served at this address.",
+    405: "This address does not serve that method.",
+    413: "The body is too large.",
+}
+_COMPATIBLE_CODES = {
+    "InvalidApiKey": "invalid_api_key",
+    "ModelNotFound": "model_not_found",
+    "Throttling.RateQuota": "rate_limit_exceeded",
+    "Throttling.Concurrency": "rate_limit_exceeded",
+    "Throttling.AllocationQuota": "insufficient_quota",
+}
+_COMPATIBLE_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_PART_OF_A_PATH = re.compile(r"\w+")
+_KINDS_OF_VALUE = frozenset({"str", "int", "float", "bool", "none", "list", "dict", "tuple"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The answer to a request that failed, before it takes a family's shape."""
+
+    status: int
+    code: str
+    message: str
+    param: str | None = None
+    """Dotted path of the field to blame."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_fault: bool = False
+    """Nobody expected it: the log has to say what happened."""
+
+
+class MediaTypeRefused(RequestRefused):
+    """The body comes in a form that this operation does not read."""
+
+    http_status = 415
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """How to answer for this exception; what is not known is answered with one sentence and no internals."""
+    if isinstance(error, HttpError) and isinstance(error.__cause__, VoiceError):
+        error = error.__cause__  # ninja wraps what our parser of bodies raises
+    if isinstance(error, VoiceError):
+        return _refusal_of_ours(error)
+    if isinstance(error, ValidationError):
+        return _refusal_of_values(error)
+    if isinstance(error, HttpError):
+        return refusal_of_status(error.status_code, error.message)
+    if isinstance(error, Http404):
+        return refusal_of_status(404)
+    if isinstance(error, PermissionDenied):
+        return refusal_of_status(403, "That is not allowed.")
+    if isinstance(error, RequestDataTooBig):
+        return refusal_of_status(413)
+    if isinstance(error, (SuspiciousOperation, BadRequest, MultiPartParserError, UnreadablePostError)):
+        return refusal_of_status(400, "The request could not be read.")
+    message = "The server failed on this request; its log says why under the request id."
+    return Refusal(500, "InternalError", message, is_fault=True)
+
+
+def refusal_of_status(status: int, message: str | None = None, headers: Mapping[str, str] | None = None) -> Refusal:
+    """The answer for a status of which nothing else is known."""
+    fallback = "InternalError" if status >= 500 else "InvalidParameter"
+    phrase = http.client.responses.get(status, "Refused")
+    return Refusal(
+        status,
+        _STATUS_CODES.get(status, fallback),
+        message or _STATUS_MESSAGES.get(status, f"{phrase}."),
+        headers=headers or {},
+    )
+
+
+def refusal_body(path: str, refusal: Refusal, request_id: str) -> dict[str, Any]:
+    """The JSON body in the shape of the family that `path` belongs to."""
+    native = {"code": refusal.code, "message": refusal.message, "request_id": request_id}
+    if not path.startswith((COMPATIBLE_ROOT, FLAT_ROOT)):
+        return native
+    compatible = {
+        "error": {
+            "message": refusal.message,
+            "type": _compatible_type(refusal),
+            "code": _compatible_code(refusal.code),
+            "param": refusal.param,
+        },
+        "request_id": request_id,
+    }
+    return compatible if path.startswith(COMPATIBLE_ROOT) else native | compatible
+
+
+def _refusal_of_ours(error: VoiceError) -> Refusal:
+    # A full lane is raised as an unavailable engine: to the caller it is a limit, with a limit's status.
+    status = 429 if error.code.startswith("Throttling") else error.http_status
+    headers = {}
+    if isinstance(error, InvalidApiKey):
+        headers["WWW-Authenticate"] = "Bearer"
+    elif status in (429, 503):
+        headers["Retry-After"] = str(error.retry_after_s if isinstance(error, Throttled) else 1)
+    return Refusal(status, error.code, error.message, getattr(error, "param", None), headers, type(error) is VoiceError)
+
+
+def _refusal_of_values(error: ValidationError) -> Refusal:
+    """Names the first field to blame and everything that it might have been."""
+    complaints = [(_dotted(fault["loc"]), str(fault["msg"])) for fault in error.errors]
+    param = complaints[0][0]
+    said = " or ".join(dict.fromkeys(message for path, message in complaints if path == param))[:500]
+    refusal = InvalidParameter(f"{param}: {said}." if param else f"{said}.", param=param or None)
+    return _refusal_of_ours(refusal)
+
+
+def _dotted(location: tuple[str | int, ...]) -> str:
+    """`("body", "payload", "input", "texts", 3, "str")` → `input.texts.3`.
+
+    Pydantic ends a path with the alternative it tried, and ninja begins it with the place and our argument's name.
+    """
+    source, *rest = location
+    parts = [str(part) for part in (rest[1:] if source == "body" else rest)]
+    while parts and (parts[-1] in _KINDS_OF_VALUE or not _PART_OF_A_PATH.fullmatch(parts[-1])):
+        parts.pop()
+    return ".".join(parts)
+
+
+def _compatible_code(code: str) -> str:
+    """`Throttling.RateQuota` → `rate_limit_exceeded`; without a name there: `AccessDenied` → `access_denied`."""
+    return _COMPATIBLE_CODES.get(code) or re.sub(r"(?<=[a-z])(?=[A-Z])|\.", "_", code).lower()
+
+
+def _compatible_type(refusal: Refusal) -> str:
+    if refusal.code == "Throttling.AllocationQuota":
+        return "insufficient_quota"
+    fallback = "server_error" if refusal.status >= 500 else "invalid_request_error"
+    return _COMPATIBLE_TYPES.get(refusal.status, fallback)

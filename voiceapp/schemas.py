@@ -1,0 +1,70 @@
+"""What the bodies of every HTTP operation are made of.
+
+Values are taken strictly (a string is no number, `true` is no 1) and what a body holds beyond its schema is ignored, as
+the service that clients are written for does: one framework sends a parameter called `kwargs`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text itself.
+
+    Raises:
+        ValueError: if it holds a NUL, which PostgreSQL does not store, or half of a surrogate pair, which is no text.
+    """
+    if _UNWRITABLE.search(text):
+        raise ValueError("the text holds a NUL character or half of a surrogate pair")
+    return text
+
+
+CleanStr = Annotated[str, AfterValidator(clean)]
+"""Text that can be stored and sent on. JSON bodies hold nothing else (`voiceapp.api` reads them so); paths, queries and
+forms may."""
+
+
+class Schema(BaseModel):
+    """Base of every body, asked and answered."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+
+
+class Failure(Schema):
+    """Why a request was not served."""
+
+    code: str
+    """What happened, for programs: `InvalidParameter`, `Throttling.RateQuota`, …"""
+    message: str
+    """The same for people, in one sentence."""
+    request_id: str
+    """Also in the header `X-Request-ID`; the server's log names it."""
+
+
+class CompatibleError(Schema):
+    """The inner object of the OpenAI-compatible error shape."""
+
+    message: str
+    type: str
+    code: str
+    param: str | None = None
+    """Dotted path of the offending field, where one is to blame."""
+
+
+class CompatibleFailure(Schema):
+    """Why a request was not served, as clients of OpenAI's interface read it."""
+
+    error: CompatibleError
+    request_id: str
+
+
+class FlatFailure(Failure):
+    """Both readings at once: clients of the flat rerank root expect either."""
+
+    error: CompatibleError
