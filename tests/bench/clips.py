@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STEP_SAMPLES = RATE_HZ // 100
 BELOW_PEAK_DB = 25
 """Quieter than the loud parts by this much is no speech any more."""
+BURST_STEPS = 25
+"""A consonant may burst a quarter of a second behind the last vowel."""
 
 Pcm = NDArray[np.int16]
 
@@ -60,12 +62,17 @@ def load() -> tuple[str, list[Clip]]:
 
 
 def measured_end(pcm: Pcm) -> int:
-    """The sample behind the last 50 ms that are loud as a whole (by their median: a click does not make speech)."""
+    """The sample behind the last speech: 50 ms that are loud as a whole, or a burst soon behind them (a final k)."""
     steps = pcm[: len(pcm) // STEP_SAMPLES * STEP_SAMPLES].astype(np.float64).reshape(-1, STEP_SAMPLES)
     loudness_db = 10 * np.log10(np.square(steps).mean(axis=1) + 1e-3)
+    threshold_db = np.percentile(loudness_db, 95) - BELOW_PEAK_DB
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(loudness_db, 2, mode="edge"), 5), axis=1)
-    loud = np.flatnonzero(smooth > np.percentile(loudness_db, 95) - BELOW_PEAK_DB)
-    return int(loud[-1] + 1) * STEP_SAMPLES if len(loud) else len(pcm)
+    lasting = np.flatnonzero(smooth > threshold_db)
+    if not len(lasting):
+        return len(pcm)
+    end = int(lasting[-1]) + 1
+    bursts = np.flatnonzero(loudness_db[end : end + BURST_STEPS] > threshold_db)
+    return (end + (int(bursts[-1]) + 1 if len(bursts) else 0)) * STEP_SAMPLES
 
 
 async def _synthesised() -> list[Clip]:
@@ -95,7 +102,7 @@ TENS = ("", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "ei
 
 def words(text: str) -> list[str]:
     """Lower case, no punctuation, numbers spelled as they are said."""
-    spelled = re.sub(r"\d[\d,]*", lambda found: f" {_spelled(found[0])} ", text.lower().replace("'", ""))
+    spelled = re.sub(r"\d+(?:,\d{3})*", lambda found: f" {_spelled(found[0])} ", text.lower().replace("'", ""))
     return re.sub(r"[^a-z ]+", " ", spelled).split()
 
 

@@ -121,7 +121,7 @@ class Server:
             [*self._manage(), *arguments],
             cwd=self._code_dir,
             env=self._environment(),
-            stdout=subprocess.PIPE,
+            capture_output=True,
             check=True,
             text=True,
         ).stdout
