@@ -150,7 +150,12 @@ class CascadeStream:
             for record in session.records():
                 yield record
             if session.is_finished:
+                self._idle.set()
                 return
+            if self._changed.is_set():
+                continue
+            if not self._is_busy:
+                self._idle.set()
             try:
                 async with asyncio.timeout_at(session.next_timer()):
                     await self._changed.wait()
@@ -160,9 +165,15 @@ class CascadeStream:
 
     async def wait_idle(self) -> None:
         """See `RealtimeStream`."""
-        while self._session.response and self._session.response.is_live:
-            self._idle.clear()
-            await self._idle.wait()
+        self._idle.clear()
+        self._changed.set()  # `events` looks again: only there is it known that all was taken
+        await self._idle.wait()
+
+    @property
+    def _is_busy(self) -> bool:
+        """An answer is under way, or something that may lead to one."""
+        response = self._session.response
+        return bool(self._running) or (response is not None and response.is_live)
 
     def close(self) -> Sequence[TurnEnded]:
         """See `RealtimeStream`."""
@@ -203,9 +214,6 @@ class CascadeStream:
                 self._abandon(work)
             else:
                 self._start(work)
-        response = self._session.response
-        if not (response and response.is_live):
-            self._idle.set()
         if self._session.has_room_for_audio:
             self._room.set()
         else:
@@ -233,6 +241,7 @@ class CascadeStream:
             running.discard(task)
             if not running:
                 del self._running[key]
+        self._changed.set()
 
     def _abandon(self, work: Abandon) -> None:
         for key in (work.item_id, work.response_id):

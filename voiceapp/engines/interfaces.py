@@ -189,7 +189,7 @@ class RealtimeStream(Protocol):
         """What to send, on time, and the records of finished exchanges; ends when the session has finished."""
 
     async def wait_idle(self) -> None:
-        """Return when no answer is under way."""
+        """Return when no answer is under way and all events of the last one were taken from `events`."""
 
     def close(self) -> Sequence[TurnEnded]:
         """Stop all work; returns the records of exchanges that this cut off."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
@@ -22,6 +24,10 @@ logger = logging.getLogger(__name__)
 QUEUE = 64
 """Exchanges waiting for a slow database; older ones are then left out of the books, never the conversation."""
 REASON_LENGTH = 123
+FINISH_S = 5.0
+"""Longest wait for the database at the end, while the conversation's place is still taken."""
+ABANDONED = 1006
+"""RFC 6455, 7.1.5: the connection was lost and nobody closed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,68 +41,95 @@ class Beginning:
     client_address: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """What of a turn the session's sums are made of."""
+
+    input_audio_ms: int
+    output_audio_ms: int
+    input_tokens: int
+    output_tokens: int
+
+
 class Recorder:
     """Writes the rows of one conversation."""
 
     def __init__(self, beginning: Beginning) -> None:
         self._beginning = beginning
-        self._queue: asyncio.Queue[TurnEnded] = asyncio.Queue(QUEUE)
-        self._turns: dict[int, TurnEnded] = {}
-        """Latest record per ordinal, its texts left out: the sums are made from these."""
+        self._waiting: asyncio.Queue[TurnEnded] = asyncio.Queue(QUEUE)
+        self._in_hand: TurnEnded | None = None
+        """Being written; still to be written when the writing is cancelled."""
+        self._lengths: dict[int, _Lengths] = {}
+        """By ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
 
     def add(self, turn: TurnEnded) -> None:
         """Take one record; returns at once."""
-        if self._queue.full():
-            dropped = self._queue.get_nowait()
+        self._lengths[turn.ordinal] = _Lengths(
+            turn.input_audio_ms, turn.output_audio_ms, turn.input_tokens, turn.output_tokens
+        )
+        if self._waiting.full():
+            dropped = self._waiting.get_nowait()
             logger.warning("session %s: turn %d was not recorded", self._beginning.session_id, dropped.ordinal)
-        self._queue.put_nowait(turn)
+        self._waiting.put_nowait(turn)
 
     async def run(self) -> None:
         """Write until cancelled."""
         await self._begin()
         while True:
-            await self._write(await self._queue.get())
+            self._in_hand = await self._waiting.get()
+            await self._write(self._in_hand)
+            self._in_hand = None
 
     async def finish(self, close_code: int, close_reason: str) -> None:
-        """Write what still waits, and the end."""
-        if not self._is_begun:
-            await self._begin()
-        while not self._queue.empty():
-            await self._write(self._queue.get_nowait())
-        turns = self._turns.values()
+        """Write what still waits, and the end; gives up on a database that takes too long."""
+        try:
+            async with asyncio.timeout(FINISH_S):
+                if not self._is_begun:
+                    await self._begin()
+                if self._in_hand is not None:
+                    await self._write(self._in_hand)
+                while not self._waiting.empty():
+                    await self._write(self._waiting.get_nowait())
+                await self._end(close_code, close_reason)
+        except TimeoutError:
+            logger.error("session %s: its end was not recorded within %g s", self._beginning.session_id, FINISH_S)
+
+    async def _begin(self) -> None:
+        begun = self._beginning
+        await self._safely(
+            RealtimeSession.objects.aget_or_create(
+                id=begun.session_id,
+                defaults={
+                    "account_id": begun.caller.account_id,
+                    "workspace_id": begun.caller.workspace_id,
+                    "api_key_id": begun.caller.key_id,
+                    "user_id": begun.caller.user_id,
+                    "is_guest": begun.caller.is_guest,
+                    "model": begun.model,
+                    "transport": begun.transport,
+                    "client_address": begun.client_address,
+                },
+            )
+        )
+        self._is_begun = True
+
+    async def _end(self, close_code: int, close_reason: str) -> None:
+        lengths = self._lengths.values()
         await self._safely(
             RealtimeSession.objects.filter(pk=self._beginning.session_id).aupdate(
                 ended_at=timezone.now(),
                 close_code=close_code,
                 close_reason=close_reason[:REASON_LENGTH],
-                turn_count=len(turns),
-                input_audio_ms=sum(turn.input_audio_ms for turn in turns),
-                output_audio_ms=sum(turn.output_audio_ms for turn in turns),
-                input_tokens=sum(turn.input_tokens for turn in turns),
-                output_tokens=sum(turn.output_tokens for turn in turns),
-            )
-        )
-
-    async def _begin(self) -> None:
-        begun = self._beginning
-        self._is_begun = True
-        await self._safely(
-            RealtimeSession.objects.acreate(
-                id=begun.session_id,
-                account_id=begun.caller.account_id,
-                workspace_id=begun.caller.workspace_id,
-                api_key_id=begun.caller.key_id,
-                user_id=begun.caller.user_id,
-                is_guest=begun.caller.is_guest,
-                model=begun.model,
-                transport=begun.transport,
-                client_address=begun.client_address,
+                turn_count=len(lengths),
+                input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
+                output_audio_ms=sum(turn.output_audio_ms for turn in lengths),
+                input_tokens=sum(turn.input_tokens for turn in lengths),
+                output_tokens=sum(turn.output_tokens for turn in lengths),
             )
         )
 
     async def _write(self, turn: TurnEnded) -> None:
-        self._turns[turn.ordinal] = turn
         keep = settings.TRANSCRIPT_DAYS > 0
         await self._safely(
             Turn.objects.aupdate_or_create(
@@ -120,9 +153,26 @@ class Recorder:
             )
         )
 
-    async def _safely(self, write: object) -> None:
+    async def _safely(self, write: Coroutine[Any, Any, object]) -> None:
         """A database that fails costs the row, not the conversation."""
         try:
-            await write  # type: ignore[misc]
-        except DatabaseError:
+            await write
+        except DatabaseFailure:
             logger.exception("session %s: a row could not be written", self._beginning.session_id)
+
+
+async def close_abandoned() -> int:
+    """Close the rows that a process left open when it died; returns how many.
+
+    For the start of a server process. Another process that is still talking writes the true end of its conversations
+    over this one.
+    """
+    open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
+    try:
+        closed: int = await open_rows.aupdate(
+            ended_at=timezone.now(), close_code=ABANDONED, close_reason="The server process ended without a goodbye."
+        )
+    except DatabaseFailure as error:  # such as a database before its first migration; readiness says so
+        logger.warning("conversations left open could not be closed: %s", error)
+        return 0
+    return closed

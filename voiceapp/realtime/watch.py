@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseFailure
 
 from voiceapp.accounts.auth import revoked_keys
 
@@ -18,47 +18,48 @@ PERIOD_S = 2.0
 
 
 class RevocationWatch:
-    """Wakes the conversations of revoked keys. One per process, running only while somebody waits."""
+    """Wakes the conversations of revoked keys. Belongs to one event loop, and runs only while somebody waits."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._holders: Counter[int] = Counter()
-        self._loop: asyncio.Task[None] | None = None
+        self._waiting: dict[int, set[asyncio.Future[None]]] = {}
+        self._looking: asyncio.Task[None] | None = None
 
     async def wait(self, key_id: int | None) -> None:
         """Return when the key is revoked, expired or gone; never for a caller without a key."""
-        loop = asyncio.get_running_loop()
+        revoked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if key_id is None or not settings.REVOKE_CLOSES_SESSIONS:
-            await loop.create_future()
+            await revoked
             return
-        future = self._waiting.get(key_id)
-        if future is None or future.get_loop() is not loop:
-            future = self._waiting[key_id] = loop.create_future()
-        self._holders[key_id] += 1
-        if self._loop is None or self._loop.done() or self._loop.get_loop() is not loop:
-            self._loop = loop.create_task(self._look(), name="revocation watch")
+        waiting = self._waiting.setdefault(key_id, set())
+        waiting.add(revoked)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="revocation watch")
         try:
-            await asyncio.shield(future)
+            await revoked
         finally:
-            self._holders[key_id] -= 1
-            if not self._holders[key_id]:
-                del self._holders[key_id]
-                if self._waiting.get(key_id) is future:
-                    del self._waiting[key_id]
+            waiting.discard(revoked)
+            if not waiting and self._waiting.get(key_id) is waiting:
+                del self._waiting[key_id]
+            if not self._waiting and self._looking is not None:
+                self._looking.cancel()
 
     async def _look(self) -> None:
-        while self._waiting:
+        while True:
             await asyncio.sleep(PERIOD_S)
             try:
                 revoked = await revoked_keys(self._waiting)
-            except DatabaseError:
+            except DatabaseFailure:
                 logger.exception("revoked keys could not be looked up")
                 continue
             for key_id in revoked:
-                future = self._waiting.get(key_id)
-                if future is not None and not future.done():
-                    future.set_result(None)
+                for future in self._waiting.get(key_id, ()):
+                    if not future.done():
+                        future.set_result(None)
 
 
-revocation_watch = RevocationWatch()
-"""The watch of this process."""
+_watches: WeakKeyDictionary[asyncio.AbstractEventLoop, RevocationWatch] = WeakKeyDictionary()
+
+
+def revocation_watch() -> RevocationWatch:
+    """The watch of the running event loop: one in a server process."""
+    return _watches.setdefault(asyncio.get_running_loop(), RevocationWatch())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import available_timezones
 
@@ -44,7 +45,11 @@ from voiceapp.realtime.watch import revocation_watch
 MESSAGES_PER_S = 100
 SEND_TIMEOUT_S = 10.0
 """A caller who does not read for this long has lost the conversation."""
-MAX_MESSAGE_BYTES = 1024 * 1024
+GOODBYE_S = 2.0
+"""How long before the stopping server's patience ends a conversation ends itself."""
+CLOSE_TIMEOUT_S = 1.0
+CLOSE_REASON_LENGTH = 100
+"""Characters; a close frame has room for 123 bytes."""
 
 
 class WebSocketTransport:
@@ -56,6 +61,7 @@ class WebSocketTransport:
         self._now = asyncio.get_running_loop().time
         self._meter = Meter(rate_per_s=MESSAGES_PER_S)
         self._is_open = True
+        self._is_slow = False
 
     async def receive(self) -> ClientEvent:
         message = await self._receive()
@@ -70,26 +76,27 @@ class WebSocketTransport:
         return parse_client_event(text)
 
     async def send(self, event: ServerEvent) -> None:
-        if not self._is_open:
+        if not self._is_open or self._is_slow:
             return
         text = json.dumps(event.to_wire(), separators=(",", ":"))
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._send({"type": "websocket.send", "text": text})
         except TimeoutError:
+            self._is_slow = True  # a second wait would end no better
             raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
-        except OSError:  # a server may say so when the caller is gone
+        except OSError:  # how uvicorn says that the caller is gone; daphne drops the message
             self._is_open = False
 
     async def close(self, code: int, reason: str) -> None:
         if not self._is_open:
             return
         self._is_open = False
-        try:
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                await self._send({"type": "websocket.close", "code": _sendable(code), "reason": reason[:100]})
-        except (TimeoutError, OSError):
-            return
+        with suppress(OSError):  # a timeout is one of them
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._send(
+                    {"type": "websocket.close", "code": _sendable(code), "reason": reason[:CLOSE_REASON_LENGTH]}
+                )
 
 
 def _sendable(code: int) -> int:
@@ -97,7 +104,7 @@ def _sendable(code: int) -> int:
     return code if code == 1000 or 3000 <= code <= 4999 else 1000
 
 
-class _Socket(AsyncConsumer):  # type: ignore[misc]
+class _Socket(AsyncConsumer):
     """From handshake to conversation; subclasses say who the caller is."""
 
     door: str
@@ -133,8 +140,9 @@ class _Socket(AsyncConsumer):  # type: ignore[misc]
                 Recorder(Beginning(session_id, caller, name, self.door, address)),
                 bridge.Limits(
                     lifetime_s=admission.lifetime_s,
+                    drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
                     stopping=drain_event().wait_begun,
-                    revoked=lambda: revocation_watch.wait(caller.key_id),
+                    revoked=lambda: revocation_watch().wait(caller.key_id),
                 ),
             )
 

@@ -12,6 +12,7 @@ from django.utils.module_loading import import_string
 from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
+from voiceapp.realtime.records import close_abandoned
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
 
@@ -34,7 +35,12 @@ class Command(BaseCommand):
             drain_event(),
             process_readiness(),
             Limits.from_settings(),
-            warm_up=catalogue.warm_up,
+            warm_up=_warm_up,
             close=catalogue.close,
         )
         serve(application, listening, server=server, life=life)
+
+
+async def _warm_up() -> None:
+    await close_abandoned()
+    await catalogue.warm_up()

@@ -1,0 +1,61 @@
+"""Running servers, and words to say to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.engines.speech import spoken
+from tests.realtime.product import Home, Product, make_home
+from voiceapp.engines.embedded import weights
+from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.interfaces import Samples
+
+Serve = Callable[..., Product]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    if missing := weights.missing():
+        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
+    return make_home(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def serve(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Start servers, `serve(server="uvicorn", SESSION_LIFETIME_S="3")`; all of them are stopped after the module."""
+    with ExitStack() as running:
+
+        def start(**options: str) -> Product:
+            folder: Path = tmp_path_factory.mktemp("product")
+            product = Product(home, folder, **options)
+            running.callback(product.stop)
+            return product
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def voices() -> Callable[[str], Samples]:
+    """Somebody saying a text: `voices("What time is it?")`, 16 kHz."""
+    known: dict[str, Samples] = {}
+
+    async def speak(text: str) -> Samples:
+        espeak = Espeak()
+        try:
+            return await spoken(espeak, text, voice="en-us+m3", rate=0.9)
+        finally:
+            await espeak.close()
+
+    def say(text: str) -> Samples:
+        if text not in known:
+            with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
+                known[text] = thread.submit(asyncio.run, speak(text)).result(60)
+        return known[text]
+
+    return say

@@ -1,0 +1,186 @@
+"""The product as a process of its own: a fresh database, keys of every kind, and `manage.py serve` on a free port."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+START_S = 60.0
+STOP_S = 40.0
+
+_SETUP = """
+import json
+from datetime import timedelta
+import django
+django.setup()
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.utils import timezone
+from voiceapp.accounts.keys import new_key
+from voiceapp.accounts.models import Account, Membership, Workspace
+call_command("migrate", verbosity=0)
+now = timezone.now()
+workspace = Workspace.objects.create(account=Account.objects.create(name="Acme"), name="Default")
+keys = {}
+for name, kind in {
+    "good": {},
+    "doomed": {},
+    "revoked": {},
+    "expired": {"expires_at": now + timedelta(hours=1)},
+    "elsewhere": {"scopes": ["tasks"]},
+}.items():
+    row, keys[name] = new_key(workspace, name, **kind)
+    if name == "revoked":
+        row.revoked_at = now
+    if name == "expired":
+        row.created_at, row.expires_at = now - timedelta(hours=2), now - timedelta(hours=1)
+    row.save()
+user = User.objects.create_user("alice", password="alice-password")
+Membership.objects.create(user=user, account=workspace.account)
+print(json.dumps(keys))
+"""
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with a migrated database, to be copied for each server."""
+
+    folder: Path
+    keys: dict[str, str]
+
+
+def make_home(folder: Path) -> Home:
+    """Migrate a database in `folder` and put keys of every kind into it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _SETUP], env=_environment(folder), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return Home(folder, json.loads(done.stdout.splitlines()[-1]))
+
+
+class Product:
+    """One running server; `stop` ends it and leaves its log and its database to be read."""
+
+    def __init__(self, home: Home, folder: Path, *, server: str = "daphne", **variables: str) -> None:
+        shutil.copytree(home.folder, folder, dirs_exist_ok=True)
+        self.keys = home.keys
+        self._database = folder / "voiceapp.sqlite3"
+        self._log: list[str] = []
+        self._process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve", "--port", "0", "--server", server],
+            cwd=settings.BASE_DIR,
+            env=_environment(folder) | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._serving = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        assert self._serving.wait(START_S), self.log
+        found = re.search(r"Serving on http://([0-9.]+:[0-9]+)", self.log)
+        assert found, self.log
+        self.address = found[1]
+        self._wait_ready()
+
+    @property
+    def log(self) -> str:
+        return "".join(self._log)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """The realtime socket of programs, without its query."""
+        return f"ws://{self.address}/api-ws/v1/realtime"
+
+    @property
+    def page_url(self) -> str:
+        return f"ws://{self.address}/voice/socket"
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.address}"
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """What the server wrote, as SQL sees it."""
+        with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(query, values)]
+
+    def write(self, statement: str, *values: object) -> None:
+        """Change the database behind the server's back, as another process of the product does."""
+        with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection, connection:
+            connection.execute(statement, values)
+
+    def terminate(self) -> None:
+        """What a host does to stop the process."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """A crash."""
+        self._process.kill()
+        self._process.wait(STOP_S)
+
+    def stop(self) -> int:
+        """Stop gracefully; returns the exit status."""
+        if self._process.poll() is None:
+            self.terminate()
+        try:
+            status = self._process.wait(STOP_S)
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait(STOP_S)
+            self._reader.join(STOP_S)
+        return status
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._log.append(line)
+            if "Serving on" in line:
+                self._serving.set()
+        self._serving.set()
+
+    def _wait_ready(self) -> None:
+        patience = threading.Event()
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(f"{self.origin}/readyz", timeout=5):
+                return
+            patience.wait(0.1)
+        raise AssertionError(f"The server did not become ready.\n{self.log}")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    return kept | {
+        "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
+        "DEBUG": "1",
+        "SECRET_KEY": "for-tests-only",
+        "VAR_DIR": str(folder),
+        "DATABASE_URL": f"sqlite:///{folder / 'voiceapp.sqlite3'}",
+        "MODELS_DIR": str(settings.MODELS_DIR),
+        "LOG_LEVEL": "INFO",
+    }

@@ -1,0 +1,208 @@
+"""A program that talks to the realtime socket: a microphone in real time, a loudspeaker, and everything it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import websockets
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from voiceapp.engines.interfaces import Samples
+
+Event = dict[str, Any]
+PATIENCE_S = 25.0
+PIECE_MS = 20
+
+
+@dataclass(frozen=True)
+class Heard:
+    """An event and when it came (`time.monotonic`)."""
+
+    at: float
+    event: Event
+
+
+class Talker:
+    """One conversation from the caller's side."""
+
+    def __init__(self, socket: ClientConnection, *, input_rate_hz: int = 16_000, output_rate_hz: int = 24_000) -> None:
+        self.socket = socket
+        self.heard: list[Heard] = []
+        self.close_code: int | None = None
+        self.spoken_at = 0.0
+        """When the last sample of the last utterance was sent."""
+        self._input_rate_hz = input_rate_hz
+        self._output_rate_hz = output_rate_hz
+        self._voice: asyncio.Queue[bytes] = asyncio.Queue()
+        self._news = asyncio.Condition()
+        self._said = asyncio.Event()
+
+    # ── Speaking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, type_: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"type": type_, **fields}))
+
+    async def append(self, pcm: bytes) -> None:
+        await self.send("input_audio_buffer.append", audio=base64.b64encode(pcm).decode())
+
+    async def say(self, speech: Samples) -> None:
+        """Speak into the microphone; returns when the last sample was sent."""
+        pcm = pcm_at(speech, self._input_rate_hz)
+        size = self._input_rate_hz * PIECE_MS // 1000 * 2
+        self._said.clear()
+        for start in range(0, len(pcm), size):
+            self._voice.put_nowait(pcm[start : start + size].ljust(size, b"\0"))
+        await self._said.wait()
+
+    async def ask(self, text: str, **response: Any) -> None:
+        """Type instead of speaking."""
+        await self.send(
+            "conversation.item.create",
+            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+        )
+        await self.send("response.create", **({"response": response} if response else {}))
+
+    async def microphone(self) -> None:
+        """Send sound for ever, in real time: what `say` queued, silence otherwise."""
+        silence = bytes(self._input_rate_hz * PIECE_MS // 1000 * 2)
+        due = time.monotonic()
+        while True:
+            try:
+                pcm = self._voice.get_nowait()
+            except asyncio.QueueEmpty:
+                pcm = silence
+            await self.append(pcm)
+            if pcm is not silence and self._voice.empty():
+                self.spoken_at = time.monotonic()
+                self._said.set()
+            due += PIECE_MS / 1000
+            await asyncio.sleep(due - time.monotonic())
+
+    # ── Listening ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def listen(self) -> None:
+        """Collect what comes until the connection ends."""
+        with contextlib.suppress(ConnectionClosed):
+            async for text in self.socket:
+                await self._note(json.loads(text))
+        self.close_code = self.socket.close_code
+        async with self._news:
+            self._news.notify_all()
+
+    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
+        """The `count`th event of this type."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: len(self.all(type_)) >= count or self.close_code is not None)
+        found = self.all(type_)
+        assert len(found) >= count, f"closed with {self.close_code} before {type_}: {self.types}"
+        return found[count - 1]
+
+    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> int:
+        """The close code."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: self.close_code is not None)
+        assert self.close_code is not None
+        return self.close_code
+
+    def all(self, type_: str) -> list[Event]:
+        return [heard.event for heard in self.heard if heard.event["type"] == type_]
+
+    def at(self, type_: str, *, count: int = 1) -> float:
+        """When the `count`th event of this type came."""
+        return [heard.at for heard in self.heard if heard.event["type"] == type_][count - 1]
+
+    @property
+    def types(self) -> list[str]:
+        """The kinds of events in order, repetitions of one kind shown once."""
+        return in_order(heard.event["type"] for heard in self.heard)
+
+    def audio(self, response_id: str | None = None) -> bytes:
+        """The reply's PCM."""
+        deltas = self.all("response.audio.delta")
+        wanted = [delta for delta in deltas if response_id in (None, delta["response_id"])]
+        return b"".join(base64.b64decode(delta["delta"]) for delta in wanted)
+
+    def audio_ms(self, event: Event) -> float:
+        return len(base64.b64decode(event["delta"])) / 2 / self._output_rate_hz * 1000
+
+    async def _note(self, event: Event) -> None:
+        async with self._news:
+            self.heard.append(Heard(time.monotonic(), event))
+            self._news.notify_all()
+
+
+@contextlib.asynccontextmanager
+async def call(
+    url: str,
+    key: str | None = None,
+    *,
+    model: str | None = "voice",
+    headers: dict[str, str] | None = None,
+    origin: str | None = None,
+    has_microphone: bool = False,
+    **rates: int,
+) -> AsyncIterator[Talker]:
+    """An open conversation, its `session.created` read; raises `InvalidStatus` when the handshake is refused."""
+    sent = dict(headers or {})
+    if key is not None:
+        sent["Authorization"] = f"Bearer {key}"
+    address = url if model is None else f"{url}?model={model}"
+    async with (
+        websockets.connect(
+            address,
+            additional_headers=sent,
+            origin=origin,
+            max_size=None,
+            proxy=None,
+            open_timeout=20,  # type: ignore[arg-type]
+        ) as socket,
+        asyncio.TaskGroup() as tasks,
+    ):
+        talker = Talker(socket, **rates)
+        running = [tasks.create_task(talker.listen())]
+        try:
+            await talker.wait("session.created")
+            if has_microphone:
+                running.append(tasks.create_task(_until_closed(talker.microphone())))
+            yield talker
+        finally:
+            for task in running:
+                task.cancel()
+
+
+async def _until_closed(talking: Any) -> None:
+    with contextlib.suppress(ConnectionClosed):
+        await talking
+
+
+def in_order(types: Iterable[str]) -> list[str]:
+    """Without immediate repetitions."""
+    found: list[str] = []
+    for type_ in types:
+        if not found or found[-1] != type_:
+            found.append(type_)
+    return found
+
+
+def pcm_at(speech: Samples, rate_hz: int) -> bytes:
+    """Samples at 16 kHz as int16 PCM at another rate, by straight lines between samples."""
+    if rate_hz != 16_000:
+        places = np.arange(int(len(speech) * rate_hz / 16_000)) * 16_000 / rate_hz
+        speech = np.interp(places, np.arange(len(speech)), speech).astype(np.float32)
+    return (np.clip(speech, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+def samples_at(pcm: bytes, rate_hz: int) -> Samples:
+    """The way back: int16 PCM at some rate as samples at 16 kHz."""
+    heard = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
+    places = np.arange(int(len(heard) * 16_000 / rate_hz)) * rate_hz / 16_000
+    return np.interp(places, np.arange(len(heard)), heard).astype(np.float32)
