@@ -6,6 +6,7 @@ Every variable has a type, a default that works on a laptop and a line in `.env.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
@@ -252,6 +253,46 @@ CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
 
+EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=2)
+"""Threads of low priority for one batch of texts, in embedding and reranking."""
+EMBEDDING_BASE_URL: str = env.str("EMBEDDING_BASE_URL", default="")
+"""Base address of a server with `/embeddings`, such as http://127.0.0.1:8080/v1; empty uses the embedded model."""
+EMBEDDING_API_KEY: str = env.str("EMBEDDING_API_KEY", default="")
+EMBEDDING_MODEL: str = env.str("EMBEDDING_MODEL", default="")
+EMBEDDING_TIMEOUT_S: float = env.float("EMBEDDING_TIMEOUT_S", default=60.0)
+RERANK_BASE_URL: str = env.str("RERANK_BASE_URL", default="")
+"""Base address of a server with `/rerank`, such as http://127.0.0.1:8080/v1; empty uses the embedded engine."""
+RERANK_API_KEY: str = env.str("RERANK_API_KEY", default="")
+RERANK_MODEL: str = env.str("RERANK_MODEL", default="")
+RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
+
+_EMBEDDER: dict[str, Any] = (
+    {
+        "provider": "voiceapp.engines.openai.embedding.OpenAIEmbedder",
+        "options": {
+            "base_url": EMBEDDING_BASE_URL,
+            "api_key": EMBEDDING_API_KEY,
+            "model": EMBEDDING_MODEL,
+            "timeout_s": EMBEDDING_TIMEOUT_S,
+        },
+    }
+    if EMBEDDING_BASE_URL
+    else {"provider": "voiceapp.engines.embedded.embedder.MiniLMEmbedder", "options": {}}
+)
+_RERANKER: dict[str, Any] = (
+    {
+        "provider": "voiceapp.engines.openai.rerank.OpenAIReranker",
+        "options": {
+            "base_url": RERANK_BASE_URL,
+            "api_key": RERANK_API_KEY,
+            "model": RERANK_MODEL,
+            "timeout_s": RERANK_TIMEOUT_S,
+        },
+    }
+    if RERANK_BASE_URL
+    else {"provider": "voiceapp.engines.embedded.rerank.FusedReranker", "options": {}}
+)
+
 VOICE_MODELS: list[dict[str, object]] = [
     {
         "name": "voice",
@@ -278,7 +319,41 @@ VOICE_MODELS: list[dict[str, object]] = [
         "kind": "chat",
         "provider": "voiceapp.engines.embedded.chat.RetrievalAssistant",
     },
-    {"name": "minilm-l6", "kind": "embedding", "provider": "voiceapp.engines.embedded.embedding.MiniLM"},
+    {
+        "name": "text-embedding-v4",
+        "kind": "embedding",
+        "provider": _EMBEDDER["provider"],
+        "options": {
+            "dimensions": [2048, 1536, 1024, 768, 512, 256, 128, 64],
+            "default_dimension": 1024,
+            "has_instruct": True,
+            **_EMBEDDER["options"],
+        },
+    },
+    {
+        "name": "text-embedding-v3",
+        "kind": "embedding",
+        "provider": _EMBEDDER["provider"],
+        "options": {"dimensions": [1024, 768, 512], "default_dimension": 1024, **_EMBEDDER["options"]},
+    },
+    {
+        "name": "text-embedding-3-small",
+        "kind": "embedding",
+        "provider": _EMBEDDER["provider"],
+        "aliases": ["text-embedding-ada-002"],
+        "options": {
+            "dimensions": [1536, 1024, 768, 512, 256, 128, 64],
+            "default_dimension": 1536,
+            **_EMBEDDER["options"],
+        },
+    },
+    {
+        "name": "qwen3-rerank",
+        "kind": "rerank",
+        "provider": _RERANKER["provider"],
+        "aliases": ["gte-rerank", "gte-rerank-v2", "qwen3.7-text-rerank"],
+        "options": _RERANKER["options"],
+    },
 ]
 """Model names and aliases, their kind, and the class that provides them (see `voiceapp.engines.catalogue`)."""
 if CHAT_BASE_URL:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 from django.utils import timezone
 
+from voiceapp.accounts import tokens
 from voiceapp.accounts.keys import KeyDirectory, parse
 from voiceapp.accounts.models import Account, ApiKey, Scope, Workspace
 from voiceapp.errors import AccessDenied, InvalidApiKey
@@ -38,6 +39,12 @@ class Caller:
     label: str
     """For logs and operators: tells callers apart and holds no secret."""
     scopes: frozenset[str] = frozenset(Scope.values)
+    allowed_models: frozenset[str] = frozenset()
+    """Names or aliases of the only models the key may use; empty allows all."""
+    monthly_budget_nano: int | None = None
+    """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
+    is_temporary: bool = False
+    """Whether it came with a temporary token in the place of its key."""
 
     def require(self, scope: str) -> None:
         """Check that the caller's key reaches this far.
@@ -50,14 +57,16 @@ class Caller:
 
 
 async def caller_from_bearer(header: str | None) -> Caller:
-    """The caller behind an `Authorization` header.
+    """The caller behind an `Authorization` header: an API key, or a temporary token with the rights of its key.
 
     Raises:
         InvalidApiKey: always with the same message, so that nobody learns whether a key was unknown, expired, revoked,
             of an inactive account, not a key at all, or missing.
     """
     scheme, _, credentials = (header or "").strip().partition(" ")
-    digest = parse(credentials.strip()) if scheme.lower() == "bearer" else None
+    credentials = credentials.strip() if scheme.lower() == "bearer" else ""
+    is_temporary = credentials.startswith(tokens.PREFIX)
+    digest = tokens.key_digest(credentials) if is_temporary else parse(credentials)
     known = await key_directory.find(digest) if digest is not None else None
     if known is None:
         raise InvalidApiKey
@@ -69,6 +78,9 @@ async def caller_from_bearer(header: str | None) -> Caller:
         is_guest=False,
         label=known.label,
         scopes=known.scopes,
+        allowed_models=known.allowed_models,
+        monthly_budget_nano=known.monthly_budget_nano,
+        is_temporary=is_temporary,
     )
 
 

@@ -90,6 +90,8 @@ class KnownKey:
     label: str
     scopes: frozenset[str]
     expires_at: datetime | None
+    allowed_models: frozenset[str]
+    monthly_budget_nano: int | None
 
 
 class KeyDirectory:
@@ -151,6 +153,8 @@ async def _look_up(digest: bytes, now: datetime) -> KnownKey | None:
         label=str(row),
         scopes=frozenset(row.scopes),
         expires_at=row.expires_at,
+        allowed_models=frozenset(row.allowed_models),
+        monthly_budget_nano=row.monthly_budget_nano,
     )
 
 

@@ -1,12 +1,15 @@
-"""Who may call: accounts, their workspaces, the keys of programs and the people who talk in an account's name.
+"""Who may call, and what they used: accounts, workspaces, keys, people; the ledger, free quotas and budgets.
 
 A key's text is never stored. `voiceapp.accounts.keys` mints and verifies it; the row keeps the SHA-256, and enough of
 both ends for a person to tell two keys apart.
+
+Money is counted in nano-dollars (10⁻⁹ US dollars), as integers: 0.07 dollars for a million tokens is 70 for one.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.db import models
@@ -83,7 +86,7 @@ class Membership(models.Model):
 
 
 class ApiKey(models.Model):
-    """A program's right to call, as a hash. Expiry and revocation are final: a new key replaces an old one."""
+    """A program's right to call, as a hash. Once expired or revoked it stays so: a new key replaces an old one."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100, help_text="Where the key is used, so that you know later what to revoke.")
@@ -94,6 +97,10 @@ class ApiKey(models.Model):
     last_four = models.CharField(max_length=4, editable=False)
     scopes = models.JSONField(default=all_scopes)
     """A list of `Scope` values."""
+    allowed_models = models.JSONField(default=list, blank=True)
+    """Names or aliases of the only models it may use; empty allows all."""
+    monthly_budget_nano = models.PositiveBigIntegerField(null=True, blank=True)
+    """Nano-dollars that it may spend in a calendar month (UTC); None knows no limit, 0 allows only what is free."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty for a key that does not expire.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -128,3 +135,113 @@ class ApiKey(models.Model):
         if self.revoked_at is not None:
             return "revoked"
         return "usable" if self.expires_at is None or self.expires_at > now else "expired"
+
+
+class UsageRecords(models.QuerySet["UsageRecord"]):
+    """The ledger is added to. Nothing in it changes or goes."""
+
+    def update(self, **fields: Any) -> NoReturn:
+        raise TypeError("The ledger is append-only: no record may be changed.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("The ledger is append-only: no record may be deleted.")
+
+
+class UsageRecord(models.Model):
+    """One line of the ledger: so many of a unit, of one model, for one request. Written once, never changed.
+
+    The cost is the list price of the moment, whether or not a free quota covered it. An account or workspace with
+    records cannot be deleted, only switched off; a key can, and its records keep its number and name.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
+    key = models.ForeignKey(
+        ApiKey, null=True, on_delete=models.DO_NOTHING, db_constraint=False, related_name="+", db_index=False
+    )
+    caller = models.CharField(max_length=200)
+    """The caller's label at that time: a key's name and ends, a person's login, a guest's digest."""
+    operation = models.CharField(max_length=60)
+    family = models.CharField(max_length=20)
+    model = models.CharField(max_length=100)
+    request_id = models.CharField("request or session", max_length=100)
+    unit = models.CharField(max_length=30)
+    """`input_tokens`, `output_tokens`, `audio_seconds`."""
+    quantity = models.PositiveBigIntegerField()
+    unit_price_nano = models.PositiveBigIntegerField()
+    cost_nano = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = UsageRecords.as_manager()
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.UniqueConstraint(fields=("request_id", "unit"), name="usage_once_per_request_and_unit"),
+            models.CheckConstraint(
+                condition=Q(cost_nano=F("quantity") * F("unit_price_nano")), name="usage_costs_what_it_costs"
+            ),
+        )
+        indexes = (
+            models.Index(fields=("account", "-created_at"), name="usage_of_account"),
+            models.Index(fields=("-created_at",), name="usage_newest_first"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.quantity} {self.unit} of {self.model}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("The ledger is append-only: no record may be changed.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("The ledger is append-only: no record may be deleted.")
+
+
+class Quota(models.Model):
+    """What an account may use of a model family for nothing, from its first use until a day; not renewed."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="quotas", db_index=False)
+    family = models.CharField(max_length=20)
+    granted = models.PositiveBigIntegerField("granted tokens")
+    used = models.PositiveBigIntegerField("used tokens", default=0)
+    """Tokens used or held for calls in progress."""
+    first_used_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("account__name", "family")
+        constraints = (models.UniqueConstraint(fields=("account", "family"), name="quota_once_per_family"),)
+
+    def __str__(self) -> str:
+        return f"{self.family} for {self.account}"
+
+
+class MonthlySpend(models.Model):
+    """What a key has spent in a calendar month (UTC); the sum of the ledger, and what calls in progress hold."""
+
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="spending", db_index=False)
+    month = models.CharField(max_length=7)
+    """`2026-11`."""
+    spent_nano = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering = ("-month",)
+        constraints = (models.UniqueConstraint(fields=("key", "month"), name="spend_once_per_month"),)
+
+    def __str__(self) -> str:
+        return f"{self.key} in {self.month}"
+
+
+class Hold(models.Model):
+    """What is set aside for a call in progress. One that outlives every call belongs to a process that was killed."""
+
+    quota = models.ForeignKey(Quota, null=True, on_delete=models.CASCADE, related_name="holds")
+    tokens = models.PositiveBigIntegerField()
+    spend = models.ForeignKey(MonthlySpend, null=True, on_delete=models.CASCADE, related_name="holds")
+    cost_nano = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.tokens} tokens, {self.cost_nano} nano-dollars"
