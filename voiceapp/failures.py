@@ -49,6 +49,22 @@ _COMPATIBLE_CODES = {
     "Throttling.AllocationQuota": "insufficient_quota",
 }
 _COMPATIBLE_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_EXPECTATIONS = {
+    "missing": "is required",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be an array",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "none_required": "must be null",
+}
+"""What pydantic complains about most, in words that know JSON instead of Python; its own words serve for the rest."""
 _PART_OF_A_PATH = re.compile(r"\w+")
 _KINDS_OF_VALUE = frozenset({"str", "int", "float", "bool", "none", "list", "dict", "tuple"})
 
@@ -137,23 +153,32 @@ def _refusal_of_ours(error: VoiceError) -> Refusal:
 
 def _refusal_of_values(error: ValidationError) -> Refusal:
     """Names the first field to blame and everything that it might have been."""
-    complaints = [(_dotted(fault["loc"]), str(fault["msg"])) for fault in error.errors]
-    param = complaints[0][0]
-    said = " or ".join(dict.fromkeys(message for path, message in complaints if path == param))[:500]
-    refusal = InvalidParameter(f"{param}: {said}." if param else f"{said}.", param=param or None)
-    return _refusal_of_ours(refusal)
+    complaints = [(_dotted(fault["loc"]), _expectation(fault)) for fault in error.errors]
+    first = complaints[0][0]
+    # Of several alternatives, the one that came furthest is the one that was meant.
+    param = max((path for path, _ in complaints if path.startswith(first)), key=lambda path: path.count("."))
+    said = " or ".join(dict.fromkeys(expectation for path, expectation in complaints if path == param))[:500]
+    return _refusal_of_ours(InvalidParameter(f"{param or 'The body'} {said}.", param=param or None))
+
+
+def _expectation(fault: Mapping[str, Any]) -> str:
+    said = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    if said.startswith("should "):
+        said = f"must {said.removeprefix('should ')}"
+    elif fault["type"] == "value_error":
+        said = f"is refused: {said}"
+    return _EXPECTATIONS.get(fault["type"], said)
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:
-    """`("body", "payload", "input", "texts", 3, "str")` → `input.texts.3`.
+    """`("body", "payload", "input", "texts", "list[str]", 3)` → `input.texts.3`.
 
-    Pydantic ends a path with the alternative it tried, and ninja begins it with the place and our argument's name.
+    Pydantic names the alternatives it tried in its paths, and ninja begins it with the place and our argument's name.
     """
     source, *rest = location
     parts = [str(part) for part in (rest[1:] if source == "body" else rest)]
-    while parts and (parts[-1] in _KINDS_OF_VALUE or not _PART_OF_A_PATH.fullmatch(parts[-1])):
-        parts.pop()
-    return ".".join(parts)
+    parts = [part for part in parts if _PART_OF_A_PATH.fullmatch(part)]
+    return ".".join(parts[:-1] if parts and parts[-1] in _KINDS_OF_VALUE else parts)
 
 
 def _compatible_code(code: str) -> str:
