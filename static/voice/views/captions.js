@@ -62,7 +62,7 @@ export class Captions {
     this.#assistant.dataset.item = item.id;
     const edge = make("span", "");
     this.#assistant.replaceChildren(
-      spoken,
+      make("span", "spoken", spoken),
       edge,
       make("span", "upcoming", upcoming),
       item.unheard ? make("del", "unheard", item.unheard) : "",

@@ -1,0 +1,121 @@
+"""A real browser with a spoken microphone, against a real server behind a network that can be cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Browser, Playwright, sync_playwright
+
+from .page import VoicePage
+from .proxy import Proxy
+from .server import Server, running
+from .speech import write_microphone
+
+EXPECTED = ("WebSocket connection to", "net::ERR_")
+"""What the console says while the network is cut on purpose."""
+
+OpenPage = Callable[..., VoicePage]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    proxy = Proxy(server.port)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def silence(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_microphone(tmp_path_factory.mktemp("microphone") / "silence.wav", 60.0)
+
+
+def launch(playwright: Playwright, microphone: Path) -> Browser:
+    """A browser that hears a WAV file once, from the moment the microphone opens."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+    return playwright.chromium.launch(
+        executable_path=chromium,
+        args=[
+            "--use-fake-ui-for-media-stream",
+            "--use-fake-device-for-media-stream",
+            f"--use-file-for-fake-audio-capture={microphone}%noloop",
+            "--autoplay-policy=no-user-gesture-required",
+            "--no-sandbox",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--no-proxy-server",
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def quiet_browser(playwright: Playwright, silence: Path) -> Iterator[Browser]:
+    """A browser whose microphone hears nothing."""
+    browser = launch(playwright, silence)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
+    """Opens the voice page; `address`, `browser` and Playwright's context options may be given. Complaints fail the test."""
+    opened: list[VoicePage] = []
+    with ExitStack() as contexts:
+
+        def open_page(address: str = "", *, browser: Browser | None = None, **options: Any) -> VoicePage:
+            context = (browser or quiet_browser).new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            context.set_default_timeout(15_000)
+            contexts.callback(context.close)
+            opened.append(VoicePage(context.new_page(), address or f"http://127.0.0.1:{proxy.port}/"))
+            return opened[-1]
+
+        yield open_page
+        proxy.release()
+    complaints = [text for page in opened for text in page.complaints if not text.startswith(EXPECTED)]
+    complaints = [text for text in complaints if not any(known in text for known in EXPECTED)]
+    assert complaints == []
+
+
+@pytest.fixture
+def spoken_page(playwright: Playwright, open_page: OpenPage, tmp_path: Path) -> Iterator[Callable[..., VoicePage]]:
+    """Opens the page in a browser of its own that hears the given texts and silences."""
+    with ExitStack() as browsers:
+
+        def spoken_page(*parts: str | float, **options: Any) -> VoicePage:
+            browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", *parts, 60.0))
+            browsers.callback(browser.close)
+            return open_page(browser=browser, **options)
+
+        yield spoken_page
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Where pictures for people to look at go."""
+    place = Path(settings.BASE_DIR, "var", "screenshots")
+    place.mkdir(parents=True, exist_ok=True)
+    return place

@@ -1,0 +1,84 @@
+"""The voice page as a person uses it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+LIVE = ("listening", "user-speaking", "processing", "ai-speaking")
+
+
+class VoicePage:
+    """One open page. `complaints` holds what the console and the content policy objected to."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', (e) => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI));"
+        )
+        page.goto(address)
+        page.wait_for_selector("body[data-loaded]")
+
+    @property
+    def orb(self) -> Any:
+        return self.page.locator("#orb")
+
+    @property
+    def state(self) -> str:
+        return str(self.page.evaluate("document.body.dataset.state"))
+
+    def wait(self, *states: str, timeout: int = 15_000) -> None:
+        self.page.wait_for_selector(
+            ", ".join(f'body[data-state="{state}"]' for state in states), timeout=timeout
+        )
+
+    def wait_spoken(self, characters: int = 20) -> None:
+        """Until so much of the reply in the caption has been spoken."""
+        spoken = self.page.locator("#caption-assistant .spoken")
+        expect(spoken).to_have_text(re.compile(rf"(.|\s){{{characters}}}"))
+
+    def talk(self) -> None:
+        """Press the orb and wait until the conversation is open."""
+        self.orb.click()
+        self.wait(*LIVE)
+
+    def type(self, text: str) -> None:
+        self.page.fill("#message", text)
+        self.page.press("#message", "Enter")
+
+    def caption(self, who: str) -> Any:
+        return self.page.locator(f"#caption-{who}")
+
+    def turns(self) -> list[tuple[str, str]]:
+        """(role, words) of the transcript, what was not heard left out."""
+        return [
+            (str(role), str(text))
+            for role, text in self.page.evaluate(
+                """() => [...document.querySelectorAll('.turn')].map((turn) => {
+                    const words = turn.querySelector('.turn-text').cloneNode(true);
+                    words.querySelector('.unheard')?.remove();
+                    return [turn.dataset.role, words.textContent.trim()];
+                })"""
+            )
+        ]
+
+    def sent(self, kind: str) -> int:
+        """How many rows of the event drawer are events of this type, either way."""
+        return int(self.page.locator(f'.event[data-type="{kind}"]').count())
+
+    def set_switch(self, identifier: str, is_on: bool) -> None:
+        """Throw a switch in the settings."""
+        self.page.click("#open-settings")
+        self.page.set_checked(f"#{identifier}", is_on)
+        self.page.keyboard.press("Escape")
+        expect(self.page.locator("#settings")).to_be_hidden()
+
+    def expect_card(self, code: str) -> Any:
+        card = self.page.locator(f'.card[data-code="{code}"]')
+        expect(card).to_be_visible(timeout=15_000)
+        return card

@@ -1,0 +1,95 @@
+"""The product as a process of its own: `manage.py serve` on a free port, with its own database."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+START_S = 90
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """A running server; `port` is where it listens on 127.0.0.1, `log` what it wrote so far."""
+
+    def __init__(self, place: Path, **environment: str) -> None:
+        self.port = free_port()
+        self.log_path = place / "server.log"
+        self._environment = {
+            **os.environ,
+            "DEBUG": "1",
+            "VAR_DIR": str(place),
+            "MODELS_DIR": str(settings.MODELS_DIR),
+            "DATABASE_URL": f"sqlite:///{place / 'browser.sqlite3'}",
+            "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
+            **environment,
+        }
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def start(self, *, ready: bool = True) -> None:
+        """Migrate, start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
+        manage = [sys.executable, "manage.py"]
+        common = {"cwd": settings.BASE_DIR, "env": self._environment}
+        subprocess.run([*manage, "migrate", "--verbosity", "0"], check=True, timeout=START_S, **common)  # type: ignore[call-overload]
+        with self.log_path.open("w") as log:
+            self._process = subprocess.Popen(
+                [*manage, "serve", "--port", str(self.port)], stdout=log, stderr=subprocess.STDOUT, **common
+            )
+        deadline = time.monotonic() + START_S
+        pause = threading.Event()
+        while True:
+            status, body = self._readiness()
+            if status == 200 or (status and not ready):
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"The server is not ready: {body}\n{self.log}")
+            pause.wait(0.1)
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(5)
+
+    def _readiness(self) -> tuple[int, object]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
+                return answer.status, None
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+        except OSError as error:
+            return 0, error
+
+
+@contextlib.contextmanager
+def running(place: Path, *, ready: bool = True, **environment: str) -> Iterator[Server]:
+    """A server for the time of a `with` block."""
+    server = Server(place, **environment)
+    server.start(ready=ready)
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,101 @@
+"""Everything by keyboard, and push-to-talk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from .conftest import OpenPage
+from .page import VoicePage
+from .speech import likeness
+
+
+def test_tab_reaches_everything_in_order_and_focus_is_seen(open_page: OpenPage) -> None:
+    voice = open_page()
+    reached = []
+    for _ in range(9):
+        voice.page.keyboard.press("Tab")
+        reached.append(
+            voice.page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.name")
+        )
+        assert voice.page.evaluate(
+            "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.id === 'message'"
+        ), reached[-1]
+    assert reached[:6] == ["skip", "brand", "open-transcript", "open-drawer", "open-settings", "orb"]
+    assert reached[6:9] == ["try", "try", "try"]
+
+
+def test_a_conversation_starts_stops_and_is_interrupted_by_keyboard(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.orb.focus()
+    voice.page.keyboard.press("Enter")
+    voice.wait("listening")
+    voice.type("How do I create an API key?")
+    voice.wait("ai-speaking")
+    voice.page.keyboard.press("Escape")
+    voice.wait("listening")
+    voice.page.locator("#end").focus()
+    voice.page.keyboard.press("Enter")
+    voice.wait("idle")
+    expect(voice.orb).to_be_focused()
+
+
+def test_holding_space_is_talking(spoken_page: Callable[..., VoicePage]) -> None:
+    voice = spoken_page(1.5, "What is two plus two?")
+    voice.set_switch("is-push-to-talk", True)
+    voice.talk()
+    expect(voice.page.locator("#status")).to_have_text("Hold the circle or the space bar")
+    voice.orb.focus()
+    voice.page.keyboard.down("Space")
+    voice.wait("user-speaking")
+    expect(voice.page.locator('.event[data-type="input_audio_buffer.append"]').last).to_have_attribute(
+        "data-count", re.compile(r"^(1[1-9]\d|[2-9]\d\d)$")
+    )
+    voice.page.keyboard.up("Space")
+    voice.wait("ai-speaking")
+    assert likeness(voice.caption("user").inner_text(), "What is two plus two?") > 0.5
+    expect(voice.caption("assistant")).to_contain_text("4")
+    assert voice.sent("input_audio_buffer.commit") == 1
+    assert voice.sent("input_audio_buffer.speech_started") == 0
+
+
+def test_without_holding_nothing_is_sent(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.set_switch("is-push-to-talk", True)
+    voice.talk()
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+    assert voice.sent("input_audio_buffer.append") == 0
+
+
+def test_space_in_the_message_is_a_space(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.set_switch("is-push-to-talk", True)
+    voice.talk()
+    voice.page.locator("#message").focus()
+    voice.page.keyboard.type("two words")
+    assert voice.page.input_value("#message") == "two words"
+    assert voice.state == "listening"
+
+
+def test_mute_is_a_switch_and_says_so(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.talk()
+    mute = voice.page.locator("#mute")
+    mute.click()
+    expect(mute).to_have_attribute("aria-pressed", "true")
+    expect(voice.page.locator("#status")).to_have_text("Muted")
+    mute.click()
+    expect(mute).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_panel_takes_the_focus_and_gives_it_back(open_page: OpenPage) -> None:
+    voice = open_page(viewport={"width": 390, "height": 844})
+    voice.page.locator("#open-transcript").press("Enter")
+    expect(voice.page.locator("#transcript")).to_be_focused()
+    assert voice.page.evaluate("document.querySelector('.stage').inert")
+    voice.page.keyboard.press("Escape")
+    expect(voice.page.locator("#open-transcript")).to_be_focused()
+    assert not voice.page.evaluate("document.querySelector('.stage').inert")

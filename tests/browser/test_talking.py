@@ -1,0 +1,138 @@
+"""A person talks to the page and hears it answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from .conftest import OpenPage
+from .page import VoicePage
+from .speech import channels, likeness, recognised, trimmed
+
+SpokenPage = Callable[..., VoicePage]
+
+
+def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp_path: Path) -> None:
+    voice = spoken_page(1.0, "How do I create an API key?")
+    voice.set_switch("is-recording", True)
+    voice.talk()
+    voice.wait("user-speaking")
+    voice.wait("ai-speaking")
+    assert likeness(voice.caption("user").inner_text(), "How do I create an API key?") > 0.7
+    voice.wait("listening", timeout=40_000)
+
+    reply = voice.caption("assistant").inner_text()
+    assert "createkey" in reply
+    with voice.page.expect_download() as saved:
+        voice.page.click("#export-wav")
+    recording = tmp_path / "conversation.wav"
+    saved.value.save_as(recording)
+    microphone, loudspeaker = channels(recording)
+    assert likeness(recognised(trimmed(loudspeaker)), reply) > 0.6
+    assert likeness(recognised(trimmed(microphone)), "How do I create an API key?") > 0.6
+
+    parts = voice.page.locator("#waterfall").inner_text()
+    for stage in ("end of turn", "recognition", "first token", "first audio", "playout"):
+        assert stage in parts
+    total = re.search(r"(\d+) ms", parts)
+    assert total is not None
+    assert 0 < int(total[1]) < 5000
+
+
+def test_it_falls_silent_when_it_is_interrupted(spoken_page: SpokenPage) -> None:
+    voice = spoken_page(1.0, "How do I create an API key?", 3.5, "What time is it?")
+    voice.talk()
+    voice.wait("ai-speaking")
+    voice.wait("user-speaking", timeout=10_000)
+    unheard = voice.page.locator(".turn .unheard")
+    expect(unheard.first).to_be_attached()
+    assert unheard.first.inner_text().strip()
+    expect(voice.caption("assistant")).to_contain_text(re.compile("It is|It's"), timeout=15_000)
+    roles = [role for role, _ in voice.turns()]
+    assert roles == ["user", "assistant", "user", "assistant"]
+    assert voice.sent("conversation.item.truncate") >= 1
+    assert voice.sent("conversation.item.truncated") >= 1
+
+
+def test_a_typed_question_is_answered_aloud_without_a_microphone(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.click(".try >> nth=1")
+    voice.wait("ai-speaking")
+    expect(voice.caption("assistant")).to_contain_text("miles")
+    assert voice.turns()[0] == ("user", "How many miles are ten kilometres?")
+    assert voice.sent("input_audio_buffer.append") == 0
+    voice.wait("listening")
+    expect(voice.page.locator("#status")).to_have_text("Ready: type a message")
+
+
+def test_answers_can_be_written_only(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.set_switch("is-spoken", False)
+    voice.type("What is fifteen percent of eighty?")
+    expect(voice.caption("assistant")).to_contain_text("12")
+    assert voice.sent("response.audio.delta") == 0
+
+
+def test_the_button_interrupts_and_the_words_not_heard_are_struck(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("How do I create an API key?")
+    voice.wait("ai-speaking")
+    voice.wait_spoken(20)
+    voice.orb.click()
+    voice.wait("listening")
+    expect(voice.page.locator("#caption-assistant .unheard")).not_to_be_empty()
+    assert voice.sent("response.cancel") + voice.sent("response.done") >= 1
+
+
+def test_the_transcript_can_be_saved_and_heard_again(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+    voice.wait("listening")
+    with voice.page.expect_download() as text:
+        voice.page.click("#export-text")
+    assert "You: What is two plus two?" in text.value.path().read_text()
+    with voice.page.expect_download() as saved:
+        voice.page.click("#export-json")
+    items = json.loads(saved.value.path().read_text())["items"]
+    assert [item["role"] for item in items] == ["user", "assistant"]
+    assert "first_audio_ms" in items[1]["metrics"]
+    replay = voice.page.locator(".turn-replay")
+    replay.click()
+    expect(replay).to_be_disabled()
+    expect(replay).to_be_enabled(timeout=15_000)
+
+
+def test_a_chosen_voice_and_instructions_reach_the_server(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+    voice.page.click("#open-settings")
+    voice.page.select_option("#voice", "en-gb-x-rp")
+    voice.page.fill("#instructions", "Answer in one sentence.")
+    voice.page.keyboard.press("Tab")
+    voice.page.keyboard.press("Escape")
+    voice.page.click("#open-drawer")
+    updated = voice.page.locator('.event[data-type="session.updated"]').last
+    expect(voice.page.locator('.event[data-type="session.updated"]')).to_have_count(3)
+    updated.locator("summary").click()
+    expect(updated.locator("pre")).to_contain_text('"voice": "en-gb-x-rp"')
+    expect(updated.locator("pre")).to_contain_text("Answer in one sentence.")
+    voice.page.reload()
+    voice.page.wait_for_selector("body[data-loaded]")
+    assert voice.page.input_value("#voice") == "en-gb-x-rp"
+    assert voice.page.input_value("#instructions") == "Answer in one sentence."
+
+
+def test_a_new_conversation_starts_empty(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+    voice.page.click("#new-conversation")
+    voice.wait("idle")
+    assert voice.turns() == []
+    expect(voice.page.locator("#welcome")).to_be_visible()
