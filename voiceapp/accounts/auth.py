@@ -1,4 +1,4 @@
-"""Who is calling: the holder of a key, a signed-in person, or a guest of the public page."""
+"""Who is calling: the holder of a key or of a temporary token, a signed-in person, or a guest of the public page."""
 
 from __future__ import annotations
 
@@ -82,6 +82,18 @@ async def caller_from_bearer(header: str | None) -> Caller:
         monthly_budget_nano=known.monthly_budget_nano,
         is_temporary=is_temporary,
     )
+
+
+async def key_digest_of(key_id: int) -> bytes:
+    """The digest under which a key is stored.
+
+    Raises:
+        InvalidApiKey: if it was deleted just now.
+    """
+    digest = await ApiKey.objects.filter(pk=key_id).values_list("digest", flat=True).afirst()
+    if digest is None:
+        raise InvalidApiKey
+    return bytes(digest)
 
 
 async def revoked_keys(ids: Iterable[int]) -> set[int]:
