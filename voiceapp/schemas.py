@@ -33,7 +33,7 @@ forms may."""
 class Schema(BaseModel):
     """Base of every body, asked and answered."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Failure(Schema):
