@@ -1,0 +1,95 @@
+"""What engines for embedding and reranking promise. A provider implements one of these in one file.
+
+Requests are in order when they get here: the doors count and cut texts (`voiceapp.engines.tokens`) and check values
+against the engine's capabilities. Cancelling the awaiting task ends the work after the batch in progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.engines.tokens import Counted
+
+Vector = NDArray[np.float32]
+TextType = Literal["query", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingCapabilities:
+    """What may be asked of a model."""
+
+    dimensions: frozenset[int] | None = None
+    """The lengths of vectors that may be asked for; None leaves it to the engine."""
+    default_dimension: int | None = None
+    """The length when none is asked for; None: the model's own."""
+    has_sparse: bool = False
+    has_instruct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    texts: tuple[Counted, ...]
+    dimension: int | None = None
+    """None: the model's own."""
+    text_type: TextType = "document"
+    dense: bool = True
+    sparse: bool = False
+    instruct: str = ""
+    """What the texts are searched for, in a sentence; engines without an ear for it pass over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseEntry:
+    index: int
+    """Of the token, in the model's vocabulary."""
+    value: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingAnswer:
+    dense: NDArray[np.float32] | None
+    """Unit vectors, shape [texts, dimension]."""
+    sparse: tuple[tuple[SparseEntry, ...], ...] | None = None
+    total_tokens: int | None = None
+    """As a server elsewhere counted them; None: those of the request stand."""
+
+
+class TextEmbedder(Protocol):
+    capabilities: EmbeddingCapabilities
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingAnswer:
+        """Vectors in the order of the texts. Raises EngineUnavailable, EngineTimeout or EngineRefused."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankRequest:
+    query: Counted
+    documents: tuple[Counted, ...]
+    instruct: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    index: int
+    """Of the document, in the request."""
+    score: float
+    """Relevance in [0, 1], on a scale that is the same in every call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    results: Sequence[Ranked]
+    """Every document once; scores never rise."""
+    total_tokens: int | None = None
+    """As a server elsewhere counted them; None: those of the request stand."""
+
+
+class Reranker(Protocol):
+    async def rerank(self, request: RerankRequest) -> Ranking:
+        """The documents by relevance to the query. Raises EngineUnavailable, EngineTimeout or EngineRefused."""
