@@ -13,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.operation import Operation
 from ninja.parser import Parser
 
+from voiceapp.accounts.api import router as accounts
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.errors import InvalidParameter
 from voiceapp.openapi import complete
@@ -78,6 +79,7 @@ api = VoiceApi(
     docs_url=None,
     urls_namespace="api",
 )
+api.add_router("/api/v1", accounts)
 
 
 @cache

@@ -21,42 +21,49 @@ FAILURES = {
 }
 """What may come instead of an answer, for every operation."""
 
-_FAILURE_SCHEMAS = (schemas.Failure, schemas.CompatibleError, schemas.CompatibleFailure, schemas.FlatFailure)
+FAMILIES: dict[str, type[schemas.Schema]] = {
+    COMPATIBLE_ROOT: schemas.CompatibleFailure,
+    FLAT_ROOT: schemas.FlatFailure,
+    "/": schemas.Failure,
+}
+"""The shape in which failures are told, by the root an operation stands under; the first that fits."""
+
+REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
+RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its failures, its headers and its key declared, in place."""
+    """The document with its failures and headers declared, in place; whose server is the one it comes from."""
+    document.pop("servers", None)
     components = document.setdefault("components", {})
-    components.setdefault("schemas", {}).update({model.__name__: _schema(model) for model in _FAILURE_SCHEMAS})
+    drawn = components.setdefault("schemas", {})
+    for model in [schemas.CompatibleError, *FAMILIES.values()]:
+        drawn[model.__name__] = _schema(model)
     components["headers"] = {
         "X-Request-ID": {"description": "Names this request in the server's log.", "schema": {"type": "string"}},
         "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 0}},
     }
-    document.pop("servers", None)  # the one that serves the document
+    components["responses"] = {
+        f"{model.__name__}{status}": _failure(model, status) for model in FAMILIES.values() for status in FAILURES
+    }
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            answers = {**operation["responses"], **failure_answers(path, taken=set(operation["responses"]))}
-            for answer in answers.values():
-                answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}
-            operation["responses"] = dict(sorted(answers.items()))
+            for answer in operation["responses"].values():
+                answer.setdefault("headers", {}).update(REQUEST_ID)
+            operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
     return document
 
 
-def failure_answers(path: str, *, taken: set[str]) -> dict[str, Any]:
-    """The failures of an operation at `path`, except for those that it declares itself."""
-    name = "Failure"
-    if path.startswith(COMPATIBLE_ROOT):
-        name = "CompatibleFailure"
-    elif path.startswith(FLAT_ROOT):
-        name = "FlatFailure"
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-    answers: dict[str, Any] = {}
-    for status, description in FAILURES.items():
-        if str(status) not in taken:
-            answers[str(status)] = {"description": description, "content": content}
-            if status in (429, 503):
-                answers[str(status)]["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
-    return answers
+def failures_at(path: str) -> dict[str, Any]:
+    """The failures of an operation at `path`, each by reference to the one description of it."""
+    family = next(model for root, model in FAMILIES.items() if path.startswith(root))
+    return {str(status): {"$ref": f"#/components/responses/{family.__name__}{status}"} for status in FAILURES}
+
+
+def _failure(model: type[schemas.Schema], status: int) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
+    headers = REQUEST_ID | RETRY_AFTER if status in (429, 503) else REQUEST_ID
+    return {"description": FAILURES[status], "headers": headers, "content": content}
 
 
 def _schema(model: type[schemas.Schema]) -> dict[str, Any]:

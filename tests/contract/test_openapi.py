@@ -1,0 +1,84 @@
+"""The OpenAPI document: valid, complete, and the same for everybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from django.test import AsyncClient, Client
+
+from voiceapp.api import openapi_document
+from voiceapp.openapi import FAILURES
+
+OPERATIONS = [
+    pytest.param(path, operation, id=f"{method.upper()} {path}")
+    for path, operations in openapi_document()["paths"].items()
+    for method, operation in operations.items()
+]
+
+
+def resolved(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer as it stands among the components."""
+    name = answer.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = openapi_document()["components"]["responses"][name] if name else answer
+    return found
+
+
+async def test_it_is_served_to_anybody_as_json() -> None:
+    answer = await AsyncClient().get("/openapi.json")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/json"
+    assert answer.json() == openapi_document()
+    assert (await AsyncClient().post("/openapi.json")).status_code == 405
+
+
+def test_it_is_served_to_synchronous_servers_as_well() -> None:
+    assert Client().get("/openapi.json").status_code == 200
+
+
+def test_it_is_valid() -> None:
+    schemathesis.openapi.from_dict(openapi_document()).validate()
+
+
+def test_it_names_every_operation_once() -> None:
+    names = [operation.values[1]["operationId"] for operation in OPERATIONS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("path", "operation"), OPERATIONS)
+def test_it_says_what_may_come_instead_of_an_answer(path: str, operation: dict[str, Any]) -> None:
+    shape = "Failure"
+    if path.startswith("/compatible-"):
+        shape = "CompatibleFailure" if path.startswith("/compatible-mode/") else "FlatFailure"
+    for status in FAILURES:
+        answer = resolved(operation["responses"][str(status)])
+        assert answer["content"]["application/json"]["schema"]["$ref"].endswith(f"/{shape}")
+        assert "X-Request-ID" in answer["headers"]
+        assert ("Retry-After" in answer["headers"]) == (status in (429, 503))
+
+
+@pytest.mark.parametrize(("path", "operation"), OPERATIONS)
+def test_it_describes_every_operation_for_people(path: str, operation: dict[str, Any]) -> None:
+    assert operation["security"] == [{"BearerKey": []}]
+    assert len(operation["tags"]) == 1
+    assert operation["summary"]
+    assert operation["description"]
+    assert "requestBody" not in operation or operation["requestBody"]["required"]
+
+
+def test_every_reference_leads_somewhere() -> None:
+    document = openapi_document()
+
+    def references(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            return own + [found for item in value.values() for found in references(item)]
+        return [found for item in value for found in references(item)] if isinstance(value, list) else []
+
+    for reference in references(document):
+        _, *parts = reference.split("/")
+        target: Any = document
+        for part in parts:
+            target = target[part]
+        assert target
