@@ -37,7 +37,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     document.pop("servers", None)
     components = document.setdefault("components", {})
     drawn = components.setdefault("schemas", {})
-    for model in [schemas.CompatibleError, *FAMILIES.values()]:
+    models: list[type[schemas.Schema]] = [schemas.CompatibleError, *FAMILIES.values()]
+    for model in models:
         drawn[model.__name__] = _schema(model)
     components["headers"] = {
         "X-Request-ID": {"description": "Names this request in the server's log.", "schema": {"type": "string"}},
