@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Member
+from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 
@@ -81,11 +83,63 @@ def test_it_makes_no_key_of_a_wrong_form(desk: Client, alice: Member, wrong: dic
     assert ApiKey.objects.count() == 1
 
 
-def test_it_changes_nothing_of_a_key(desk: Client, alice: Member, bob: Member) -> None:
-    address = reverse("admin:accounts_apikey_change", args=[alice.row.pk])
-    assert desk.post(address, wanted(bob, name="Mine now", scopes=["admin"])).status_code == 403
+def key_page(member: Member) -> str:
+    return reverse("admin:accounts_apikey_change", args=[member.row.pk])
+
+
+def test_it_changes_what_a_key_may_do_but_not_whose_it_is(desk: Client, alice: Member, charlie: Member) -> None:
+    changes = wanted(
+        charlie, name="Office", scopes=["inference"], allowed_models="voice\nespeak-ng", monthly_budget_nano="2.5"
+    )
+    assert desk.post(key_page(alice), changes).status_code == 302
+    alice.row.refresh_from_db()
+    assert (alice.row.name, alice.row.scopes) == ("Office", ["inference"])
+    assert alice.row.allowed_models == ["voice", "espeak-ng"]
+    assert alice.row.monthly_budget_nano == 2_500_000_000
+    assert alice.row.workspace == alice.workspace
+    assert bytes(alice.row.digest) == parse(alice.key)
+
+    page = desk.get(key_page(alice))
+    assert page.context["adminform"].form["monthly_budget_nano"].value() == "2.50"
+    assert page.context["adminform"].form["allowed_models"].value() == "voice\nespeak-ng"
+    assert "0.00 of 2.50 $" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"allowed_models": "voice nonsense"}, "no model nonsense"),
+        ({"monthly_budget_nano": "-1"}, "greater than or equal to 0"),
+        ({"monthly_budget_nano": "0.0000001"}, "no more than 6 decimal places"),
+        ({"expires_at_0": "2020-01-01", "expires_at_1": "12:00:00"}, "passed already"),
+        ({"scopes": []}, "required"),
+    ],
+)
+def test_it_changes_nothing_by_a_wrong_form(
+    desk: Client, alice: Member, wrong: dict[str, object], complaint: str
+) -> None:
+    page = desk.post(key_page(alice), wanted(alice, **wrong))
+    assert complaint in page.content.decode()
     alice.row.refresh_from_db()
     assert alice.row.name == "alice's laptop"
+
+
+def test_it_changes_nothing_of_a_key_that_is_no_more_use(desk: Client, alice: Member, bob: Member) -> None:
+    revoke(desk, alice.row)
+    now = timezone.now()
+    ApiKey.objects.filter(pk=bob.row.pk).update(created_at=now - timedelta(days=2), expires_at=now - timedelta(days=1))
+    for member in (alice, bob):
+        assert desk.get(key_page(member)).status_code == 200
+        assert desk.post(key_page(member), wanted(member, name="Again")).status_code == 403
+        member.row.refresh_from_db()
+        assert member.row.name != "Again"
+
+
+def test_it_applies_a_change_at_once(desk: Client, alice: Member) -> None:
+    scopes = async_to_sync(caller_from_bearer)(alice.authorization).scopes
+    assert "realtime" in scopes
+    desk.post(key_page(alice), wanted(alice, scopes=["inference"]))
+    assert async_to_sync(caller_from_bearer)(alice.authorization).scopes == {"inference"}
 
 
 def test_it_revokes_the_chosen_keys_and_keeps_the_first_time(desk: Client, alice: Member, bob: Member) -> None:

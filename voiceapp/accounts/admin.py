@@ -1,4 +1,7 @@
-"""Accounts, workspaces and keys in the operators' site. A key is shown once, by the answer that creates it."""
+"""Accounts, workspaces and keys in the operators' site; `ledger_admin` shows what they used.
+
+A key is shown once, by the answer that creates it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,25 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
+from voiceapp.accounts.cards import is_known
 from voiceapp.accounts.keys import give_secret
-from voiceapp.accounts.models import Account, ApiKey, Membership, Scope, Workspace, all_scopes
+from voiceapp.accounts.ledger_admin import NANO, dollars
+from voiceapp.accounts.models import (
+    Account,
+    ApiKey,
+    Membership,
+    MonthlySpend,
+    Scope,
+    Workspace,
+    all_scopes,
+)
+from voiceapp.accounts.quotas import month_of
 
 
 class WorkspaceInline(admin.TabularInline):
@@ -59,7 +73,34 @@ class WorkspaceAdmin(admin.ModelAdmin):
     readonly_fields = ("public_id",)
 
 
-class NewKeyForm(forms.ModelForm):
+class ModelNames(forms.CharField):
+    """A list of model names, one on a line; every one must be somebody's name or alias."""
+
+    widget = forms.Textarea(attrs={"rows": 3})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        names = list(dict.fromkeys(super().clean(value).split()))
+        unknown = [name for name in names if not is_known(name)]
+        if unknown:
+            raise forms.ValidationError(f"This server has no model {', '.join(unknown)}.")
+        return names
+
+
+class Dollars(forms.DecimalField):
+    """US dollars to a person, nano-dollars in the row."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return dollars(value) if isinstance(value, int) else value
+
+    def clean(self, value: Any) -> int | None:
+        amount = super().clean(value)
+        return None if amount is None else int(amount * NANO)
+
+
+class KeyForm(forms.ModelForm):
     """What somebody decides about a key; its text is not among it."""
 
     scopes = forms.MultipleChoiceField(
@@ -68,10 +109,21 @@ class NewKeyForm(forms.ModelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="What it may be used for.",
     )
+    allowed_models = ModelNames(
+        required=False, help_text="The only models it may use, by name or alias, one on a line. Empty allows all."
+    )
+    monthly_budget_nano = Dollars(
+        label="Monthly budget (US dollars)",
+        required=False,
+        min_value=0,
+        max_value=1_000_000,
+        decimal_places=6,
+        help_text="What it may spend in a calendar month, at the ledger's prices. Empty knows no limit.",
+    )
 
     class Meta:
         model = ApiKey
-        fields = ("workspace", "name", "scopes", "expires_at")
+        fields = ("workspace", "name", "scopes", "allowed_models", "monthly_budget_nano", "expires_at")
 
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]
@@ -100,25 +152,20 @@ class KeyStateFilter(admin.SimpleListFilter):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
-    """Keys are created and revoked, never edited; one that is of no more use may be deleted."""
+    """What a key may do can be changed while it is usable; its text and workspace never; what is no more use may go."""
 
-    form = NewKeyForm
-    list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at")
+    form = KeyForm
+    list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at", "spent_this_month")
     list_filter = (KeyStateFilter, "workspace__account")
     list_select_related = ("workspace__account",)
     search_fields = ("name", "prefix", "last_four", "workspace__name", "workspace__account__name")
     actions = ("revoke",)
-    details = (
-        "workspace",
-        "name",
-        "shown",
-        "state",
-        "scopes",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-        "last_used_at",
-    )
+    facts = ("workspace", "shown", "state", "created_at", "revoked_at", "last_used_at", "spent_this_month")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        this_month = MonthlySpend.objects.filter(key=OuterRef("pk"), month=month_of(timezone.now()))
+        rows: QuerySet[ApiKey] = super().get_queryset(request)
+        return rows.annotate(spent_nano=Subquery(this_month.values("spent_nano")))
 
     @admin.display(description="key")
     def shown(self, row: ApiKey) -> str:
@@ -128,14 +175,26 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def state(self, row: ApiKey) -> str:
         return row.state(timezone.now())
 
+    @admin.display(description="spent this month")
+    def spent_this_month(self, row: ApiKey) -> str:
+        budget = "" if row.monthly_budget_nano is None else f" of {dollars(row.monthly_budget_nano)}"
+        return f"{dollars(row.spent_nano or 0)}{budget} $"
+
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
-        return NewKeyForm.Meta.fields if obj is None else self.details
+        """All there is to decide about a new key; about an old one, what it is and what may still be decided."""
+        if obj is None:
+            return KeyForm.Meta.fields
+        decided = [name for name in KeyForm.Meta.fields if name != "workspace"]
+        if not obj.is_usable(timezone.now()):
+            decided.remove("monthly_budget_nano")  # spent_this_month says it in dollars
+        return (*self.facts, *decided)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
-        return () if obj is None else self.details
+        return () if obj is None else self.facts
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        return False
+        is_final = obj is not None and not obj.is_usable(timezone.now())
+        return bool(super().has_change_permission(request, obj)) and not is_final
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         """A usable key is revoked first, so that what is open with it ends in order."""
@@ -152,8 +211,10 @@ class ApiKeyAdmin(admin.ModelAdmin):
         return super().add_view(request, form_url, {**(extra_context or {}), **one_button})
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm, change: bool) -> None:
-        request.shown_once = give_secret(obj)
+        if not change:
+            request.shown_once = give_secret(obj)
         super().save_model(request, obj, form, change)
+        key_directory.forget()
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """The only page that ever holds the key; nothing may keep it."""

@@ -26,6 +26,11 @@ def names_of(model: str, family: str) -> frozenset[str]:
     return frozenset({model} if entry is None else {entry["name"], *entry.get("aliases", ())})
 
 
+def is_known(name: str) -> bool:
+    """Whether a model of any kind has this name or alias."""
+    return any(name in (entry["name"], *entry.get("aliases", ())) for entry in settings.VOICE_MODELS)
+
+
 def runs_inside(model: str, family: str) -> bool:
     """Whether a model's work is done by this process; what is not known to be counts as somebody's bill."""
     entry = _entry(model, family)

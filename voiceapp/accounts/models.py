@@ -239,7 +239,7 @@ class Hold(models.Model):
 
     quota = models.ForeignKey(Quota, null=True, on_delete=models.CASCADE, related_name="holds")
     tokens = models.PositiveBigIntegerField()
-    spend = models.ForeignKey(MonthlySpend, null=True, on_delete=models.CASCADE, related_name="holds")
+    spend = models.ForeignKey(MonthlySpend, null=True, on_delete=models.SET_NULL, related_name="holds")
     cost_nano = models.PositiveBigIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
 

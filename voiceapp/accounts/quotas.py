@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from voiceapp.accounts.cards import runs_inside
-from voiceapp.accounts.models import Hold, MonthlySpend, Quota
+from voiceapp.accounts.models import ApiKey, Hold, MonthlySpend, Quota
 from voiceapp.errors import AccessDenied, Throttled
 
 ALLOCATION = "Throttling.AllocationQuota"
@@ -149,10 +149,11 @@ def _take_of_budget(wanted: Wanted) -> tuple[int, int]:
 
 
 def _open_month(key_id: int | None, now: datetime) -> None:
+    if not ApiKey.objects.filter(pk=key_id).exists():
+        return  # deleted while its last call was running: the ledger keeps its number, nobody its spending
     MonthlySpend.objects.bulk_create([MonthlySpend(key_id=key_id, month=month_of(now))], ignore_conflicts=True)
 
 
-def _give_back_stale(holds: object, now: datetime) -> None:
-    stale = Hold.objects.filter(pk__in=holds.values("pk"), created_at__lte=now - HOLD_LIFETIME)  # type: ignore[attr-defined]
-    for row in stale:
+def _give_back_stale(holds: QuerySet[Hold], now: datetime) -> None:
+    for row in holds.filter(created_at__lte=now - HOLD_LIFETIME):
         settle(Held(row.pk, row.tokens, row.cost_nano, row.quota_id, row.spend_id, None), tokens=0, cost_nano=0)

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 ('tokens', models.PositiveBigIntegerField()),
                 ('cost_nano', models.PositiveBigIntegerField()),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('spend', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='accounts.monthlyspend')),
+                ('spend', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='holds', to='accounts.monthlyspend')),
                 ('quota', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='accounts.quota')),
             ],
         ),

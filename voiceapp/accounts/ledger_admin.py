@@ -1,0 +1,186 @@
+"""The ledger and the free quotas in the operators' site: to look at, to sum up, to take along as CSV."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.functions import TruncDate
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from voiceapp.accounts.models import Quota, UsageRecord
+
+NANO = 1_000_000_000
+MOST_SUMS = 100
+MOST_EXPORTED = 100_000
+"""Lines of one CSV file, which is made in memory."""
+COLUMNS = (
+    "created_at",
+    "account",
+    "workspace",
+    "key_id",
+    "caller",
+    "operation",
+    "family",
+    "model",
+    "request_id",
+    "unit",
+    "quantity",
+    "unit_price_nano",
+    "cost_nano",
+)
+
+
+def dollars(nano: int) -> str:
+    """Nano-dollars as dollars, with two decimals at least and no more zeros than that."""
+    digits = f"{Decimal(nano) / NANO:.9f}"
+    return digits[:-7] + digits[-7:].rstrip("0")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """One line of the sums above the list."""
+
+    group: str
+    unit: str
+    requests: int
+    quantity: int
+    cost: str
+    """In dollars."""
+
+
+class SumsFilter(admin.SimpleListFilter):
+    """Not a filter: by what the sums above the list are taken."""
+
+    title = "sums by"
+    parameter_name = "sums"
+    groups = ("day", "model", "key", "account", "operation")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(group, group.capitalize()) for group in self.groups]
+
+    def choices(self, changelist: Any) -> Any:
+        """Without "All": there are always sums by something, by day if nobody chose."""
+        chosen = self.value() or self.groups[0]
+        for group, title in self.lookup_choices:
+            query = changelist.get_query_string({self.parameter_name: group})
+            yield {"selected": group == chosen, "query_string": query, "display": title}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
+        return queryset
+
+
+def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
+    """What was used and what it cost, by group and unit; days newest first, all else dearest first."""
+    by = {"day": TruncDate("created_at"), "key": F("caller"), "account": F("account__name")}.get(group, F(group))
+    order = ("-group", "unit") if group == "day" else ("-cost", "-quantity")
+    rows = (
+        records.order_by()
+        .annotate(group=by)
+        .values("group", "unit")
+        # Named unlike the columns, which the sums would otherwise hide from each other.
+        .annotate(requests=Count("pk"), total=Sum("quantity"), cost=Sum("cost_nano"))
+        .order_by(*(name.replace("quantity", "total") for name in order))[:MOST_SUMS]
+    )
+    return [
+        UsageSum(str(row["group"]), row["unit"], row["requests"], int(row["total"]), dollars(int(row["cost"])))
+        for row in rows
+    ]
+
+
+@admin.register(UsageRecord)
+class UsageRecordAdmin(admin.ModelAdmin):
+    """The ledger. Nobody adds to it, changes it or takes from it here."""
+
+    change_list_template = "admin/accounts/usagerecord/change_list.html"
+    list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost", "request_id")
+    list_filter = (SumsFilter, "account", "family", "operation", "model", "unit")
+    list_select_related = ("account",)
+    list_per_page = 50
+    date_hierarchy = "created_at"
+    search_fields = ("=request_id", "caller", "model")
+    show_full_result_count = False
+    actions = None
+    fields = ("created_at", "account", "workspace", "caller", "operation", "family", "model", "request_id", "unit")
+    readonly_fields = ("unit_price", "cost")
+
+    @admin.display(description="cost ($)", ordering="cost_nano")
+    def cost(self, row: UsageRecord) -> str:
+        return dollars(row.cost_nano)
+
+    @admin.display(description="price of one ($)")
+    def unit_price(self, row: UsageRecord) -> str:
+        return dollars(row.unit_price_nano)
+
+    def get_fields(self, request: HttpRequest, obj: UsageRecord | None = None) -> tuple[str, ...]:
+        return (*self.fields, "quantity", "unit_price", "cost")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        export = path("export/", self.admin_site.admin_view(self.export), name="accounts_usagerecord_export")
+        return [export, *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, with the sums of all that the filters leave, not only of the page."""
+        response = super().changelist_view(request, extra_context)
+        listed = getattr(response, "context_data", {}).get("cl")
+        if listed is not None:
+            group = request.GET.get(SumsFilter.parameter_name, "")
+            group = group if group in SumsFilter.groups else SumsFilter.groups[0]
+            response.context_data |= {"sums": sums(listed.queryset, group), "group": group}
+        return response
+
+    def export(self, request: HttpRequest) -> HttpResponse:
+        """What the filters leave, as CSV, newest first."""
+        if not self.has_view_permission(request):
+            return HttpResponse(status=403)
+        listed = self.get_changelist_instance(request)
+        records = listed.get_queryset(request).select_related("account", "workspace__account")
+        if records.count() > MOST_EXPORTED:
+            self.message_user(
+                request, f"One file holds {MOST_EXPORTED:,} lines. Narrow the filters first.", messages.WARNING
+            )
+            address = reverse("admin:accounts_usagerecord_changelist")
+            return HttpResponseRedirect(f"{address}?{request.GET.urlencode()}")
+        response = HttpResponse(content_type="text/csv; charset=utf-8")
+        response.headers["Content-Disposition"] = 'attachment; filename="usage.csv"'
+        response.headers["Cache-Control"] = "no-store"
+        lines = csv.writer(response)
+        lines.writerow(COLUMNS)
+        for row in records.iterator(chunk_size=2000):
+            lines.writerow([_cell(getattr(row, column)) for column in COLUMNS])
+        return response
+
+
+@admin.register(Quota)
+class QuotaAdmin(admin.ModelAdmin):
+    """Free quotas. Accounts use them; an operator may grant more, or longer."""
+
+    list_display = ("account", "family", "used", "granted", "expires_at")
+    list_filter = ("family", "account")
+    list_select_related = ("account",)
+    search_fields = ("account__name",)
+    fields = ("account", "family", "used", "granted", "first_used_at", "expires_at")
+    readonly_fields = ("account", "family", "used", "first_used_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+
+def _cell(value: Any) -> str:
+    """A value as text that no spreadsheet takes for a formula: people choose the names of accounts and keys."""
+    text = value.isoformat() if hasattr(value, "isoformat") else "" if value is None else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
