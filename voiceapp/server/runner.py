@@ -97,6 +97,8 @@ class Life:
         await self._wait_idle(hurry, self.limits.drain_s)
         adapter.close_sockets(STOPPING, "server is stopping")
         await self._wait_idle(hurry, LAST_WORDS_S)
+        if self.drain.working:
+            logger.warning("Cutting off %d that did not end", self.drain.working)
         warming.cancel()
         await asyncio.gather(warming, return_exceptions=True)
         try:

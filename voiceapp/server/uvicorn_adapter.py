@@ -176,7 +176,9 @@ class Adapter:
         self._server.should_exit = True
         if self._ticking is not None:
             await self._ticking
+        # The drain has waited already; what is cut off now, the runner has said.
         self._server.config.timeout_graceful_shutdown = 1
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await self._server.shutdown(sockets=[self._listening])
 
 

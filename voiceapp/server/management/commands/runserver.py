@@ -30,7 +30,7 @@ class DevelopmentServer:
         self._server.begin()
         for description in self._endpoints:
             listening = serverFromString(reactor, description).listen(self._server.http_factory)
-            listening.addErrback(self._server.listen_error)
+            listening.addCallbacks(self._server.listen_success, self._server.listen_error)
         reactor.run(installSignalHandlers=self._signal_handlers)
 
 

@@ -28,6 +28,9 @@ class Command(BaseCommand):
         parser.add_argument("--every", type=float, default=HOUR_S, metavar="SECONDS", help="default: one hour")
 
     def handle(self, *, once: bool, every: float, **options: Any) -> None:
+        if once:
+            tidy()
+            return
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
@@ -36,12 +39,8 @@ class Command(BaseCommand):
             try:
                 tidy()
             except DatabaseError:
-                if once:
-                    raise
                 logger.exception("The database does not answer; trying again in %g s", every)
             close_old_connections()
-            if once:
-                return
             stop.wait(every)
         logger.info("Stopped")
 

@@ -1,0 +1,106 @@
+"""Contradictory settings are found, with an id and a hint."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
+
+from .process import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in EPHEMERAL_HOSTS:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def ids() -> list[str | None]:
+    findings = check_settings()
+    assert all(finding.hint for finding in findings)
+    return [finding.id for finding in findings]
+
+
+def test_it_finds_nothing_on_a_laptop() -> None:
+    assert ids() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("PUBLIC_PAGE", "everyone", "server.E003"),
+        ("PORT", 70_000, "server.E004"),
+        ("PORT", 0, "server.E004"),
+        ("CHAT_BASE_URL", "localhost:11434/v1", "server.E005"),
+        ("CHAT_MODEL", "llama", "server.W007"),
+        ("ADMIN_PATH", "/admin", "server.E008"),
+        ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
+        ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
+        ("MAX_CONNECTIONS", 0, "server.E011"),
+        ("DRAIN_S", 60.0, "server.W013"),
+        ("TRANSCRIPT_DAYS", -1, "server.E014"),
+    ],
+)
+def test_it_finds_a_wrong_value(settings: Settings, name: str, value: object, found: str) -> None:
+    setattr(settings, name, value)
+    assert found in ids()
+
+
+def test_it_misses_the_model_of_a_chat_server(settings: Settings) -> None:
+    settings.CHAT_BASE_URL, settings.CHAT_MODEL = "http://127.0.0.1:11434/v1", ""
+    assert ids() == ["server.W006"]
+
+
+def test_it_wants_the_proxies_counted(settings: Settings) -> None:
+    settings.TRUST_PROXY, settings.TRUSTED_PROXY_COUNT = True, 0
+    assert ids() == ["server.E012"]
+
+
+def test_it_refuses_sqlite_where_the_disk_is_lost(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNO", "web.1")
+    settings.HTTPS = False
+    assert ids() == ["server.E001"]
+    settings.ALLOW_EPHEMERAL_DB = True
+    assert ids() == []
+
+
+def test_it_warns_of_a_redirect_without_end(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RENDER", "true")
+    settings.ALLOW_EPHEMERAL_DB, settings.HTTPS, settings.TRUST_PROXY = True, True, False
+    assert ids() == ["server.W002"]
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "manage.py", *arguments]
+    variables = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "voiceapp.settings", **environment}
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+
+
+def test_it_is_clean_for_deployment(tmp_path: Path) -> None:
+    done = manage(
+        "check",
+        "--deploy",
+        "--fail-level",
+        "WARNING",
+        SECRET_KEY="a-long-random-string-0123456789-abcdefghijklmnopqrstuvwxyz",
+        ALLOWED_HOSTS="voice.example.org",
+        TRUST_PROXY="1",
+        DEBUG="0",
+        VAR_DIR=str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> None:
+    done = manage(
+        "serve", "--port", "0", DEBUG="1", VAR_DIR=str(tmp_path), DYNO="web.1", DATABASE_URL="sqlite:///:memory:"
+    )
+    assert done.returncode == 1
+    assert "server.E001" in done.stderr
+    assert "DATABASE_URL" in done.stderr

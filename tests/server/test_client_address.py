@@ -1,0 +1,51 @@
+"""Who is calling, with and without proxies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from voiceapp.server.client_address import client_address, forwarded_scheme
+
+
+def scope(*forwarded: str, peer: str = "10.0.0.1", header: bytes = b"x-forwarded-for") -> dict[str, Any]:
+    return {"client": (peer, 1234), "headers": [(header, value.encode()) for value in forwarded]}
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "proxies", "address"),
+    [
+        (["203.0.113.7"], 0, "10.0.0.1"),
+        (["203.0.113.7"], 1, "203.0.113.7"),
+        (["6.6.6.6, 203.0.113.7"], 1, "203.0.113.7"),
+        (["6.6.6.6", "203.0.113.7"], 1, "203.0.113.7"),
+        (["6.6.6.6, 203.0.113.7, 10.0.0.9"], 2, "203.0.113.7"),
+        (["203.0.113.7"], 2, "10.0.0.1"),
+        ([], 1, "10.0.0.1"),
+        (["<script>"], 1, "10.0.0.1"),
+        ([""], 1, "10.0.0.1"),
+        (["203.0.113.7:5678"], 1, "203.0.113.7"),
+        (["[2001:db8::1]:5678"], 1, "2001:db8::1"),
+        (["2001:DB8::1"], 1, "2001:db8::1"),
+        (["::ffff:203.0.113.7"], 1, "203.0.113.7"),
+    ],
+)
+def test_it_counts_from_the_right(forwarded: list[str], proxies: int, address: str) -> None:
+    assert client_address(scope(*forwarded), proxies) == address
+
+
+def test_it_unmaps_the_peer_of_a_dual_stack_socket() -> None:
+    assert client_address(scope(peer="::ffff:192.0.2.1"), 0) == "192.0.2.1"
+
+
+def test_it_knows_nobody_without_a_peer() -> None:
+    assert client_address({"client": None, "headers": []}, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "scheme"),
+    [(["https"], "https"), (["https", "http"], "http"), (["http, HTTPS"], "https"), (["ftp"], None), ([], None)],
+)
+def test_it_takes_the_scheme_of_the_nearest_proxy(values: list[str], scheme: str | None) -> None:
+    assert forwarded_scheme(scope(*values, header=b"x-forwarded-proto")) == scheme

@@ -1,0 +1,72 @@
+"""The other long-lived commands: the worker, and the development server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shlex
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.utils import timezone
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from .process import ROOT, Process, environment_in
+
+
+@pytest.mark.django_db
+def test_the_worker_deletes_expired_logins() -> None:
+    now = timezone.now()
+    Session.objects.create(session_key="old", session_data="", expire_date=now - timedelta(days=1))
+    Session.objects.create(session_key="new", session_data="", expire_date=now + timedelta(days=1))
+    call_command("worker", "--once")
+    assert list(Session.objects.values_list("session_key", flat=True)) == ["new"]
+
+
+def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Path) -> None:
+    environment = environment_in(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3")
+    worker = Process("worker", environment=environment)
+    try:
+        worker.wait_for("The database does not answer")
+        worker.read_on()
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(10) == 0
+        assert "Stopped" in worker.text
+    finally:
+        worker.end()
+
+
+def test_every_line_of_the_procfile_names_a_command_that_exists() -> None:
+    lines = dict(line.split(": ", 1) for line in (ROOT / "Procfile").read_text().splitlines())
+    assert set(lines) == {"release", "web", "worker"}
+    commands = [words[words.index("manage.py") + 1] for line in lines.values() for words in [shlex.split(line)]]
+    assert commands == ["migrate", "serve", "worker"]
+
+
+def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
+    process = Process("runserver", "--noreload", "127.0.0.1:0", environment=environment_in(tmp_path))
+    try:
+        port = int(process.wait_for(re.compile(r"Listening on TCP address 127\.0\.0\.1:(\d+)"))[1])
+        process.read_on()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/page", headers={"Daphne-Root-Path": "/evil"})
+        assert json.loads(connection.getresponse().read())["root_path"] == ""
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().status == 200
+        connection.close()
+        with connect(f"ws://127.0.0.1:{port}/echo") as talker:
+            talker.send("hello")
+            assert talker.recv(timeout=5) == "hello"
+        with pytest.raises(InvalidStatus) as refused:
+            connect(f"ws://127.0.0.1:{port}/refuse?401")
+        assert refused.value.response.status_code == 401
+        process.signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    finally:
+        process.end()

@@ -1,0 +1,178 @@
+"""Plain HTTP through the real command: the probes that a bare server fails."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .process import Served, served
+
+
+def test_it_serves_without_naming_its_software(server: Served) -> None:
+    status, seen, headers = server.request("GET", "/some/path?x=1")
+    assert (status, seen["path"], seen["client"], seen["received"]) == (200, "/some/path", "127.0.0.1", 0)
+    assert "server" not in headers
+    assert len(headers["x-request-id"]) == 36
+
+
+def test_it_passes_a_body_on_whole(server: Served) -> None:
+    for size in (1, 8192, 8193, 200_000):
+        status, seen, _ = server.request("POST", "/", body=b"x" * size)
+        assert (status, seen["received"]) == (200, size)
+
+
+def test_it_refuses_a_body_announced_too_large(server: Served) -> None:
+    status, refusal, headers = server.request("POST", "/", body=b"x" * 3_000_000)
+    assert (status, refusal["code"]) == (413, "InvalidParameter")
+    assert "200000 bytes" in refusal["message"]
+    assert refusal["request_id"] == headers["x-request-id"]
+
+
+def test_it_refuses_a_chunked_body_that_grows_too_large(server: Served) -> None:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 50_000
+
+    status, refusal, _ = server.request("POST", "/", body=chunks(), encode_chunked=True)
+    assert (status, refusal["code"]) == (413, "InvalidParameter")
+
+
+def test_it_hangs_up_on_a_body_without_end(server: Served) -> None:
+    sent = 0
+    with server.raw() as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            while sent < 500_000_000:
+                peer.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                sent += 65536
+        except OSError:
+            assert server.memory_mb < 300
+            return
+    raise AssertionError("half a gigabyte was taken")
+
+
+def test_it_refuses_a_body_before_taking_it(server: Served) -> None:
+    with server.raw() as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 419430400\r\nExpect: 100-continue\r\n\r\n")
+        assert peer.recv(1000).startswith(b"HTTP/1.1 413 ")
+
+
+def test_it_refuses_a_body_that_comes_too_slowly(server: Served) -> None:
+    started = time.monotonic()
+    with server.raw() as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf")
+        assert everything(peer).startswith(b"HTTP/1.1 408 ")
+    assert 0.5 < time.monotonic() - started < 4
+
+
+def test_it_hangs_up_on_headers_that_drip(server: Served) -> None:
+    dripping = [server.raw() for _ in range(20)]
+    for peer in dripping:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Drip: ")
+    dropped = 0
+    deadline = time.monotonic() + 6
+    for peer in dripping:
+        peer.settimeout(0.05)
+        while time.monotonic() < deadline:
+            try:
+                peer.sendall(b"a")
+                if peer.recv(1000).startswith(b"HTTP/1.1 408 "):
+                    dropped += 1
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                dropped += 1
+                break
+        peer.close()
+    assert dropped == len(dripping)
+
+
+def test_it_gives_a_second_request_s_headers_a_deadline_too(server: Served) -> None:
+    with server.raw() as peer:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += peer.recv(10_000)
+        time.sleep(1.5)  # an idle connection may stay
+        peer.sendall(b"GET / HTTP/1.1\r\nX-Drip: ")
+        assert peer.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_it_ignores_a_root_path_from_outside(server: Served) -> None:
+    _, seen, _ = server.request("GET", "/", headers={"Daphne-Root-Path": "/evil", "X-Forwarded-Prefix": "/evil"})
+    assert seen["root_path"] == ""
+
+
+def test_it_ignores_forwarded_headers_when_no_proxy_is_trusted(server: Served) -> None:
+    forged = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https", "X-Real-IP": "6.6.6.6"}
+    _, seen, _ = server.request("GET", "/", headers=forged)
+    assert (seen["client"], seen["scheme"]) == ("127.0.0.1", "http")
+
+
+def test_it_answers_500_in_json_when_the_application_fails(server: Served) -> None:
+    status, refusal, _ = server.request("GET", "/fail")
+    assert (status, refusal["code"], refusal["message"]) == (500, "InternalError", "The server failed.")
+
+
+def test_it_closes_connections_beyond_the_limit_of_one_address(server: Served) -> None:
+    peers = [server.raw() for _ in range(75)]
+    answered = 0
+    for peer in peers:
+        try:
+            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answered += peer.recv(1000).startswith(b"HTTP/1.1 200 ")
+        except OSError:
+            continue
+    for peer in peers:
+        peer.close()
+    assert 50 <= answered <= 60  # other tests' connections may still be closing
+    assert_again_free(server)
+
+
+def test_it_logs_a_request_without_its_query(server: Served) -> None:
+    _, _, headers = server.request("GET", "/logged?token=do-not-log")
+    server.request("GET", "/")
+    assert "GET /logged 200 127.0.0.1" in server.text
+    assert headers["x-request-id"] in server.text
+    assert "do-not-log" not in server.text
+
+
+def test_it_names_the_client_that_the_trusted_proxy_saw(
+    server_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("proxied")
+    with served(server_kind, folder, TRUST_PROXY="1", MAX_CONNECTIONS_PER_ADDRESS="1") as server:
+        forged = {"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "X-Forwarded-Proto": "https"}
+        _, seen, _ = server.request("GET", "/", headers=forged)
+        assert (seen["client"], seen["scheme"]) == ("203.0.113.7", "https")
+        with server.open("/whoami", additional_headers=forged) as talker:
+            assert '"203.0.113.7"' in str(talker.recv())
+
+        with server.open("/echo", additional_headers=forged):
+            status, refusal, headers = server.request("GET", "/", headers=forged)
+            assert (status, refusal["code"], headers["retry-after"]) == (429, "Throttling.Concurrency", "1")
+            assert server.request("GET", "/", headers={"X-Forwarded-For": "203.0.113.8"})[0] == 200
+
+
+def everything(peer: socket.socket) -> bytes:
+    """What arrives until the server hangs up."""
+    answer = b""
+    while part := peer.recv(10_000):
+        answer += part
+    return answer
+
+
+def assert_again_free(server: Served) -> None:
+    """Closed connections are counted out."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if server.request("GET", "/healthz")[0] == 200:
+                return
+        except OSError:
+            continue
+    raise AssertionError("connections that were closed still count")

@@ -1,0 +1,99 @@
+"""Health probes before Django, and readiness that names its reasons."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from voiceapp.engines.embedded import weights
+from voiceapp.health import Readiness, Reason, readiness
+
+from .process import ROOT, Served, environment_in, served
+
+
+def codes(reasons: list[Reason]) -> list[str]:
+    return [reason.code for reason in reasons]
+
+
+@pytest.fixture
+def models_dir(tmp_path: Path, settings: Settings) -> Path:
+    """An empty folder as the place of the models."""
+    settings.MODELS_DIR = tmp_path / "models"
+    return tmp_path / "models"
+
+
+def place_models(folder: Path) -> None:
+    """Files with the right names; readiness looks at names, fetching at sums."""
+    for model in weights.MODELS:
+        for file in model.files:
+            (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file.name).touch()
+
+
+def test_it_answers_probes_that_come_by_address(server: Served) -> None:
+    for host in ("10.1.2.3:8000", "not-allowed.example"):
+        status, answer, headers = server.request("GET", "/healthz", headers={"Host": host})
+        assert (status, answer) == (200, {"status": "ok"})
+        assert headers["cache-control"] == "no-store"
+        assert server.request("GET", "/readyz", headers={"Host": host})[0] == 503
+
+
+def test_it_is_not_ready_before_migrations_and_models(server: Served) -> None:
+    status, answer, _ = server.request("GET", "/readyz")
+    assert (status, answer["status"]) == (503, "not ready")
+    sentences = {reason["code"]: reason["message"] for reason in answer["reasons"]}
+    assert "python manage.py migrate" in sentences["migrations_pending"]
+    assert "python manage.py fetch_models" in sentences["models_missing"]
+
+
+def test_it_is_ready_with_rows_and_models(server_kind: str, tmp_path: Path) -> None:
+    place_models(tmp_path / "models")
+    environment = environment_in(tmp_path)
+    migrate = [sys.executable, "manage.py", "migrate", "--noinput", "-v0"]
+    subprocess.run(migrate, cwd=ROOT, env={"PATH": "/usr/bin:/bin", **environment}, check=True)
+    with served(server_kind, tmp_path) as server:
+        server.wait_until_warm()
+        assert server.request("GET", "/readyz")[:2] == (200, {"status": "ready"})
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_names_every_missing_model(models_dir: Path) -> None:
+    reasons = await Readiness().reasons()
+    assert codes(reasons) == ["models_missing"]
+    for model in weights.MODELS:
+        assert model.title in reasons[0].message
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_is_ready_when_nothing_is_missing(models_dir: Path) -> None:
+    place_models(models_dir)
+    assert await Readiness().reasons() == []
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_waits_for_the_engines(models_dir: Path) -> None:
+    place_models(models_dir)
+    this = Readiness()
+    this.warming = True
+    assert codes(await this.reasons()) == ["warming_up"]
+    this.warming, this.warm_up_failed = False, True
+    assert codes(await this.reasons()) == ["engines_failed"]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_tells_the_page_the_same(models_dir: Path) -> None:
+    assert "models_missing" in codes(await readiness())
+
+
+def test_it_says_that_the_database_does_not_answer(tmp_path: Path) -> None:
+    place_models(tmp_path / "models")
+    with served("daphne", tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3") as server:
+        server.wait_until_warm()
+        status, answer, _ = server.request("GET", "/readyz")
+        assert status == 503
+        assert [reason["code"] for reason in answer["reasons"]] == ["database_unreachable"]
+        assert server.request("GET", "/healthz")[0] == 200
