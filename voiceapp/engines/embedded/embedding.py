@@ -126,8 +126,8 @@ def _beside() -> ThreadPoolExecutor:
 
 def _run(window: _Window) -> Vectors:
     ids = np.array([window.ids], dtype=np.int64)
-    vectors: Vectors = _loaded().session.run(["embedding"], {"ids": ids, "mask": np.ones_like(ids)})[0]
-    return vectors[0]
+    vector: Vectors = _loaded().session.run(["embedding"], {"ids": ids, "mask": np.ones_like(ids)})[0][0]
+    return vector
 
 
 class _Window:

@@ -1,0 +1,1 @@
+"""Embedding and reranking over HTTP: three styles of request each read into one call."""

@@ -1,0 +1,253 @@
+"""The operations: native and OpenAI-compatible embedding, nested and flat reranking."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+from numpy.typing import NDArray
+
+from voiceapp import formats
+from voiceapp.accounts.auth import Caller
+from voiceapp.engines.lanes import lanes
+from voiceapp.errors import AccessDenied, InvalidParameter
+from voiceapp.retrieval import embedding, rerank
+from voiceapp.retrieval.embedding import Embedded
+from voiceapp.retrieval.rerank import Reranked
+from voiceapp.retrieval.schemas import (
+    CompatibleEmbeddingBody,
+    CompatibleEmbeddingReply,
+    DocumentText,
+    EmbeddingBody,
+    EmbeddingInput,
+    EmbeddingParameters,
+    EmbeddingReply,
+    FlatRerankBody,
+    FlatRerankReply,
+    RerankBody,
+    RerankItem,
+    RerankOutput,
+    RerankParameters,
+    RerankReply,
+    TextPart,
+    Usage,
+)
+
+native = Router(tags=["Embedding and reranking"])
+flat = Router(tags=["Embedding and reranking"])
+compatible = Router(tags=["OpenAI-compatible"])
+
+DECIMALS = 8
+"""Of the numbers in a vector: what a 32-bit float holds, and not the noise behind."""
+
+
+@native.post("/embeddings/text-embedding/text-embedding", summary="Embed texts", response=EmbeddingReply)
+async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse:
+    """Vectors of up to 10 texts of up to 8,192 tokens each. A text that is too long or empty is refused, by its number.
+
+    The embedded engine has 384 learned dimensions and reads English. Shorter vectors are the beginning of the long
+    one; longer ones carry the words of the text besides. Sparse vectors are lexical: `text_type` says which side of a
+    search they are for. `instruct` is checked, counted once and not used.
+    """
+    _refuse_async(request)
+    parameters = body.parameters or EmbeddingParameters()
+    at, texts = _texts(body.input)
+    kinds = (parameters.output_type or "dense").split("&")
+    embedded = await embedding.embed(
+        _caller(request),
+        embedding.Wish(
+            model=body.model,
+            texts=texts,
+            texts_at=at,
+            dimension=parameters.dimension,
+            text_type=parameters.text_type or "document",
+            dense="dense" in kinds,
+            sparse="sparse" in kinds,
+            instruct=parameters.instruct or "",
+        ),
+        request_id=request.request_id,
+    )
+    return await _json(_native_reply, embedded, request.request_id)
+
+
+@compatible.post("/embeddings", summary="Embed texts", response=CompatibleEmbeddingReply)
+async def create_embeddings(request: HttpRequest, body: CompatibleEmbeddingBody) -> HttpResponse:
+    """The same as the native operation, for the `openai` libraries: dense vectors, as numbers or as base64."""
+    embedded = await embedding.embed(
+        _caller(request),
+        embedding.Wish(
+            model=body.model,
+            texts=_no_numbers(body.input),
+            texts_at="input",
+            dimension=body.dimensions,
+            dimension_at="dimensions",
+        ),
+        request_id=request.request_id,
+    )
+    return await _json(_compatible_reply, embedded, body)
+
+
+@native.post("/rerank/text-rerank/text-rerank", summary="Rerank documents", response=RerankReply, exclude_none=True)
+async def rerank_documents(request: HttpRequest, body: RerankBody) -> RerankReply:
+    """Up to 500 documents by their relevance to a query; of each of these texts the first 4,000 tokens are read.
+
+    Tokens are counted as query tokens x documents + tokens of the documents; more than 120,000 are refused.
+    Scores lie between 0 and 1 and compare between calls.
+    """
+    _refuse_async(request)
+    parameters = body.parameters or RerankParameters()
+    documents = _plain(body.input.documents)
+    reranked = await rerank.rerank(
+        _caller(request),
+        rerank.Wish(
+            model=body.model,
+            query=body.input.query,
+            documents=documents,
+            at="input.",
+            top_n=parameters.top_n,
+            instruct=parameters.instruct or "",
+        ),
+        request_id=request.request_id,
+    )
+    shown = documents if parameters.return_documents else None
+    return RerankReply(
+        output=RerankOutput(results=_items(reranked, shown)),
+        usage=Usage(total_tokens=reranked.total_tokens),
+        request_id=request.request_id,
+    )
+
+
+@flat.post("/reranks", summary="Rerank documents, flat style", response=FlatRerankReply, exclude_none=True)
+async def rerank_documents_flat(request: HttpRequest, body: FlatRerankBody) -> FlatRerankReply:
+    """The same as the nested style, without its wrappers; every result carries its document."""
+    documents = _plain(body.documents)
+    reranked = await rerank.rerank(
+        _caller(request),
+        rerank.Wish(
+            model=body.model,
+            query=body.query,
+            documents=documents,
+            top_n=body.top_n,
+            instruct=body.instruct or "",
+        ),
+        request_id=request.request_id,
+    )
+    return FlatRerankReply(
+        id=request.request_id,
+        model=body.model,
+        results=_items(reranked, documents),
+        usage=Usage(total_tokens=reranked.total_tokens),
+    )
+
+
+def _caller(request: HttpRequest) -> Caller:
+    """
+    Raises:
+        AccessDenied: if the key may not be used for inference.
+    """
+    caller: Caller = request.auth
+    caller.require("inference")
+    return caller
+
+
+def _refuse_async(request: HttpRequest) -> None:
+    """
+    Raises:
+        AccessDenied: if a task was asked for, which these operations do not make.
+    """
+    if request.headers.get("X-DashScope-Async", "").lower() == "enable":
+        raise AccessDenied("This model does not support asynchronous calls; leave X-DashScope-Async out.")
+
+
+def _texts(given: EmbeddingInput) -> tuple[str, list[str]]:
+    """The texts, and what the caller called them.
+
+    Raises InvalidParameter when there are none, or two lists of them.
+    """
+    if (given.texts is None) == (given.contents is None):
+        raise InvalidParameter("input needs texts: a text or an array of texts.", param="input.texts")
+    at, texts = ("input.contents", given.contents) if given.texts is None else ("input.texts", given.texts)
+    return at, [texts] if isinstance(texts, str) else _plain(texts or [])
+
+
+def _plain(texts: Sequence[str | TextPart]) -> list[str]:
+    return [text if isinstance(text, str) else text.text for text in texts]
+
+
+def _no_numbers(given: str | Sequence[str] | Sequence[int] | Sequence[list[int]]) -> list[str]:
+    """
+    Raises:
+        InvalidParameter: if the texts come as token numbers.
+    """
+    texts = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidParameter(
+            "input holds token numbers, which mean nothing to this model's vocabulary; send the text itself "
+            "(with LangChain: check_embedding_ctx_length=False).",
+            param="input",
+        )
+    return [str(text) for text in texts]
+
+
+def _items(reranked: Reranked, documents: Sequence[str] | None) -> list[RerankItem]:
+    return [
+        RerankItem(
+            index=result.index,
+            relevance_score=result.score,
+            document=None if documents is None else DocumentText(text=documents[result.index]),
+        )
+        for result in reranked.results
+    ]
+
+
+async def _json(reply: Any, *parts: object) -> HttpResponse:
+    """What `reply(*parts)` gives, written in the batch lane: ten long vectors take milliseconds to spell."""
+    body = await lanes().batch.run(lambda: json.dumps(reply(*parts), separators=(",", ":")))
+    return HttpResponse(body, content_type="application/json")
+
+
+def _native_reply(embedded: Embedded, request_id: str) -> dict[str, Any]:
+    """An EmbeddingReply."""
+    answer = embedded.answer
+    dense: list[Any] = [[]] * embedded.count if answer.dense is None else _numbers(answer.dense)
+    items: list[dict[str, Any]] = [{"embedding": vector, "text_index": place} for place, vector in enumerate(dense)]
+    for item, entries in zip(items, answer.sparse or (), strict=False):
+        item["sparse_embedding"] = [
+            {"index": entry.index, "value": round(entry.value, DECIMALS), "token": entry.token} for entry in entries
+        ]
+    return {
+        "status_code": 200,
+        "request_id": request_id,
+        "code": "",
+        "message": "",
+        "output": {"embeddings": items},
+        "usage": {"total_tokens": embedded.total_tokens},
+    }
+
+
+def _compatible_reply(embedded: Embedded, body: CompatibleEmbeddingBody) -> dict[str, Any]:
+    """A CompatibleEmbeddingReply."""
+    vectors = embedded.answer.dense
+    assert vectors is not None
+    written: list[Any] = (
+        [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
+        if body.encoding_format == "base64"
+        else _numbers(vectors)
+    )
+    return {
+        "id": formats.identifier("embd"),
+        "object": "list",
+        "data": [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(written)],
+        "model": body.model,
+        "usage": {"prompt_tokens": embedded.total_tokens, "total_tokens": embedded.total_tokens},
+    }
+
+
+def _numbers(vectors: NDArray[np.float32]) -> list[list[float]]:
+    numbers: list[list[float]] = vectors.astype(np.float64).round(DECIMALS).tolist()
+    return numbers

@@ -1,0 +1,90 @@
+"""One call of a rerank model, whichever style it was asked in: cut, counted, charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.metering import charge
+from voiceapp.engines import tokens
+from voiceapp.engines.catalogue import catalogue
+from voiceapp.engines.text_interfaces import Ranked, Reranker, RerankRequest
+from voiceapp.engines.tokens import Counted
+from voiceapp.errors import InvalidParameter
+
+# Interface specification, Limits.
+MAX_DOCUMENTS = 500
+MAX_ITEM_TOKENS = 4_000
+MAX_REQUEST_TOKENS = 120_000
+MAX_INSTRUCT_TOKENS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for, in the words of either style."""
+
+    model: str
+    query: str
+    documents: Sequence[str]
+    at: str = ""
+    """What stands before `query` and `documents` in the style's names: `input.` or nothing."""
+    top_n: int | None = None
+    instruct: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    results: Sequence[Ranked]
+    total_tokens: int
+
+
+async def rerank(caller: Caller, wish: Wish, *, request_id: str) -> Reranked:
+    """The `top_n` documents that the query is best served with, best first.
+
+    Raises:
+        InvalidParameter: naming the value, and the limit with what was counted against it.
+        ModelNotFound, AccessDenied, Throttled, EngineError: as their classes say.
+    """
+    card = catalogue().get(wish.model, "rerank")
+    engine: Reranker = catalogue().provider(card)
+    _check(wish)
+    # Interface specification, Limits: longer content is truncated.
+    query, *documents = await tokens.count([wish.query, *wish.documents], limit=MAX_ITEM_TOKENS)
+    if not query.count:
+        raise InvalidParameter(f"{wish.at}query is empty.", param=f"{wish.at}query")
+    total = _request_tokens(query, documents, wish)
+    async with charge(
+        caller, operation="rerank", model=card.name, family="rerank", reserve_tokens=total, request_id=request_id
+    ) as meter:
+        ranking = await engine.rerank(RerankRequest(query, tuple(documents), instruct=wish.instruct))
+        total = total if ranking.total_tokens is None else ranking.total_tokens
+        meter.used(input_tokens=total)
+    return Reranked(ranking.results[: wish.top_n], total)
+
+
+def _check(wish: Wish) -> None:
+    """What can be said without reading the texts."""
+    if not wish.documents:
+        raise InvalidParameter(f"{wish.at}documents holds no document.", param=f"{wish.at}documents")
+    if len(wish.documents) > MAX_DOCUMENTS:
+        raise InvalidParameter(
+            f"{wish.at}documents has {len(wish.documents)} documents; at most {MAX_DOCUMENTS} are taken.",
+            param=f"{wish.at}documents",
+        )
+
+
+def _request_tokens(query: Counted, documents: Sequence[Counted], wish: Wish) -> int:
+    """Tokens of the query for each document, and of the documents (specification, Limits).
+
+    Raises InvalidParameter when they are too many.
+    """
+    read = sum(document.count for document in documents)
+    total = query.count * len(documents) + read
+    if total > MAX_REQUEST_TOKENS:
+        raise InvalidParameter(
+            f"The request has {total} tokens (query {query.count} x {len(documents)} documents + {read} of the "
+            f"documents); at most {MAX_REQUEST_TOKENS} are taken.",
+            param=f"{wish.at}documents",
+        )
+    return total
