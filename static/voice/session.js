@@ -92,10 +92,10 @@ export class VoiceSession extends EventTarget {
       return this.isLive;
     }
     this.#enter("connecting");
-    await this.#openSound();
+    const hasSound = this.#openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
     const obstacle = await this.#diagnose();
-    if (obstacle && obstacle.code !== "at_capacity") {
-      this.#failed(obstacle);
+    if (!(await hasSound) || (obstacle && obstacle.code !== "at_capacity")) {
+      this.#failed(obstacle ?? { code: "unreachable", message: "", reasons: [] });
       return false;
     }
     if (withMicrophone && !(await this.#openMicrophone())) {

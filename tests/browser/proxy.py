@@ -43,10 +43,12 @@ class Proxy:
         self._do(cut)
 
     def set_down(self, is_down: bool) -> None:
-        """While down, new connections are dropped at once."""
+        """While down, new connections are dropped at once, and so are idle ones of plain HTTP."""
 
         def set_down() -> None:
             self._is_down = is_down
+            for task in self._connections - self._sockets if is_down else ():
+                task.cancel()
 
         self._do(set_down)
 

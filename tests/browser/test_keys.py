@@ -43,20 +43,18 @@ def test_a_conversation_starts_stops_and_is_interrupted_by_keyboard(open_page: O
 
 
 def test_holding_space_is_talking(spoken_page: Callable[..., VoicePage]) -> None:
-    voice = spoken_page(1.5, "What is two plus two?")
+    voice = spoken_page(1.5, "What time is it?")
     voice.set_switch("is-push-to-talk", True)
     voice.talk()
     expect(voice.page.locator("#status")).to_have_text("Hold the circle or the space bar")
     voice.orb.focus()
     voice.page.keyboard.down("Space")
     voice.wait("user-speaking")
-    expect(voice.page.locator('.event[data-type="input_audio_buffer.append"]').last).to_have_attribute(
-        "data-count", re.compile(r"^(1[1-9]\d|[2-9]\d\d)$")
-    )
+    expect(voice.caption("user")).to_contain_text(re.compile("time is it", re.IGNORECASE))
     voice.page.keyboard.up("Space")
     voice.wait("ai-speaking")
-    assert likeness(voice.caption("user").inner_text(), "What is two plus two?") > 0.5
-    expect(voice.caption("assistant")).to_contain_text("4")
+    assert likeness(voice.caption("user").inner_text(), "What time is it?") > 0.7
+    expect(voice.caption("assistant")).to_contain_text("It is")
     assert voice.sent("input_audio_buffer.commit") == 1
     assert voice.sent("input_audio_buffer.speech_started") == 0
 

@@ -39,6 +39,11 @@ def axe_source() -> str:
 def violations(voice: VoicePage) -> list[str]:
     """What axe-core objects to, one line per rule and element."""
     voice.page.evaluate(axe_source())
+    voice.page.evaluate(
+        """Promise.all(document.getAnimations()
+            .filter((animation) => animation.effect.getTiming().iterations !== Infinity)
+            .map((animation) => animation.finished))"""
+    )
     found: dict[str, Any] = voice.page.evaluate(
         "(rules) => axe.run(document, { runOnly: { type: 'tag', values: rules } })", RULES
     )

@@ -32,21 +32,32 @@ export class Sound extends EventTarget {
     return "setSinkId" in AudioContext.prototype;
   }
 
-  /** Make context and playback; call it inside the person's tap. Later calls only resume. */
+  /** Make context and playback; call it inside the person's tap. Rejects when the worklet cannot be fetched. */
   async open() {
-    if (!this.#context) {
-      this.#context = new AudioContext({ latencyHint: "interactive" });
-      this.#context.addEventListener("statechange", () => this.#stateChanged());
-      this.playback = this.isSilent ? new SilentPlayback() : new Playback(this.#context, this.#worklets.playback);
-      this.capture = new Capture(this.#context, this.#worklets.capture);
-      this.capture.addEventListener("frame", ({ detail }) => this.recording?.addMicrophone(detail.pcm, detail.at));
-      this.playback.addEventListener("rendered", ({ detail }) => {
-        this.recording?.addSpeaker(detail.samples, this.#context.sampleRate, detail.at);
-      });
-      await this.playback.open();
-      await this.setSpeaker(this.#sinkId);
+    if (this.#context) {
+      await this.resume();
+      return;
     }
-    await this.resume();
+    const context = new AudioContext({ latencyHint: "interactive" });
+    const playback = this.isSilent ? new SilentPlayback() : new Playback(context, this.#worklets.playback);
+    this.#context = context;
+    const resumed = this.resume();
+    try {
+      await playback.open();
+    } catch (error) {
+      this.#context = null;
+      await context.close();
+      throw error;
+    }
+    this.playback = playback;
+    this.capture = new Capture(context, this.#worklets.capture);
+    context.addEventListener("statechange", () => this.#stateChanged());
+    this.capture.addEventListener("frame", ({ detail }) => this.recording?.addMicrophone(detail.pcm, detail.at));
+    playback.addEventListener("rendered", ({ detail }) => {
+      this.recording?.addSpeaker(detail.samples, context.sampleRate, detail.at);
+    });
+    await this.setSpeaker(this.#sinkId);
+    await resumed;
   }
 
   /** Let sound out; resolves although the browser may go on blocking (then `blocked` was told). */

@@ -16,6 +16,10 @@ export class Captions {
     conversation.addEventListener("item", ({ detail }) => this.#show(detail));
     conversation.addEventListener("removed", () => this.#showLast());
     conversation.addEventListener("cleared", () => this.#showLast());
+    const size = new ResizeObserver(() => this.#letKeysScroll());
+    for (const element of [this.#box, this.#welcome, this.#user, this.#assistant]) {
+      size.observe(element);
+    }
   }
 
   #showLast() {
@@ -69,6 +73,15 @@ export class Captions {
     );
     if (item.state === "live" || upcoming) {
       this.#follow(edge);
+    }
+  }
+
+  /** What scrolls must be within reach of the keyboard, and only then a stop on the way. */
+  #letKeysScroll() {
+    if (this.#box.scrollHeight > this.#box.clientHeight) {
+      this.#box.tabIndex = 0;
+    } else {
+      this.#box.removeAttribute("tabindex");
     }
   }
 
