@@ -27,7 +27,7 @@ from twisted.internet import reactor
 from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate, STDLibLogObserver, globalLogBeginner
 from twisted.web.http import HTTPChannel
 
-from voiceapp.answers import Application, Message, Scope, new_request_id, refuse
+from voiceapp.answers import Application, Message, Scope, json_headers, new_request_id, refusal_body, request_id_of
 
 from .limits import HEADERS_TOO_SLOW, LINGER_BYTES, LINGER_S, TOO_LARGE, TOO_SLOW, Gate, Limits
 from .logs import access_logger, log_socket
@@ -312,14 +312,10 @@ class Socket(WebSocketProtocol):
     # Refusing
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        refusal = refuse(self.scope, self._collect, status, code, message)
-        try:
-            refusal.send(None)
-        except StopIteration:
-            return
-
-    async def _collect(self, message: Message) -> None:
-        self.handle_reply(message)
+        request_id = request_id_of(self.scope)
+        body = refusal_body(code, message, request_id)
+        self._refusal = (status, json_headers(body, request_id), body)
+        self._deny()
 
     def _deny(self) -> None:
         if hasattr(self, "handshake_deferred"):
