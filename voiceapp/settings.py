@@ -265,6 +265,8 @@ RERANK_BASE_URL: str = env.str("RERANK_BASE_URL", default="")
 RERANK_API_KEY: str = env.str("RERANK_API_KEY", default="")
 RERANK_MODEL: str = env.str("RERANK_MODEL", default="")
 RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
+RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
+"""What that server calls the documents: `texts` for Text Embeddings Inference, `documents` for all others."""
 
 _EMBEDDER: dict[str, Any] = (
     {
@@ -287,6 +289,7 @@ _RERANKER: dict[str, Any] = (
             "api_key": RERANK_API_KEY,
             "model": RERANK_MODEL,
             "timeout_s": RERANK_TIMEOUT_S,
+            "shape": RERANK_SHAPE,
         },
     }
     if RERANK_BASE_URL

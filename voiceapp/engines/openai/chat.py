@@ -7,49 +7,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import aiohttp
 
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCallDelta
+from voiceapp.engines.openai.client import Server, read
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
-from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+from voiceapp.errors import EngineUnavailable
 
-CONNECT_TIMEOUT_S = 10.0
 DRAIN_TIMEOUT_S = 0.2
-MAX_ERROR_CHARS = 300
-MAX_ERROR_BODY_BYTES = 64 * 1024
-MAX_CONNECTIONS = 256
-"""Answers in progress at once; far above what one process talks to."""
 
-_KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|xai)[-_][\w*.-]{6,}", re.IGNORECASE)
 _FINISH_REASONS = {"length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls"}
 
 
 class OpenAIChat:
-    """A `ChatModel`. One per process; its connections belong to the event loop that asks."""
+    """A `ChatModel`. One per process."""
 
     def __init__(self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 60.0) -> None:
         """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes."""
-        self._url = base_url.rstrip("/") + "/chat/completions"
-        self._api_key = api_key
-        self._model = model or "default"
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
+        self._server = Server(
+            title="chat server", settings="CHAT", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+        self._model = model or "default"
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Raises EngineUnavailable, EngineTimeout or EngineRefused, before or between deltas."""
         response: aiohttp.ClientResponse | None = None
         try:
-            response = await self._post(_body(request, self._model))
-            if response.status != 200:
-                raise await self._refusal(response)
+            response = await self._server.post(
+                "/chat/completions", _body(request, self._model), accept="text/event-stream"
+            )
             answer = _Answer()
             async with aclosing(_events(response)) as events:
                 async for data in events:
@@ -59,45 +49,15 @@ class OpenAIChat:
                         yield delta
             yield answer.last()
             await _drain(response)
-        except TimeoutError as error:
-            raise EngineTimeout("The chat server did not answer in time.") from error
-        except aiohttp.ClientError as error:
-            raise EngineUnavailable(_unreachable(error)) from error
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise self._server.failure(error) from error
         finally:
             if response is not None:
                 response.close()
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
-
-    async def _post(self, body: dict[str, Any]) -> aiohttp.ClientResponse:
-        """Send the request, once more when a kept connection turns out to be closed by the other side."""
-        for is_last in (False, True):
-            try:
-                return await self._session().post(self._url, json=body, headers=self._headers(), allow_redirects=False)
-            except aiohttp.ServerDisconnectedError:
-                if is_last:
-                    raise
-        raise AssertionError("the second attempt returns or raises")
-
-    def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None or session.closed:
-            session = aiohttp.ClientSession(
-                timeout=self._timeout, connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS), trust_env=False
-            )
-            self._sessions[loop] = session
-        return session
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "text/event-stream"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        return headers
+        await self._server.close()
 
     def _deltas(self, answer: _Answer, data: str) -> list[ChatDelta]:
         """One event of the stream, read."""
@@ -107,40 +67,7 @@ class OpenAIChat:
                 return list(answer.read(event))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise EngineUnavailable("The chat server sent something that is not a chat completion.") from error
-        raise EngineUnavailable(f"The chat server stopped with an error: {self._message(event)}")
-
-    async def _refusal(self, response: aiohttp.ClientResponse) -> EngineError:
-        """What a status other than 200 means."""
-        status = response.status
-        if status in (401, 403):
-            refusal = EngineUnavailable("The chat server refused its key (CHAT_API_KEY).")
-            refusal.retryable = False
-            return refusal
-        if status == 429:
-            return EngineUnavailable("The chat server is busy: it answered 429, too many requests.")
-        if status in (408, 504):
-            return EngineTimeout("The chat server did not answer in time.")
-        if not 400 <= status < 500:
-            return EngineUnavailable(f"The chat server failed with status {status}.")
-        body = await _read(response, MAX_ERROR_BODY_BYTES)
-        try:
-            said = self._message(json.loads(body))
-        except ValueError:
-            said = self._shown(body.decode("utf-8", "replace"))
-        return EngineRefused(f"The chat server refused the request: {said}" if said else f"It answered {status}.")
-
-    def _message(self, event: object) -> str:
-        """The sentence inside an error object, in any of the usual shapes."""
-        error = event.get("error", event) if isinstance(event, dict) else event
-        if isinstance(error, dict):
-            error = error.get("message") or error.get("detail") or json.dumps(error)
-        return self._shown(str(error))
-
-    def _shown(self, text: str) -> str:
-        """Text of the server elsewhere, made fit to be shown: one line, cut, without keys."""
-        if self._api_key:
-            text = text.replace(self._api_key, "***")
-        return _KEY.sub("***", " ".join(text.split()))[:MAX_ERROR_CHARS]
+        raise EngineUnavailable(f"The chat server stopped with an error: {self._server.message(event)}")
 
 
 class _Answer:
@@ -180,7 +107,7 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]
     """The data of the events in a streamed answer, or the whole of one that is not streamed."""
     stream = EventStream()
     if response.content_type == "application/json":
-        yield (await _read(response, MAX_LINE_BYTES)).decode("utf-8", "replace")
+        yield (await read(response, MAX_LINE_BYTES)).decode("utf-8", "replace")
         return
     async for chunk in response.content.iter_any():
         for event in stream.feed(chunk):
@@ -189,21 +116,11 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]
         yield event
 
 
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The body, or the first `limit` bytes of it."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) >= limit:
-            break
-    return bytes(body[:limit])
-
-
 async def _drain(response: aiohttp.ClientResponse) -> None:
     """Read what follows the end of the answer, so that the connection can be used again; not worth a wait."""
     try:
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
-            await _read(response, MAX_LINE_BYTES)
+            await read(response, MAX_LINE_BYTES)
     except (TimeoutError, aiohttp.ClientError):
         return
 
@@ -217,12 +134,6 @@ def _tool_call(call: dict[str, Any], place: int) -> ToolCallDelta:
         name=function.get("name") or "",
         arguments=function.get("arguments") or "",
     )
-
-
-def _unreachable(error: aiohttp.ClientError) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-        return "The chat server cannot be reached (CHAT_BASE_URL)."
-    return "The connection to the chat server broke."
 
 
 def _body(request: ChatRequest, model: str) -> dict[str, Any]:
