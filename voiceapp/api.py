@@ -17,6 +17,7 @@ from voiceapp.accounts.api import router as accounts
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.errors import InvalidParameter
 from voiceapp.openapi import complete
+from voiceapp.retrieval import api as retrieval
 
 MAX_DEPTH = 64
 """How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
@@ -79,6 +80,9 @@ api = VoiceApi(
     docs_url=None,
     urls_namespace="api",
 )
+api.add_router("/api/v1/services", retrieval.native)
+api.add_router("/compatible-api/v1", retrieval.flat)
+api.add_router("/compatible-mode/v1", retrieval.compatible)
 api.add_router("/api/v1", accounts)
 
 

@@ -49,6 +49,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     }
     for path, operations in document["paths"].items():
         for operation in operations.values():
+            # A docstring goes on to say what the function raises; here that stands among the answers.
+            operation["description"] = operation.get("description", "").partition("\n\nRaises:")[0]
             for answer in operation["responses"].values():
                 answer.setdefault("headers", {}).update(REQUEST_ID)
             operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
