@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -23,6 +24,7 @@ from django.conf import settings
 
 START_S = 60.0
 STOP_S = 40.0
+WRITTEN_S = 10.0
 
 _SETUP = """
 import json
@@ -127,6 +129,15 @@ class Product:
         with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query, values)]
+
+    async def row(self, query: str, *values: object) -> dict[str, Any]:
+        """The one row of a query, once there is one: the books are written beside the conversation."""
+        async with asyncio.timeout(WRITTEN_S):
+            while True:
+                if found := self.rows(query, *values):
+                    (row,) = found
+                    return row
+                await asyncio.sleep(0.05)
 
     def write(self, statement: str, *values: object) -> None:
         """Change the database behind the server's back, as another process of the product does."""

@@ -11,12 +11,15 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import av
 import numpy as np
 import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.engines.resampling import InputConverter
+from voiceapp.protocol.audio import AudioFormat
 
 Event = dict[str, Any]
 PATIENCE_S = 25.0
@@ -148,22 +151,31 @@ async def call(
     model: str | None = "voice",
     headers: dict[str, str] | None = None,
     origin: str | None = None,
+    address: str | None = None,
     has_microphone: bool = False,
     **rates: int,
 ) -> AsyncIterator[Talker]:
-    """An open conversation, its `session.created` read; raises `InvalidStatus` when the handshake is refused."""
+    """An open conversation, its `session.created` read.
+
+    `address` is where to connect, when it is not where the URL points. Raises InvalidStatus for a refused handshake.
+    """
     sent = dict(headers or {})
     if key is not None:
         sent["Authorization"] = f"Bearer {key}"
-    address = url if model is None else f"{url}?model={model}"
+    if address is not None:
+        host, _, port = address.rpartition(":")
+        place: dict[str, Any] = {"host": host, "port": int(port)}
+    else:
+        place = {}
     async with (
         websockets.connect(
-            address,
+            url if model is None else f"{url}?model={model}",
             additional_headers=sent,
-            origin=origin,
+            origin=origin,  # type: ignore[arg-type]
             max_size=None,
             proxy=None,
-            open_timeout=20,  # type: ignore[arg-type]
+            open_timeout=20,
+            **place,
         ) as socket,
         asyncio.TaskGroup() as tasks,
     ):
@@ -194,15 +206,18 @@ def in_order(types: Iterable[str]) -> list[str]:
 
 
 def pcm_at(speech: Samples, rate_hz: int) -> bytes:
-    """Samples at 16 kHz as int16 PCM at another rate, by straight lines between samples."""
-    if rate_hz != 16_000:
-        places = np.arange(int(len(speech) * rate_hz / 16_000)) * 16_000 / rate_hz
-        speech = np.interp(places, np.arange(len(speech)), speech).astype(np.float32)
-    return (np.clip(speech, -1, 1) * 32767).astype("<i2").tobytes()
+    """Samples at 16 kHz as int16 PCM at another rate."""
+    pcm = (np.clip(speech, -1, 1) * 32767).astype("<i2")
+    if rate_hz == ENGINE_SAMPLE_RATE_HZ:
+        return pcm.tobytes()
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=rate_hz)
+    frame = av.AudioFrame.from_ndarray(pcm[None], format="s16", layout="mono")
+    frame.sample_rate = ENGINE_SAMPLE_RATE_HZ
+    frames = [*resampler.resample(frame), *resampler.resample(None)]
+    return np.concatenate([part.to_ndarray()[0] for part in frames]).tobytes()
 
 
 def samples_at(pcm: bytes, rate_hz: int) -> Samples:
     """The way back: int16 PCM at some rate as samples at 16 kHz."""
-    heard = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
-    places = np.arange(int(len(heard) * 16_000 / rate_hz)) * rate_hz / 16_000
-    return np.interp(places, np.arange(len(heard)), heard).astype(np.float32)
+    converter = InputConverter(AudioFormat("pcm", rate_hz))
+    return np.concatenate((converter.convert(pcm), converter.flush()))

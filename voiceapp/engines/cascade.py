@@ -149,11 +149,11 @@ class CascadeStream:
                 yield event
             for record in session.records():
                 yield record
+            if self._changed.is_set():  # while these were sent, more came
+                continue
             if session.is_finished:
                 self._idle.set()
                 return
-            if self._changed.is_set():
-                continue
             if not self._is_busy:
                 self._idle.set()
             try:

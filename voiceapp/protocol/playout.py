@@ -60,24 +60,24 @@ class Playout:
         """What is due now; empty when nothing is, or when less than a piece is."""
         if self.is_empty:
             return b""
-        if self._began_at is None:
-            self._began_at = now
-        due_ms = (now - self._began_at) * 1000 + self._lead_ms - self.sent_ms
+        began_at = now if self._began_at is None else self._began_at
+        due_ms = (now - began_at) * 1000 + self._lead_ms - self.sent_ms
         allowed = self._queued_bytes if self.is_hurried else min(self._queued_bytes, self._format.size(due_ms + 0.5))
         is_rest = self.is_complete and allowed == self._queued_bytes
         if allowed < self._format.size(PIECE_MS) and not is_rest:
             return b""
+        self._began_at = began_at
         return self._pop(allowed)
 
     def next_due(self) -> float | None:
         """When `take` will have something; None while there is nothing to wait for."""
         if self.is_empty:
             return None
-        if self._began_at is None or self.is_hurried:
-            return 0.0
         piece_ms = min(PIECE_MS, self._format.duration_ms(self._queued_bytes))
         if not self.is_complete and piece_ms < PIECE_MS:
             return None
+        if self._began_at is None or self.is_hurried:
+            return 0.0
         return self._began_at + (self.sent_ms + piece_ms - self._lead_ms) / 1000
 
     def heard_ms(self, now: float) -> float:
