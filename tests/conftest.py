@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from django.core.cache import cache
 from django.db import connections
 
 from voiceapp.accounts.auth import key_directory
+from voiceapp.accounts.bookkeeper import close_the_books
 from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
+from voiceapp.accounts.rates import rates
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,15 @@ def _nothing_remembered() -> None:
     """What the process counts and remembers between requests starts empty in every test."""
     key_directory.forget()
     session_limits.cache_clear()
+    rates.cache_clear()
     cache.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_connection_stays_open(django_db_setup: None) -> Iterator[None]:
+    """PostgreSQL drops no database that somebody is connected to."""
+    yield
+    close_the_books()
 
 
 def join(name: str, workspace: Workspace) -> Member:

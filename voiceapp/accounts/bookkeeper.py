@@ -40,6 +40,7 @@ async def on_the_books(entry: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     return await asyncio.get_running_loop().run_in_executor(_thread(), _on_a_sound_connection, work)
 
 
-async def close_the_books() -> None:
+def close_the_books() -> None:
     """Wait for what is being written and close the connection; the next entry opens another."""
-    await asyncio.get_running_loop().run_in_executor(_thread(), connection.close)
+    if _thread.cache_info().currsize:
+        _thread().submit(connection.close).result()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+from voiceapp.accounts.rates import Rate
 
 AT_LEAST_ONE = (
     "MAX_SESSIONS",
@@ -67,6 +70,40 @@ def check_limits(**_: Any) -> list[CheckMessage]:
                 "TRUST_PROXY is on, but TRUSTED_PROXY_COUNT says that there is no proxy.",
                 hint="Set TRUSTED_PROXY_COUNT to how many proxies of yours a request passes, or TRUST_PROXY=0.",
                 id="voiceapp.accounts.E004",
+            )
+        )
+    return found
+
+
+@register(Tags.compatibility)
+def check_who_pays(**_: Any) -> list[CheckMessage]:
+    """Rates can be read, quotas hold back somebody that is known, and Redis can be asked."""
+    found: list[CheckMessage] = []
+    for operation, text in settings.RATE_LIMITS.items():
+        try:
+            Rate.parse(text)
+        except ValueError:
+            found.append(
+                Error(
+                    f"RATE_LIMITS allows {operation} {text!r}, which means nothing.",
+                    hint=f"Write {operation}=20/1 for twenty calls in any second, or {operation}=off.",
+                    id="voiceapp.accounts.E005",
+                )
+            )
+    if settings.QUOTA_ENFORCED not in ("elsewhere", "always", "never"):
+        found.append(
+            Error(
+                f"QUOTA_ENFORCED is {settings.QUOTA_ENFORCED!r}, which means nothing.",
+                hint="Set it to elsewhere (models that another server runs), always or never.",
+                id="voiceapp.accounts.E006",
+            )
+        )
+    if settings.REDIS_URL and importlib.util.find_spec("redis") is None:
+        found.append(
+            Error(
+                "REDIS_URL is set, but the package that talks to Redis is not installed.",
+                hint="pip install -r requirements-redis.txt",
+                id="voiceapp.accounts.E007",
             )
         )
     return found
