@@ -43,4 +43,4 @@ async def on_the_books(entry: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 def close_the_books() -> None:
     """Wait for what is being written and close the connection; the next entry opens another."""
     if _thread.cache_info().currsize:
-        _thread().submit(connection.close).result()
+        _thread().submit(lambda: connection.close()).result()  # the thread's own connection, not the caller's
