@@ -5,6 +5,7 @@ The only place where the engines meet Django: it reads the `VOICE_MODELS` settin
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,9 @@ from voiceapp.errors import EngineUnavailable, ModelNotFound
 logger = logging.getLogger(__name__)
 
 Kind = Literal["realtime", "asr", "tts", "chat", "turn", "embedding", "rerank"]
+
+WARMED: tuple[Kind, ...] = ("realtime", "turn", "asr", "tts", "chat")
+"""Whose first model a conversation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +109,19 @@ async def warm_up() -> None:
     Missing weights are no error here: readiness says so, and the server serves what it can.
     """
     models = catalogue()
-    for kind in cast(tuple[Kind, ...], ("realtime", "turn", "asr", "tts", "chat")):
-        for card in models.names(kind)[:1]:
-            provider = models.provider(card)
-            if hasattr(provider, "warm"):
-                try:
-                    await provider.warm()
-                except EngineUnavailable as missing:
-                    logger.warning("model %s is not ready: %s", card.name, missing.message)
+    cards = [card for kind in WARMED for card in models.names(kind)[:1]]
+    async with asyncio.TaskGroup() as together:
+        for card in cards:
+            together.create_task(_warm(card, models.provider(card)))
+
+
+async def _warm(card: ModelCard, provider: object) -> None:
+    if not hasattr(provider, "warm"):
+        return
+    try:
+        await provider.warm()
+    except EngineUnavailable as missing:
+        logger.warning("model %s is not ready: %s", card.name, missing.message)
 
 
 async def close() -> None:
