@@ -55,7 +55,8 @@ class FusedReranker:
         lexical = await lanes().batch.run(bm25.scores, request.query.text, texts)
         places = np.sort(np.argsort(-lexical, kind="stable")[:CANDIDATES])
         vectors = await self._vectors([request.query, *(request.documents[place] for place in places)])
-        dense = Dense(places, vectors[1:] @ vectors[0])
+        # Sums differ in their last bits with the row: equal texts shall be equal, wherever they stand.
+        dense = Dense(places, np.round(vectors[1:] @ vectors[0], 6))
         return ranking(lexical, dense, dense_weight=DENSE_WEIGHT * _known(request.query))
 
     async def _vectors(self, texts: Sequence[Counted]) -> NDArray[np.float32]:
