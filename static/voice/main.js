@@ -92,9 +92,9 @@ function start(config) {
     }
   });
   sound.setSpeaker(preferences.speaker);
-  if (!config.ready) {
-    const [first] = config.reasons;
-    cards.show({ code: first?.code ?? "not_ready", message: "", reasons: config.reasons });
+  const [obstacle] = config.reasons;
+  if (obstacle && !["warming_up", "at_capacity"].includes(obstacle.code)) {
+    cards.show({ code: obstacle.code, message: "", reasons: config.reasons });
   }
   document.body.dataset.loaded = "yes";
 }

@@ -12,10 +12,13 @@ const HELD_TURN_MS = 25000;
 const SHORTEST_HOLD_MS = 250;
 const TAIL_FRAMES = 4; // what was said while the key went up is still on its way: 128 ms
 const REPLY_PATIENCE_MS = 8000;
+const ASKING_MS = 600; // longer than this and the browser is asking the person
+const WARM_UP_PATIENCE_MS = 30000;
+const WARM_UP_STEP_MS = 700;
 
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
- * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean).
+ * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `waiting` (detail: for what).
  * States: idle, connecting, queued, your-turn, listening, user-speaking, processing, ai-speaking, error, reconnecting.
  */
 export class VoiceSession extends EventTarget {
@@ -93,7 +96,7 @@ export class VoiceSession extends EventTarget {
     }
     this.#enter("connecting");
     const hasSound = this.#openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
-    const obstacle = await this.#diagnose();
+    const obstacle = await this.#obstacle();
     if (!(await hasSound) || (obstacle && obstacle.code !== "at_capacity")) {
       this.#failed(obstacle ?? { code: "unreachable", message: "", reasons: [] });
       return false;
@@ -136,9 +139,10 @@ export class VoiceSession extends EventTarget {
 
   /** Silence the assistant now; what was not heard is forgotten. */
   async interrupt() {
-    if (this.#responseId !== null) {
+    if (this.#responseId !== null || this.#isAwaitingReply) {
       this.#sendQuietly(events.responseCancel());
     }
+    this.#awaitReply(false);
     await this.#bargeIn();
   }
 
@@ -162,6 +166,10 @@ export class VoiceSession extends EventTarget {
   async sendText(text) {
     if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
       return false;
+    }
+    if (this.#tail > 0) {
+      this.#tail = 0;
+      this.#send(events.audioClear()); // the spoken turn that was about to be sent gives way
     }
     if (this.#isAwaitingReply || this.#responseId !== null || this.#sound.playback.speaking !== null) {
       await this.interrupt();
@@ -385,6 +393,20 @@ export class VoiceSession extends EventTarget {
     return isTaken && this.#phase === "your-turn";
   }
 
+  /** What stands in the way now; a server that is still loading its engines is waited for. */
+  async #obstacle() {
+    for (let patienceMs = WARM_UP_PATIENCE_MS; ; patienceMs -= WARM_UP_STEP_MS) {
+      const obstacle = await this.#diagnose();
+      if (obstacle?.code !== "warming_up" || patienceMs <= 0 || this.#phase !== "connecting") {
+        return obstacle;
+      }
+      this.dispatchEvent(new CustomEvent("waiting", { detail: "engines" }));
+      await new Promise((resolve) => {
+        setTimeout(resolve, WARM_UP_STEP_MS);
+      });
+    }
+  }
+
   /** What stands in the way of a conversation, {code, message, reasons}, or null. */
   async #diagnose() {
     try {
@@ -420,6 +442,9 @@ export class VoiceSession extends EventTarget {
   }
 
   async #openMicrophone() {
+    const asking = setTimeout(() => {
+      this.dispatchEvent(new CustomEvent("waiting", { detail: "microphone" }));
+    }, ASKING_MS);
     try {
       await this.#openSound();
       await this.#sound.capture.open(this.#preferences.microphone);
@@ -434,6 +459,8 @@ export class VoiceSession extends EventTarget {
       }
       this.#problem(error.code);
       return false;
+    } finally {
+      clearTimeout(asking);
     }
   }
 

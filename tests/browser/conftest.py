@@ -82,7 +82,10 @@ def quiet_browser(playwright: Playwright, silence: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
-    """Opens the voice page; `address`, `browser` and Playwright's context options may be given. Complaints fail the test."""
+    """Opens the voice page; `address`, `browser` and Playwright's context options may be given.
+
+    What the console or the content policy objected to fails the test.
+    """
     opened: list[VoicePage] = []
     with ExitStack() as contexts:
 
@@ -95,9 +98,8 @@ def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
 
         yield open_page
         proxy.release()
-    complaints = [text for page in opened for text in page.complaints if not text.startswith(EXPECTED)]
-    complaints = [text for text in complaints if not any(known in text for known in EXPECTED)]
-    assert complaints == []
+    complaints = [text for page in opened for text in page.complaints]
+    assert [text for text in complaints if not any(known in text for known in EXPECTED)] == []
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def spoken_page(playwright: Playwright, open_page: OpenPage, tmp_path: Path) -> 
         def spoken_page(*parts: str | float, **options: Any) -> VoicePage:
             browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", *parts, 60.0))
             browsers.callback(browser.close)
-            return open_page(browser=browser, **options)
+            return open_page(**options, browser=browser)
 
         yield spoken_page
 

@@ -19,7 +19,9 @@ class VoicePage:
         page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.add_init_script(
-            "addEventListener('securitypolicyviolation', (e) => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI));"
+            """addEventListener('securitypolicyviolation', (event) => {
+                console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
+            });"""
         )
         page.goto(address)
         page.wait_for_selector("body[data-loaded]")
@@ -33,9 +35,7 @@ class VoicePage:
         return str(self.page.evaluate("document.body.dataset.state"))
 
     def wait(self, *states: str, timeout: int = 15_000) -> None:
-        self.page.wait_for_selector(
-            ", ".join(f'body[data-state="{state}"]' for state in states), timeout=timeout
-        )
+        self.page.wait_for_selector(", ".join(f'body[data-state="{state}"]' for state in states), timeout=timeout)
 
     def wait_spoken(self, characters: int = 20) -> None:
         """Until so much of the reply in the caption has been spoken."""

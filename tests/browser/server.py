@@ -47,6 +47,16 @@ class Server:
     def log(self) -> str:
         return self.log_path.read_text()
 
+    def collect_static(self) -> None:
+        """What an installation does once, at build."""
+        subprocess.run(
+            [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"],
+            cwd=settings.BASE_DIR,
+            env=self._environment,
+            check=True,
+            timeout=START_S,
+        )
+
     def start(self, *, ready: bool = True) -> None:
         """Migrate, start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
         manage = [sys.executable, "manage.py"]
@@ -88,6 +98,8 @@ class Server:
 def running(place: Path, *, ready: bool = True, **environment: str) -> Iterator[Server]:
     """A server for the time of a `with` block."""
     server = Server(place, **environment)
+    if environment.get("DEBUG") == "0":
+        server.collect_static()
     server.start(ready=ready)
     try:
         yield server

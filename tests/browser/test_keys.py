@@ -18,7 +18,9 @@ def test_tab_reaches_everything_in_order_and_focus_is_seen(open_page: OpenPage) 
     for _ in range(9):
         voice.page.keyboard.press("Tab")
         reached.append(
-            voice.page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.name")
+            voice.page.evaluate(
+                "document.activeElement.id || document.activeElement.className || document.activeElement.name"
+            )
         )
         assert voice.page.evaluate(
             "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.id === 'message'"

@@ -92,7 +92,9 @@ def test_a_screenshot_of_every_state(
     voice.page.keyboard.press("Escape")
     voice.wait("listening")
     expect(voice.page.locator("#caption-assistant .unheard")).not_to_be_empty()
+    voice.page.wait_for_timeout(450)
     voice.page.screenshot(path=screenshots / f"interrupted-{width}-{scheme}.png")
+    expect(voice.page.locator(".card")).to_have_count(0)
     proxy.hold()
     voice.type("What time is it?")
     picture("processing")
@@ -154,9 +156,7 @@ def test_the_login_can_be_used_by_everybody(open_page: OpenPage, proxy: Proxy, s
 
 
 @pytest.mark.parametrize(("width", "height"), [(360, 640), (640, 360), (768, 1024), (1920, 1080)])
-def test_it_fits_every_screen(
-    open_page: OpenPage, screenshots: Path, width: int, height: int
-) -> None:
+def test_it_fits_every_screen(open_page: OpenPage, screenshots: Path, width: int, height: int) -> None:
     voice = open_page(viewport={"width": width, "height": height})
     voice.type("How do I create an API key?")
     voice.wait("ai-speaking")
@@ -189,7 +189,9 @@ def test_nothing_moves_for_those_who_asked_for_stillness(open_page: OpenPage) ->
     running = voice.page.evaluate("document.getAnimations().length")
     picture = "document.querySelector('#orb-canvas').toDataURL()"
     first = voice.page.evaluate(picture)
-    voice.page.evaluate("new Promise((done) => { let n = 0; const tick = () => (n++ < 20 ? requestAnimationFrame(tick) : done()); tick(); })")
+    voice.page.evaluate(
+        "new Promise((done) => { let n = 0; const tick = () => (n++ < 20 ? requestAnimationFrame(tick) : done()); tick(); })"
+    )
     assert (running, voice.page.evaluate(picture)) == (0, first)
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from .conftest import OpenPage
 from .page import VoicePage
+from .server import running
 from .speech import channels, likeness, recognised, trimmed
 
 SpokenPage = Callable[..., VoicePage]
@@ -67,6 +68,25 @@ def test_a_typed_question_is_answered_aloud_without_a_microphone(open_page: Open
     assert voice.sent("input_audio_buffer.append") == 0
     voice.wait("listening")
     expect(voice.page.locator("#status")).to_have_text("Ready: type a message")
+
+
+def test_it_works_from_collected_files_outside_development(spoken_page: SpokenPage, tmp_path: Path) -> None:
+    with running(
+        tmp_path,
+        DEBUG="0",
+        HTTPS="0",
+        SECRET_KEY="only-for-this-test-and-long-enough-to-be-one",
+        PUBLIC_PAGE="guest",
+        STATIC_ROOT=str(tmp_path / "static"),
+    ) as installation:
+        voice = spoken_page(1.0, "What time is it?", address=f"http://127.0.0.1:{installation.port}/")
+        loaded = voice.page.evaluate("performance.getEntriesByType('resource').map((entry) => entry.name)")
+        modules = [address for address in loaded if address.endswith(".js")]
+        assert len(modules) > 15
+        assert all(re.search(r"\.[0-9a-f]{12}\.js$", address) for address in modules)
+        voice.talk()
+        voice.wait("ai-speaking", timeout=20_000)
+        expect(voice.caption("assistant")).to_contain_text("It is")
 
 
 def test_answers_can_be_written_only(open_page: OpenPage) -> None:

@@ -6,7 +6,7 @@ const FACES = {
   idle: { icon: "mic", says: "Tap to talk", does: "Start talking" },
   connecting: { icon: "link", says: "Connecting…", does: "Stop connecting" },
   queued: { icon: "people", says: "All lines are busy", does: "Leave the line" },
-  "your-turn": { icon: "hand", says: "Your turn: tap to talk", does: "Take your turn" },
+  "your-turn": { icon: "bell", says: "Your turn: tap to talk", does: "Take your turn" },
   listening: { icon: "ear", says: "Listening", does: "End the conversation" },
   "user-speaking": { icon: "user-voice", says: "Hearing you", does: "End the conversation" },
   processing: { icon: "dots", says: "Thinking", does: "Interrupt the assistant" },
@@ -14,6 +14,7 @@ const FACES = {
   reconnecting: { icon: "refresh", says: "Connection lost, coming back…", does: "Reconnect now" },
   error: { icon: "alert", says: "Not connected", does: "Try again" },
 };
+const WAITING = { microphone: "Allow the microphone to go on", engines: "The engines are being loaded…" };
 const LIVE = new Set(["listening", "user-speaking", "processing", "ai-speaking"]);
 const GRACE_MS = 700; // a tap meant to interrupt must not end the conversation because the reply just ended
 
@@ -34,6 +35,11 @@ export class Controls {
     this.#session = session;
     this.#preferences = preferences;
     session.addEventListener("state", ({ detail }) => this.show(detail));
+    session.addEventListener("waiting", ({ detail }) => {
+      if (session.state === "connecting") {
+        this.#status.textContent = WAITING[detail];
+      }
+    });
     preferences.addEventListener("change", () => this.show(session.state));
     this.#orb.addEventListener("click", () => this.#tapped());
     this.#orb.addEventListener("pointerdown", (event) => this.#pressed(event));

@@ -37,7 +37,7 @@ export class Link {
       return ["lost", "reconnecting"];
     }
     if (!this.#session.isLive) {
-      return ["off", this.#session.state === "connecting" ? "connecting" : "not connected"];
+      return ["off", { connecting: "connecting", queued: "in line", "your-turn": "in line" }[this.#session.state] ?? "not connected"];
     }
     if (this.#isSlow) {
       return ["slow", "slow network"];
