@@ -190,7 +190,11 @@ def test_nothing_moves_for_those_who_asked_for_stillness(open_page: OpenPage) ->
     picture = "document.querySelector('#orb-canvas').toDataURL()"
     first = voice.page.evaluate(picture)
     voice.page.evaluate(
-        "new Promise((done) => { let n = 0; const tick = () => (n++ < 20 ? requestAnimationFrame(tick) : done()); tick(); })"
+        """new Promise((done) => {
+            let frames = 0;
+            const tick = () => (frames++ < 20 ? requestAnimationFrame(tick) : done());
+            tick();
+        })"""
     )
     assert (running, voice.page.evaluate(picture)) == (0, first)
 

@@ -78,6 +78,14 @@ def test_missing_models_are_named_with_the_command(open_page: OpenPage, tmp_path
         voice.expect_card("models_missing")
 
 
+def test_a_server_that_is_still_loading_is_waited_for(open_page: OpenPage, tmp_path: Path) -> None:
+    with running(tmp_path, ready=False) as starting:
+        voice = open_page(f"http://127.0.0.1:{starting.port}/")
+        voice.type("What is two plus two?")
+        expect(voice.caption("assistant")).to_contain_text("4", timeout=40_000)
+        assert voice.page.locator(".card").count() == 0
+
+
 def test_a_full_server_lets_people_stand_in_line(open_page: OpenPage, tmp_path: Path, screenshots: Path) -> None:
     with running(tmp_path, MAX_SESSIONS="1") as small:
         address = f"http://127.0.0.1:{small.port}/"
@@ -131,7 +139,10 @@ def test_an_unplugged_microphone_is_noticed_and_the_conversation_goes_on(open_pa
     voice.page.evaluate(
         """() => {
             const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-            navigator.mediaDevices.getUserMedia = async (wish) => { window.stream = await ask(wish); return window.stream; };
+            navigator.mediaDevices.getUserMedia = async (wish) => {
+                window.stream = await ask(wish);
+                return window.stream;
+            };
         }"""
     )
     voice.talk()
