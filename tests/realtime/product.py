@@ -55,7 +55,7 @@ for name, kind in {
     row.save()
 user = User.objects.create_user("alice", password="alice-password")
 Membership.objects.create(user=user, account=workspace.account)
-print(json.dumps(keys))
+print(json.dumps(keys), flush=True)
 """
 
 
@@ -84,18 +84,24 @@ class Product:
         shutil.copytree(home.folder, folder, dirs_exist_ok=True)
         self.keys = home.keys
         self._database = folder / "voiceapp.sqlite3"
-        self._log: list[str] = []
+        self._command = [sys.executable, "manage.py", "serve", "--port", "0", "--server", server]
+        self._variables = _environment(folder) | variables
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, again after a crash; returns when it is ready."""
+        self._serving = threading.Event()
+        self._log = []
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve", "--port", "0", "--server", server],
+            self._command,
             cwd=settings.BASE_DIR,
-            env=_environment(folder) | variables,
+            env=self._variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self._serving = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self._process, self._log, self._serving), daemon=True)
         self._reader.start()
         assert self._serving.wait(START_S), self.log
         found = re.search(r"Serving on http://([0-9.]+:[0-9]+)", self.log)
@@ -166,13 +172,13 @@ class Product:
             self._reader.join(STOP_S)
         return status
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._log.append(line)
+    def _read(self, process: subprocess.Popen[str], log: list[str], serving: threading.Event) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            log.append(line)
             if "Serving on" in line:
-                self._serving.set()
-        self._serving.set()
+                serving.set()
+        serving.set()
 
     def _wait_ready(self) -> None:
         patience = threading.Event()

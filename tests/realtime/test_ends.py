@@ -1,0 +1,248 @@
+"""How conversations end, and what does not end them, against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import Talker, call
+
+SERVERS = ("daphne", "uvicorn")
+LONG_QUESTION = "What can you do?"
+SECOND_OF_SILENCE = bytes(32_000)
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def product(request: pytest.FixtureRequest, serve: Serve) -> Product:
+    return serve(server=request.param)
+
+
+@pytest.fixture(scope="module")
+def brief(serve: Serve) -> Product:
+    """A server whose conversations last two seconds."""
+    return serve(SESSION_LIFETIME_S="2")
+
+
+async def lives_on(talker: Talker) -> None:
+    """The session still answers."""
+    await talker.send("input_audio_buffer.clear")
+    await talker.wait("input_audio_buffer.cleared", count=len(talker.all("input_audio_buffer.cleared")) + 1)
+
+
+async def refused(talker: Talker, code: str) -> dict[str, Any]:
+    error: dict[str, Any] = (await talker.wait("error"))["error"]
+    assert error["code"] == code
+    assert error["message"]
+    return error
+
+
+async def announced(talker: Talker, code: int) -> None:
+    """The server says why it closes, then closes with that code; nothing follows."""
+    assert await talker.wait_closed() == code
+    assert talker.heard[-1].event["type"] == "session.closing"
+    assert talker.heard[-1].event["code"] == code
+    assert talker.heard[-1].event["reason"]
+
+
+async def closed_books(product: Product, talker: Talker) -> dict[str, Any]:
+    return await product.row(
+        "select * from realtime_realtimesession where id = ? and ended_at is not null",
+        talker.heard[0].event["session"]["id"],
+    )
+
+
+# ── What a session survives ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_binary_frame_is_an_error_that_the_session_survives(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.socket.send(b"\0\1\2\3")
+
+        await refused(talker, "invalid_frame")
+        await lives_on(talker)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "", "[]", "null", '"session.finish"', "[" * 100_000, '{"type": "\\ud800"}', "NaN"]
+)
+async def test_what_is_no_event_is_an_error_that_the_session_survives(product: Product, text: str) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.socket.send(text)
+
+        error = (await talker.wait("error"))["error"]
+        assert error["type"] == "invalid_request_error"
+        assert isinstance(error["code"], str)
+        await lives_on(talker)
+
+
+async def test_an_error_names_the_event_that_caused_it(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.send("session.dance", event_id="event_of_mine")
+        await talker.send("input_audio_buffer.append", event_id="event_of_mine_2", audio="AAA")
+
+        await talker.wait("error", count=2)
+        assert [event["error"]["event_id"] for event in talker.all("error")] == ["event_of_mine", "event_of_mine_2"]
+        assert all(event["event_id"] for event in talker.all("error"))
+        await lives_on(talker)
+
+
+async def test_words_that_no_encoding_knows_do_no_harm(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("say after me \ud800 hello")
+
+        done = await talker.wait("response.done")
+        assert done["response"]["status"] == "completed"
+        await lives_on(talker)
+        await talker.send("session.finish")
+        await talker.wait_closed()
+
+    assert (await closed_books(product, talker))["turn_count"] == 1
+
+
+# ── What ends it ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_message_over_a_mebibyte_closes_the_connection(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.socket.send("x" * (1024 * 1024 + 1))
+
+        assert await talker.wait_closed() == 1009
+
+    assert await closed_books(product, talker)
+
+
+async def test_audio_faster_than_twice_real_time_ends_the_session(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        for _ in range(25):
+            await talker.append(SECOND_OF_SILENCE)
+
+        await refused(talker, "audio_too_fast")
+        await announced(talker, 4408)
+
+    assert (await closed_books(product, talker))["close_code"] == 4408
+
+
+async def test_a_burst_of_audio_is_no_flood(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        for _ in range(15):
+            await talker.append(SECOND_OF_SILENCE)
+
+        await lives_on(talker)
+
+
+async def test_a_flood_of_messages_ends_the_session(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        for _ in range(1200):
+            await talker.send("input_audio_buffer.clear")
+
+        await refused(talker, "too_many_messages")
+        await announced(talker, 4408)
+
+
+async def test_a_session_ends_when_its_time_is_over(brief: Product) -> None:
+    async with call(brief.url, brief.keys["good"]) as talker:
+        await talker.ask(LONG_QUESTION)
+        await talker.wait("response.audio.delta")
+
+        await announced(talker, 4000)
+
+    assert 1.9 < talker.heard[-1].at - talker.heard[0].at < 3
+    assert (await closed_books(brief, talker))["close_code"] == 4000
+    assert (await brief.row("select status from realtime_turn"))["status"] == "cancelled"
+
+
+async def test_a_revoked_key_ends_its_sessions_and_no_others(product: Product) -> None:
+    key, other = product.keys["doomed"], product.keys["good"]
+    async with call(product.url, key) as first, call(product.url, key) as second, call(product.url, other) as third:
+        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
+        revoked_at = time.monotonic()
+
+        await asyncio.gather(announced(first, 4401), announced(second, 4401))
+
+        assert time.monotonic() - revoked_at < 5
+        await refused(first, "invalid_api_key")
+        await lives_on(third)
+    product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
+
+
+async def test_nothing_goes_on_after_the_callers_left(product: Product) -> None:
+    """Answers in progress, speech half said, audio half recognised: seats and rows come back from all of it."""
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(6):
+            tasks.create_task(leave_in_the_middle(product))
+
+    await product.row(
+        "select 1 where not exists (select id from realtime_realtimesession where ended_at is null)"
+        " and (select count(*) from realtime_turn where assistant_text like 'I can%') = 6"
+    )
+    statuses = product.rows("select distinct status from realtime_turn where assistant_text like 'I can%'")
+    assert statuses == [{"status": "cancelled"}]
+    assert "Traceback" not in product.log
+
+
+async def leave_in_the_middle(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask(LONG_QUESTION)
+        await talker.wait("response.audio.delta")
+        talker.socket.transport.abort()
+        await talker.wait_closed()
+
+
+# ── The server stops ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_stopping_server_lets_answers_finish(serve: Serve, server: str) -> None:
+    product = serve(server=server)
+    async with call(product.url, product.keys["good"]) as speaking, call(product.url, product.keys["good"]) as quiet:
+        await speaking.ask("Say after me the garden is green today.")
+        await speaking.wait("response.audio.delta")
+
+        product.terminate()
+
+        assert await quiet.wait_closed() == 4012
+        assert await speaking.wait_closed() == 4012
+
+    assert quiet.types == ["session.created", "session.closing"]
+    assert quiet.heard[-1].event["code"] == 4012
+    assert speaking.types.index("session.closing") < speaking.types.index("response.done")
+    assert speaking.all("response.done")[0]["response"]["status"] == "completed"
+    assert len(speaking.audio()) / 48 > 1000
+    assert product.stop() == 0
+    rows = product.rows("select close_code from realtime_realtimesession")
+    assert [row["close_code"] for row in rows] == [4012, 4012]
+    assert "Traceback" not in product.log
+
+
+async def test_an_answer_that_goes_on_too_long_is_cut_by_the_stop(serve: Serve) -> None:
+    product = serve(DRAIN_S="4")
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask(LONG_QUESTION)
+        await talker.wait("response.audio.delta")
+
+        product.terminate()
+
+        assert await talker.wait_closed() == 4012
+    assert product.stop() == 0
+    assert product.rows("select close_code from realtime_realtimesession") == [{"close_code": 4012}]
+    assert product.rows("select status from realtime_turn") == [{"status": "cancelled"}]
+
+
+async def test_conversations_of_a_crashed_process_do_not_count_as_open(serve: Serve) -> None:
+    product = serve()
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask(LONG_QUESTION)
+        await talker.wait("response.audio.delta")
+        await product.row("select id from realtime_realtimesession where ended_at is null")
+        product.kill()
+        await talker.wait_closed()
+
+    product.start()
+
+    assert product.rows("select id from realtime_realtimesession where ended_at is null") == []
+    assert product.rows("select close_code from realtime_realtimesession") == [{"close_code": 1006}]
