@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -199,3 +203,40 @@ def test_it_holds_back_whom_the_settings_say(settings: Settings, enforced: str, 
 def test_it_holds_nobody_back_from_a_family_without_a_free_quota(settings: Settings) -> None:
     settings.QUOTA_ENFORCED = "always"
     assert not is_free_only("any", "chat")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_side_by_side_never_overspend(alice: Member, settings: Settings) -> None:
+    """Ten threads with connections of their own are to the database what ten processes are."""
+    settings.FREE_QUOTAS = {"embedding": 50}
+    start = threading.Barrier(10)
+    budget_nano = 40 * 70
+
+    def ten_calls() -> list[str]:
+        answers = []
+        try:
+            start.wait()
+            for _ in range(10):
+                try:
+                    held = hold(wanted(alice, tokens=1, cost_nano=70, budget_nano=budget_nano))
+                    settle(held, tokens=1, cost_nano=70)
+                    answers.append("done")
+                except (Throttled, AccessDenied) as refused:
+                    answers.append(refused.code)
+        finally:
+            connection.close()
+        return answers
+
+    def all_calls() -> list[str]:
+        with ThreadPoolExecutor(10) as threads:
+            return [answer for future in [threads.submit(ten_calls) for _ in range(10)] for answer in future.result()]
+
+    answers = Counter(all_calls())
+    assert answers == {"done": 40, "AccessDenied": 60}
+    assert (Quota.objects.get().used, MonthlySpend.objects.get().spent_nano) == (40, budget_nano)
+
+    budget_nano = 1000 * 70
+    answers = Counter(all_calls())
+    assert answers == {"done": 10, "Throttling.AllocationQuota": 90}
+    assert (Quota.objects.get().used, MonthlySpend.objects.get().spent_nano) == (50, 50 * 70)
+    assert not Hold.objects.exists()
