@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 from pytest_django import Settings
 
-from voiceapp.accounts.checks import check_limits, check_who_may_talk
+from voiceapp.accounts.checks import check_limits, check_who_may_talk, check_who_pays
 
 
 def found() -> list[str]:
-    return [str(message.id) for message in (*check_who_may_talk(), *check_limits())]
+    return [str(message.id) for message in (*check_who_may_talk(), *check_limits(), *check_who_pays())]
 
 
 def test_it_finds_nothing_wrong_with_the_defaults() -> None:
@@ -24,6 +27,8 @@ def test_it_finds_nothing_wrong_with_the_defaults() -> None:
         ("MAX_SESSIONS_PER_ACCOUNT", 0, "voiceapp.accounts.E002"),
         ("GUEST_SESSION_S", -1, "voiceapp.accounts.E002"),
         ("TRANSCRIPT_DAYS", -1, "voiceapp.accounts.E003"),
+        ("RATE_LIMITS", {"default": "20/1", "chat": "fast"}, "voiceapp.accounts.E005"),
+        ("QUOTA_ENFORCED", "sometimes", "voiceapp.accounts.E006"),
     ],
 )
 def test_it_names_a_setting_that_cannot_be(settings: Settings, name: str, value: object, expected: str) -> None:
@@ -35,3 +40,13 @@ def test_it_names_a_setting_that_cannot_be(settings: Settings, name: str, value:
 def test_it_misses_the_proxies_that_are_to_be_trusted(settings: Settings) -> None:
     settings.TRUST_PROXY, settings.TRUSTED_PROXY_COUNT = True, 0
     assert found() == ["voiceapp.accounts.E004"]
+
+
+def test_it_misses_what_talks_to_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:6379/0"
+    assert found() == []
+    # What an installation without requirements-redis.txt has on its path.
+    monkeypatch.delitem(sys.modules, "redis", raising=False)
+    monkeypatch.setattr(sys, "path", [])
+    importlib.invalidate_caches()
+    assert found() == ["voiceapp.accounts.E007"]
