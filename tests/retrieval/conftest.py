@@ -1,0 +1,68 @@
+"""A caller of the retrieval operations, by HTTP, with the real engines behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.http import HttpResponse
+from django.test import AsyncClient
+
+from tests.conftest import Member
+from voiceapp.engines import catalogue as catalogues
+from voiceapp.engines.embedded import weights
+
+EMBED = "/api/v1/services/embeddings/text-embedding/text-embedding"
+RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
+FLAT = "/compatible-api/v1/reranks"
+COMPATIBLE = "/compatible-mode/v1/embeddings"
+
+
+@dataclass
+class Program:
+    """Somebody's program, with their key."""
+
+    member: Member
+
+    async def post(self, path: str, body: Any, **headers: str) -> HttpResponse:
+        return await AsyncClient().generic(
+            "POST",
+            path,
+            json.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": self.member.authorization, **headers},
+        )
+
+    async def ok(self, path: str, body: Any) -> dict[str, Any]:
+        """The body of an answer that must be 200."""
+        answer = await self.post(path, body)
+        assert answer.status_code == 200, answer.content
+        found: dict[str, Any] = answer.json()
+        assert found.get("request_id", answer["X-Request-ID"]) == answer["X-Request-ID"]
+        return found
+
+    async def refusal(self, path: str, body: Any, status: int, **headers: str) -> dict[str, Any]:
+        """The body of an answer that must have this status."""
+        answer = await self.post(path, body, **headers)
+        assert answer.status_code == status, answer.content
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@pytest.fixture(scope="session")
+def models() -> None:
+    """The weights are there; without them these tests are about nothing."""
+    if missing := weights.missing():
+        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
+
+
+@pytest_asyncio.fixture
+async def program(models: None, alice: Member) -> AsyncIterator[Program]:
+    catalogues.catalogue.cache_clear()
+    yield Program(alice)
+    await catalogues.close()
+    catalogues.catalogue.cache_clear()
