@@ -16,6 +16,7 @@ ENGINE_RATE_HZ = 16_000
 FRAME_SAMPLES = 512
 """One voice-detection frame at 16 kHz."""
 FRAME_MS = 32
+FORMATS = ("pcm", "pcm16", "pcm24", "wav")
 SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 48_000)
 
 
@@ -39,10 +40,10 @@ class AudioFormat:
         return int(ms * self.sample_rate_hz / 1000) * 2
 
 
-def read_format(value: object, *, param: str, default_rate_hz: int, wav_allowed: bool = True) -> AudioFormat:
+def read_format(value: object, *, param: str, default_rate_hz: int) -> AudioFormat:
     """A format from its wire name or from the nested form `{type, sample_rate}`.
 
-    `pcm16` and `pcm24` are older names; `pcm24` means 24 kHz, `pcm16` keeps the direction's default rate.
+    `pcm16` and `pcm24` are older names; `pcm24` means 24 kHz, the others keep the direction's rate.
 
     Raises:
         InvalidParameter: an unknown name or rate.
@@ -50,13 +51,12 @@ def read_format(value: object, *, param: str, default_rate_hz: int, wav_allowed:
     name: object = value
     rate: object = default_rate_hz
     if isinstance(value, dict):
-        name = value.get("type", "pcm")
-        rate = value.get("sample_rate", value.get("rate", default_rate_hz))
+        name = value.get("type") or "pcm"
+        rate = value.get("sample_rate") or value.get("rate") or default_rate_hz
     if isinstance(name, str):
         name = name.removeprefix("audio/")
-    names = ("pcm", "pcm16", "pcm24", "wav") if wav_allowed else ("pcm", "pcm16", "pcm24")
-    if not isinstance(name, str) or name not in names:
-        raise InvalidParameter(f"{param} must be one of {', '.join(names)}.", param=param)
+    if not isinstance(name, str) or name not in FORMATS:
+        raise InvalidParameter(f"{param} must be one of {', '.join(FORMATS)}.", param=param)
     if name == "pcm24":
         rate = 24_000
     if isinstance(rate, bool) or not isinstance(rate, int) or rate not in SAMPLE_RATES_HZ:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format
+from voiceapp.protocol.values import read_boolean, read_integer, read_number, read_object, read_text
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
 DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)
+
+MAX_TOOLS = 128
+MAX_INSTRUCTIONS = 200_000
+"""Characters."""
 
 TurnType = Literal["server_vad", "semantic_vad"]
 
@@ -117,165 +123,182 @@ def merge(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
     Raises:
         InvalidParameter: a value of the wrong type or out of range; nothing is applied then.
     """
-    changes: dict[str, Any] = {}
-    for name, read in _READERS.items():
-        if name in patch:
-            changes.update(read(config, patch[name]))
-    changes.update(_nested_audio(config, patch.get("audio")))
-    kept = {name: patch[name] for name in _PASSTHROUGH if patch.get(name) is not None}
-    if kept:
-        changes["passthrough"] = {**config.passthrough, **kept}
-    tools = changes.get("tools", config.tools)
-    if tools and {**config.passthrough, **kept}.get("enable_search"):
-        raise InvalidParameter("tools and enable_search cannot be used together.", param="session.tools")
-    return replace(config, **changes)
+    return _merge(config, patch, "session")
 
 
 def merge_response(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
-    """`config` with the overrides of one `response.create`; nulls keep the session's value."""
-    names = ("modalities", "instructions", "voice", "tools", "tool_choice", "temperature", "top_p", "max_tokens")
-    given = {name: patch[name] for name in names if patch.get(name) is not None}
-    return merge(config, given)
+    """`config` with the overrides of one `response.create`; nulls keep the session's value.
+
+    Raises:
+        InvalidParameter: as `merge`.
+    """
+    given = {name: value for name, value in patch.items() if name in _OF_A_RESPONSE and value is not None}
+    return _merge(config, given, "response")
 
 
-_PASSTHROUGH = ("enable_search", "search_options", "smooth_output", "translation", "max_image_tokens")
+def _merge(config: SessionConfig, patch: dict[str, Any], at: str) -> SessionConfig:
+    """`at` begins the path of a refused field: `session` or `response`."""
+    changes: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        if name in patch:
+            changes.update(read(config, patch[name], f"{at}.{name}"))
+    passthrough = changes.setdefault("passthrough", {**config.passthrough, **_passthrough(patch, at)})
+    if changes.get("tools", config.tools) and passthrough.get("enable_search"):
+        raise InvalidParameter("tools and enable_search cannot be used together.", param=f"{at}.tools")
+    return replace(config, **changes)
 
 
-def _modalities(_: SessionConfig, value: object) -> dict[str, Any]:
-    if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
+# Each reader takes the settings so far, the client's value and its path, and returns the fields to change.
+Reader = Callable[[SessionConfig, object, str], dict[str, Any]]
+
+
+def _modalities(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
         chosen = set(value)
-        if chosen in ({"text"}, {"text", "audio"}):
-            return {"modalities": ("text", "audio") if "audio" in chosen else ("text",)}
-    raise InvalidParameter('modalities must be ["text"] or ["text", "audio"].', param="session.modalities")
+        if chosen == {"text"}:
+            return {"modalities": ("text",)}
+        if chosen == {"text", "audio"}:
+            return {"modalities": ("text", "audio")}
+    raise InvalidParameter('modalities must be ["text"] or ["text", "audio"].', param=at)
 
 
-def _voice(_: SessionConfig, value: object) -> dict[str, Any]:
-    if value is None:  # some clients send null for "keep"
-        return {}
-    return {"voice": _text(value, "session.voice", limit=64)}
+def _voice(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    return {} if value is None else {"voice": read_text(value, at, limit=64)}  # some clients send null for "keep"
 
 
-def _instructions(_: SessionConfig, value: object) -> dict[str, Any]:
-    return {"instructions": "" if value is None else _text(value, "session.instructions", limit=200_000)}
+def _instructions(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    return {"instructions": "" if value is None else read_text(value, at, limit=MAX_INSTRUCTIONS)}
 
 
-def _input_format(config: SessionConfig, value: object) -> dict[str, Any]:
+def _input_format(config: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None:
         return {}
-    return {
-        "input_format": read_format(
-            value, param="session.input_audio_format", default_rate_hz=config.input_format.sample_rate_hz
+    return {"input_format": read_format(value, param=at, default_rate_hz=config.input_format.sample_rate_hz)}
+
+
+def _output_format(config: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    return {"output_format": read_format(value, param=at, default_rate_hz=config.output_format.sample_rate_hz)}
+
+
+def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    given = read_object(value or {}, at)
+    changes: dict[str, Any] = {}
+    if given.get("model") is not None:
+        changes["transcription_model"] = read_text(given["model"], f"{at}.model", limit=128)
+    if "language" in given:
+        language = given["language"]
+        changes["transcription_language"] = (
+            None if language is None else read_text(language, f"{at}.language", limit=16)
         )
-    }
+    return changes
 
 
-def _output_format(config: SessionConfig, value: object) -> dict[str, Any]:
-    if value is None:
-        return {}
-    return {
-        "output_format": read_format(
-            value, param="session.output_audio_format", default_rate_hz=config.output_format.sample_rate_hz
-        )
-    }
-
-
-def _transcription(config: SessionConfig, value: object) -> dict[str, Any]:
-    if value is None:
-        return {}
-    given = _object(value, "session.input_audio_transcription")
-    model = given.get("model")
-    language = given.get("language")
-    return {
-        "transcription_model": config.transcription_model
-        if model is None
-        else _text(model, "session.input_audio_transcription.model", limit=128),
-        "transcription_language": None
-        if language is None
-        else _text(language, "session.input_audio_transcription.language", limit=16),
-    }
-
-
-def _turn_detection(config: SessionConfig, value: object) -> dict[str, Any]:
+def _turn_detection(config: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None:
         return {"turn_detection": None}
-    given = _object(value, "session.turn_detection")
+    given = read_object(value, at)
     base = config.turn_detection or TurnDetection()
-    at = "session.turn_detection."
-    kind = given.get("type", base.type)
-    if kind == "smart_turn":  # the name one family of models uses for a turn model
-        kind = "semantic_vad"
-    if kind not in ("server_vad", "semantic_vad"):
-        raise InvalidParameter("turn_detection.type must be server_vad or semantic_vad.", param=at + "type")
-    changes: dict[str, Any] = {"type": kind}
-    for name, low, high in (
-        ("silence_duration_ms", 200, 6000),
-        ("prefix_padding_ms", 0, 5000),
-        ("idle_timeout_ms", 5000, 30_000),
-    ):
-        if name in given:
-            number = given[name]
-            changes[name] = None if number is None else _integer(number, at + name, low, high)
-    if changes.get("prefix_padding_ms", 0) is None:
-        del changes["prefix_padding_ms"]
+    changes: dict[str, Any] = {"type": _turn_type(given.get("type") or base.type, f"{at}.type")}
     if given.get("threshold") is not None:
-        changes["threshold"] = _number(given["threshold"], at + "threshold", -1.0, 1.0)
+        changes["threshold"] = read_number(given["threshold"], f"{at}.threshold", -1.0, 1.0)
+    if given.get("prefix_padding_ms") is not None:
+        changes["prefix_padding_ms"] = read_integer(given["prefix_padding_ms"], f"{at}.prefix_padding_ms", 0, 5000)
+    for name, low, high in (("silence_duration_ms", 200, 6000), ("idle_timeout_ms", 5000, 30_000)):
+        if name in given:  # null is a value of these: let the server decide, do not time out
+            value = given[name]
+            changes[name] = None if value is None else read_integer(value, f"{at}.{name}", low, high)
     for name in ("create_response", "interrupt_response"):
         if given.get(name) is not None:
-            changes[name] = _boolean(given[name], at + name)
-    turn = replace(base, **changes)
-    if turn.idle_timeout_ms is not None and turn.type != "server_vad":
-        raise InvalidParameter("idle_timeout_ms needs server_vad.", param=at + "idle_timeout_ms")
-    return {"turn_detection": turn}
+            changes[name] = read_boolean(given[name], f"{at}.{name}")
+    if changes["type"] != "server_vad":
+        if changes.get("idle_timeout_ms") is not None:
+            raise InvalidParameter("idle_timeout_ms needs server_vad.", param=f"{at}.idle_timeout_ms")
+        changes["idle_timeout_ms"] = None
+    return {"turn_detection": replace(base, **changes)}
 
 
-def _tools(_: SessionConfig, value: object) -> dict[str, Any]:
+def _turn_type(value: object, at: str) -> str:
+    if value == "smart_turn":  # the name one family of models uses for a turn model
+        return "semantic_vad"
+    if value not in ("server_vad", "semantic_vad"):
+        raise InvalidParameter("turn_detection.type must be server_vad or semantic_vad.", param=at)
+    return str(value)
+
+
+def _tools(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None:
         return {"tools": ()}
-    if not isinstance(value, list) or len(value) > 128:
-        raise InvalidParameter("tools must be a list of at most 128 tools.", param="session.tools")
-    return {"tools": tuple(_tool(tool, f"session.tools[{i}]") for i, tool in enumerate(value))}
+    if not isinstance(value, list) or len(value) > MAX_TOOLS:
+        raise InvalidParameter(f"tools must be a list of at most {MAX_TOOLS} tools.", param=at)
+    return {"tools": tuple(_tool(tool, f"{at}[{position}]") for position, tool in enumerate(value))}
 
 
-def _tool(value: object, param: str) -> dict[str, Any]:
+_OF_A_FUNCTION = ("name", "description", "parameters", "strict")
+
+
+def _tool(value: object, at: str) -> dict[str, Any]:
     """One function tool in the nested form; the flat form of a sister dialect is accepted too."""
-    tool = _object(value, param)
+    tool = read_object(value, at)
     if tool.get("type", "function") != "function":
-        raise InvalidParameter(f"{param}.type must be function.", param=f"{param}.type")
-    if isinstance(tool.get("function"), dict):
-        function = tool["function"]
-    else:
-        function = {key: tool[key] for key in ("name", "description", "parameters") if key in tool}
-    if not isinstance(function.get("name"), str) or not function["name"]:
-        raise InvalidParameter(f"{param}.function.name is missing.", param=f"{param}.function.name")
+        raise InvalidParameter(f"{at}.type must be function.", param=f"{at}.type")
+    given = read_object(tool.get("function", tool), f"{at}.function")
+    function = {name: given[name] for name in _OF_A_FUNCTION if given.get(name) is not None}
+    if not read_text(function.get("name"), f"{at}.function.name", limit=128):
+        raise InvalidParameter(f"{at}.function.name is empty.", param=f"{at}.function.name")
+    read_text(function.get("description", ""), f"{at}.function.description", limit=MAX_INSTRUCTIONS)
+    read_object(function.get("parameters", {}), f"{at}.function.parameters")
     return {"type": "function", "function": function}
 
 
-def _tool_choice(_: SessionConfig, value: object) -> dict[str, Any]:
+def _tool_choice(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    if value is None:
+        return {"tool_choice": "auto"}
     if value in ("auto", "none", "required") or isinstance(value, dict):
         return {"tool_choice": value}
-    raise InvalidParameter("tool_choice must be auto, none, required or an object.", param="session.tool_choice")
+    raise InvalidParameter("tool_choice must be auto, none, required or an object.", param=at)
 
 
-def _ranged(name: str, low: float, high: float, *, whole: bool = False) -> Any:
-    param = f"session.{name}"
+def _number(field_name: str, low: float, high: float, *, below: bool = False) -> Reader:
+    """`below`: `high` itself is out of range. Null keeps the value."""
 
-    def read(_: SessionConfig, value: object) -> dict[str, Any]:
-        if value is None:
-            return {}
-        if whole:
-            return {name: _integer(value, param, int(low), int(high))}
-        return {name: _number(value, param, low, high)}
+    def read(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+        return {} if value is None else {field_name: read_number(value, at, low, high, below=below)}
 
     return read
 
 
-def _max_tokens(_: SessionConfig, value: object) -> dict[str, Any]:
+def _integer(field_name: str, low: int, high: int) -> Reader:
+    def read(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+        return {} if value is None else {field_name: read_integer(value, at, low, high)}
+
+    return read
+
+
+def _max_tokens(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None or value == "inf":
         return {"max_tokens": None}
-    return {"max_tokens": _integer(value, "session.max_tokens", 1, 1_000_000)}
+    return {"max_tokens": read_integer(value, at, 1, 1_000_000)}
 
 
-_READERS: dict[str, Any] = {
+def _nested_audio(config: SessionConfig, value: object, at: str) -> dict[str, Any]:
+    """The newer `audio.input` / `audio.output` form, which wins over the flat fields."""
+    audio = read_object(value or {}, at)
+    source = read_object(audio.get("input") or {}, f"{at}.input")
+    sink = read_object(audio.get("output") or {}, f"{at}.output")
+    changes = {
+        **_input_format(config, source.get("format"), f"{at}.input.format"),
+        **_output_format(config, sink.get("format"), f"{at}.output.format"),
+        **_voice(config, sink.get("voice"), f"{at}.output.voice"),
+        **_transcription(config, source.get("transcription"), f"{at}.input.transcription"),
+    }
+    if "turn_detection" in source:
+        changes.update(_turn_detection(config, source["turn_detection"], f"{at}.input.turn_detection"))
+    return changes
+
+
+_READERS: dict[str, Reader] = {
     "modalities": _modalities,
     "voice": _voice,
     "instructions": _instructions,
@@ -285,77 +308,37 @@ _READERS: dict[str, Any] = {
     "turn_detection": _turn_detection,
     "tools": _tools,
     "tool_choice": _tool_choice,
-    "temperature": _ranged("temperature", 0.0, 2.0),
-    "top_p": _ranged("top_p", 0.0, 1.0),
-    "top_k": _ranged("top_k", 0, 10_000, whole=True),
+    "temperature": _number("temperature", 0.0, 2.0, below=True),
+    "top_p": _number("top_p", 0.0, 1.0),
+    "top_k": _integer("top_k", 0, 10_000),
     "max_tokens": _max_tokens,
     "max_response_output_tokens": _max_tokens,
-    "repetition_penalty": _ranged("repetition_penalty", 0.0, 10.0),
-    "presence_penalty": _ranged("presence_penalty", -2.0, 2.0),
-    "seed": _ranged("seed", 0, 2**63 - 1, whole=True),
-    "max_history_turns": _ranged("max_history_turns", 1, 50, whole=True),
+    "max_output_tokens": _max_tokens,
+    "repetition_penalty": _number("repetition_penalty", 0.0, 10.0),
+    "presence_penalty": _number("presence_penalty", -2.0, 2.0),
+    "seed": _integer("seed", 0, 2**53),
+    "max_history_turns": _integer("max_history_turns", 1, 50),
+    "audio": _nested_audio,  # last: it wins
 }
+"""Fields of `session.update`; what is not here is ignored, as clients of sister dialects send more."""
+
+_OF_A_RESPONSE = frozenset(_READERS) - {
+    "audio",
+    "input_audio_format",
+    "input_audio_transcription",
+    "turn_detection",
+    "max_history_turns",
+}
+"""Fields that `response.create` may override."""
 
 
-def _nested_audio(config: SessionConfig, value: object) -> dict[str, Any]:
-    """The newer `audio.input` / `audio.output` form, which wins over the flat fields."""
-    if value is None:
-        return {}
-    audio = _object(value, "session.audio")
-    changes: dict[str, Any] = {}
-    source = _object(audio.get("input") or {}, "session.audio.input")
-    sink = _object(audio.get("output") or {}, "session.audio.output")
-    if source.get("format") is not None:
-        changes["input_format"] = read_format(
-            source["format"], param="session.audio.input.format", default_rate_hz=config.input_format.sample_rate_hz
-        )
-    if "turn_detection" in source:
-        changes.update(_turn_detection(config, source["turn_detection"]))
-    if source.get("transcription") is not None:
-        changes.update(_transcription(config, source["transcription"]))
-    if sink.get("format") is not None:
-        changes["output_format"] = read_format(
-            sink["format"], param="session.audio.output.format", default_rate_hz=config.output_format.sample_rate_hz
-        )
-    if sink.get("voice") is not None:
-        changes["voice"] = _text(sink["voice"], "session.audio.output.voice", limit=64)
-    return changes
-
-
-def _object(value: object, param: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidParameter(f"{param} must be an object.", param=param)
-    return value
-
-
-def _text(value: object, param: str, *, limit: int) -> str:
-    if not isinstance(value, str):
-        raise InvalidParameter(f"{param} must be a string.", param=param)
-    if len(value) > limit:
-        raise InvalidParameter(f"{param} is longer than {limit} characters.", param=param)
-    return clean(value)
-
-
-def _boolean(value: object, param: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidParameter(f"{param} must be true or false.", param=param)
-    return value
-
-
-def _number(value: object, param: str, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InvalidParameter(f"{param} must be a number from {low:g} to {high:g}.", param=param)
-    return float(value)
-
-
-def _integer(value: object, param: str, low: int, high: int) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidParameter(f"{param} must be an integer from {low} to {high}.", param=param)
-    return value
-
-
-def clean(text: str) -> str:
-    """`text` without NUL characters and lone surrogates, which databases and encoders refuse."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+def _passthrough(patch: dict[str, Any], at: str) -> dict[str, Any]:
+    """Settings that only models elsewhere act on."""
+    found: dict[str, Any] = {}
+    for name in ("enable_search", "smooth_output"):
+        if patch.get(name) is not None:
+            found[name] = read_boolean(patch[name], f"{at}.{name}")
+    for name in ("search_options", "translation"):
+        if patch.get(name) is not None:
+            found[name] = read_object(patch[name], f"{at}.{name}")
+    return found

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.configuration import clean
+from voiceapp.protocol.values import read_text
 
 MAX_ITEMS = 1000
 """Older items are forgotten; hosted models keep about 100 turns."""
+MAX_CHARACTERS = 4_000_000
+"""Of all items together; older ones are forgotten."""
 MAX_TEXT = 200_000
-"""Characters of one item."""
+"""Characters of one field of an item."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +37,11 @@ class Item:
     output: str = ""
     marks: list[tuple[int, float]] = field(default_factory=list)
     """Where the audio of an assistant item stands: (characters said, ms of audio), ascending."""
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(self.text) + len(self.unheard) + len(self.arguments) + len(self.output)
 
     def to_wire(self) -> dict[str, Any]:
         wire: dict[str, Any] = {
@@ -114,20 +121,40 @@ class Conversation:
             position = self.items.index(self.find(previous_item_id)) + 1
         self.items.insert(position, item)
         before = self.items[position - 1].id if position else None
-        if len(self.items) > MAX_ITEMS:
-            del self.items[0]
+        self._forget_oldest()
         return before
 
     def remove(self, item: Item) -> None:
         self.items.remove(item)
 
     def history(self, max_turns: int | None) -> tuple[Item, ...]:
-        """The items a model should see: all, or those of the last `max_turns` user turns and every system item."""
-        if max_turns is None:
-            return tuple(self.items)
+        """The items a model should see: all, or those of the last `max_turns` user turns and every system item.
+
+        Function calls stand with their answers behind them, however late these came; calls without an answer and
+        answers without a call are left out, because chat models refuse them.
+        """
         users = [i for i, item in enumerate(self.items) if item.type == "message" and item.role == "user"]
-        start = users[-max_turns] if len(users) > max_turns else 0
-        return tuple(item for i, item in enumerate(self.items) if i >= start or item.role == "system")
+        start = users[-max_turns] if max_turns is not None and len(users) > max_turns else 0
+        recent = [item for i, item in enumerate(self.items) if i >= start or item.role == "system"]
+        answers = {item.call_id: item for item in recent if item.type == "function_call_output"}
+        seen: list[Item] = []
+        owed: list[Item] = []
+        for item in recent:
+            if item.type == "function_call":
+                if item.status == "completed" and item.call_id in answers:
+                    seen.append(item)
+                    owed.append(answers.pop(item.call_id))
+                continue
+            seen.extend(owed)
+            owed.clear()
+            if item.type == "message":
+                seen.append(item)
+        return (*seen, *owed)
+
+    def _forget_oldest(self) -> None:
+        size = sum(item.size for item in self.items)
+        while len(self.items) > 1 and (len(self.items) > MAX_ITEMS or size > MAX_CHARACTERS):
+            size -= self.items.pop(0).size
 
 
 def read_item(wire: dict[str, Any], new_id: str) -> tuple[Item, str | None]:
@@ -194,9 +221,4 @@ def _read_content(item: Item, content: object) -> str | None:
 
 
 def _string(wire: dict[str, Any], name: str, at: str = "item") -> str:
-    value = wire.get(name)
-    if not isinstance(value, str):
-        raise InvalidParameter(f"{at}.{name} must be a string.", param=f"{at}.{name}")
-    if len(value) > MAX_TEXT:
-        raise InvalidParameter(f"{at}.{name} is longer than {MAX_TEXT} characters.", param=f"{at}.{name}")
-    return clean(value)
+    return read_text(wire.get(name), f"{at}.{name}", limit=MAX_TEXT)

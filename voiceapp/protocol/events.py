@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Self
 
-from voiceapp.protocol.reading import EventError, Fields, JsonObject, read_object, tidy
+from voiceapp.protocol.reading import EventError, Fields, JsonObject, parse_fields, tidy
 
 __all__ = ["CLIENT_EVENTS", "SERVER_EVENTS", "ClientEvent", "EventError", "ServerEvent", "parse_client_event"]
 
@@ -202,7 +202,7 @@ def parse_client_event(text: str) -> ClientEvent:
     Raises:
         EventError: not JSON, not an object, too deep, an unknown type, or a field missing or of the wrong type.
     """
-    message = read_object(text)
+    message = parse_fields(text)
     kind = message.message.get("type")
     if kind == AudioAppend.type:  # fifty a second: no walk over a long string of base64
         return AudioAppend.from_wire(message)

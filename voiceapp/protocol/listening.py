@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,8 +44,8 @@ class Listener:
     """Frames in; turn events, recognition work and committed utterances out."""
 
     def __init__(self, config: SessionConfig, hooks: Hooks) -> None:
-        self.quiet_since: float | None = None
-        """When the caller fell silent; None while they speak."""
+        self.quiet_since = -math.inf
+        """When the caller last fell silent."""
         self._hooks = hooks
         self._settings = config.turn_detection
         self._language = config.transcription_language
@@ -79,25 +80,21 @@ class Listener:
         return self._audio_at + STALL_S if self.is_speech_open else None
 
     def configure(self, config: SessionConfig, now: float) -> None:
-        """Follow a session update."""
+        """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
         self._language = config.transcription_language
-        settings = config.turn_detection
-        if settings == self._settings:
-            return
-        if settings is not None:
-            self.end_turn(now)
-            if self._settings is None:
-                self._drop_open()
-            self._detector = TurnDetector(settings)
-        else:  # speech in progress goes on in the manual buffer: what was said is not lost
-            self._detector = None
-        self._settings = settings
+        self._settings = config.turn_detection
+        if self._settings is None:
+            self._listen_manually()
+        elif self._detector is not None:
+            self._detector.configure(self._settings)
+        else:
+            self._listen_for_turns(self._settings, now)
 
     def hear(self, frame: NDArray[np.float32], probability: float, now: float) -> None:
         """One frame of 512 samples and its speech probability."""
         self._heard_ms += FRAME_MS
         self._audio_at = now
-        pcm: Pcm = np.clip(np.rint(frame * 32767), -32768, 32767).astype(np.int16)
+        pcm: Pcm = np.clip(frame * 32768, -32768, 32767).astype(np.int16)
         if self._detector is None:
             self._hear_manually(pcm, probability, now)
         else:
@@ -129,42 +126,53 @@ class Listener:
             raise RemoteProtocolError(
                 "The audio buffer is empty: append audio before the commit.", code="input_audio_buffer_commit_empty"
             )
+        self._stop(utterance, self._heard_ms)
         self._commit(utterance, now)
 
-    def clear(self) -> None:
+    def clear(self, now: float) -> None:
         """Forget the audio since the last commit."""
-        self._drop_open()
         self._recent.clear()
         if self._detector is not None:
             self._detector.end()
+        self._drop_open(now)
+
+    def finish(self, now: float) -> None:
+        """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
+        self.end_turn(now)
+        self._drop_open(now)
+
+    def close(self) -> None:
+        """Whatever comes now is ignored."""
+        for utterance in (*self._committed.values(), *((self._open,) if self._open else ())):
+            self._hooks.start(Abandon(item_id=utterance.item_id))
+        self._open = None
+        self._committed.clear()
+        self._detector = None
 
     def recognized(self, work: Recognize, words: str, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
         utterance = self._find(work.item_id)
-        if utterance is None:
+        if utterance is None or work.version != utterance.version:
             return
         if work.is_partial:
             utterance.partial_running = False
-            if words and utterance.ended_at is None:
-                stable, rest = utterance.partial(words)
-                self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))
-            return
-        if work.version != utterance.version:
-            return
-        utterance.recognizing = None
-        utterance.words = words
-        if utterance.ended_at is not None:
+            if utterance.words is not None:  # a later reading overtook this one
+                return
+        else:
+            utterance.recognizing = None
+            utterance.words = words
+        if utterance.ended_at is None:
+            self._show(utterance, words)
+        elif not work.is_partial:
             self._settle(utterance, now)
 
     def recognition_failed(self, work: Recognize, code: str, message: str, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
         utterance = self._find(work.item_id)
-        if utterance is None:
+        if utterance is None or work.version != utterance.version:
             return
         if work.is_partial:
             utterance.partial_running = False
-            return
-        if work.version != utterance.version:
             return
         utterance.recognizing = None
         if utterance.ended_at is None:
@@ -172,6 +180,20 @@ class Listener:
         self._committed.pop(utterance.item_id, None)
         utterance.drop_audio()
         self._hooks.words_failed(utterance, code, message, now)
+
+    def _listen_manually(self) -> None:
+        if self._detector is not None and self._open is not None:
+            self._go_on(self._open)
+        self._detector = None
+        self._recent.clear()
+
+    def _listen_for_turns(self, settings: TurnDetection, now: float) -> None:
+        self._detector = TurnDetector(settings)
+        if self._open is not None and self._open.is_speech:
+            self._detector.begin()
+            self._announce(self._open, now)
+        else:
+            self._drop_open(now)
 
     def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
         if self._open is not None:
@@ -211,15 +233,14 @@ class Listener:
             self._begin(signal, now)
         elif isinstance(signal, End):
             self._end(signal, now)
-        elif self._open is not None and isinstance(signal, Pause):
-            self._recognize_early(self._open)
-            self._ask(self._open)
-        elif self._open is not None and isinstance(signal, StillQuiet):
-            self._ask(self._open)
-        elif self._open is not None and isinstance(signal, Resume):
-            self._open.version += 1
-            self._open.recognizing = None
-            self._hooks.start(Abandon(item_id=self._open.item_id))
+        elif self._open is not None:
+            if isinstance(signal, Pause):
+                self._recognize_early(self._open)
+                self._ask(self._open)
+            elif isinstance(signal, StillQuiet):
+                self._ask(self._open)
+            elif isinstance(signal, Resume):
+                self._go_on(self._open)
 
     def _begin(self, onset: Onset, now: float) -> None:
         started_ms = self._heard_ms - len(self._recent) * FRAME_MS
@@ -228,9 +249,18 @@ class Listener:
         for position, frame in enumerate(self._recent):
             utterance.append(frame, is_speech=position >= speech_from, now=now)
         self._recent.clear()
-        self.quiet_since = None
-        self._hooks.send(ev.SpeechStarted(audio_start_ms=started_ms, item_id=utterance.item_id))
-        self._hooks.speech_started(now)
+        self._announce(utterance, now)
+
+    def _announce(self, utterance: Utterance, now: float) -> None:
+        if not utterance.is_announced:
+            utterance.is_announced = True
+            self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
+            self._hooks.speech_started(now)
+
+    def _go_on(self, utterance: Utterance) -> None:
+        """The pause was not the end."""
+        utterance.go_on()
+        self._hooks.start(Abandon(item_id=utterance.item_id))
 
     def _recognize_early(self, utterance: Utterance) -> None:
         """On the speculation that this pause is the end."""
@@ -245,15 +275,25 @@ class Listener:
         utterance = self._open
         if end is None or utterance is None:
             return
+        if not utterance.is_speech:
+            self._drop_open(now, end.silence_ms)
+            return
         self._open = None
         self.quiet_since = now
-        end_ms = max(utterance.started_ms, self._heard_ms - end.silence_ms)
-        if not utterance.is_speech:
-            self._hooks.start(Abandon(item_id=utterance.item_id))
-            self._hooks.send(ev.SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id, reason="turn_invalid"))
-            return
-        self._hooks.send(ev.SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id))
+        self._stop(utterance, self._heard_ms - end.silence_ms)
         self._commit(utterance, now)
+
+    def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
+        """Every `speech_started` is followed by one `speech_stopped`."""
+        if utterance.is_announced:
+            utterance.is_announced = False
+            self._hooks.send(
+                ev.SpeechStopped(
+                    audio_end_ms=max(utterance.started_ms, end_ms),
+                    item_id=utterance.item_id,
+                    reason=None if is_valid else "turn_invalid",
+                )
+            )
 
     def _commit(self, utterance: Utterance, now: float) -> None:
         utterance.ended_at = now
@@ -280,22 +320,31 @@ class Listener:
 
     def _ask_partial(self) -> None:
         utterance = self._open
-        if utterance is None or utterance.recognizing is not None or not utterance.wants_partial():
+        if utterance is None or not utterance.wants_partial():
             return
         utterance.partial_running = True
         self._hooks.start(
             Recognize(utterance.item_id, utterance.version, utterance.audio(), self._language, is_partial=True)
         )
 
+    def _show(self, utterance: Utterance, words: str) -> None:
+        """The words so far, while the caller may still go on."""
+        if words:
+            stable, rest = utterance.partial(words)
+            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))
+
     def _find(self, item_id: str) -> Utterance | None:
         if self._open is not None and self._open.item_id == item_id:
             return self._open
         return self._committed.get(item_id)
 
-    def _drop_open(self) -> None:
-        if self._open is not None:
-            self._hooks.start(Abandon(item_id=self._open.item_id))
-            self._open = None
+    def _drop_open(self, now: float, silence_ms: int = 0) -> None:
+        utterance, self._open = self._open, None
+        if utterance is None:
+            return
+        self.quiet_since = now
+        self._hooks.start(Abandon(item_id=utterance.item_id))
+        self._stop(utterance, self._heard_ms - silence_ms, is_valid=False)
 
 
 def response_is_wanted(settings: TurnDetection | None) -> bool:

@@ -15,6 +15,8 @@ PIECE_MS = 100.0
 """Least audio in one event, the last one of an answer excepted."""
 QUEUE_LIMIT_MS = 10_000.0
 """How far synthesis may run ahead of sending."""
+ROUNDING_MS = 0.5
+"""A timer that fires when a piece is due finds it due, whatever the clock's floating point did to it."""
 
 
 class Playout:
@@ -26,6 +28,7 @@ class Playout:
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._sent_bytes = 0
+        self._pushed_at = 0.0
         self._began_at: float | None = None
         """When the listener began to hear the first byte, moved later by every pause in the supply."""
         self.is_complete = False
@@ -50,35 +53,31 @@ class Playout:
         return self._format.duration_ms(self._queued_bytes) < QUEUE_LIMIT_MS
 
     def push(self, pcm: bytes, now: float) -> None:
-        if self._began_at is not None and self.is_empty:
-            # The listener ran dry: what comes now is heard from now on, not in the past.
-            self._began_at = max(self._began_at, now - self.sent_ms / 1000)
-        self._queue.append(pcm)
-        self._queued_bytes += len(pcm)
+        """Queue what comes after all that was pushed before."""
+        if pcm:
+            self._queue.append(pcm)
+            self._queued_bytes += len(pcm)
+            self._pushed_at = now
 
     def take(self, now: float) -> bytes:
         """What is due now; empty when nothing is, or when less than a piece is."""
-        if self.is_empty:
+        least = self._least()
+        allowed = self._queued_bytes if self.is_hurried else min(self._queued_bytes, self._allowed(now))
+        if not least or allowed < least:
             return b""
-        began_at = now if self._began_at is None else self._began_at
-        due_ms = (now - began_at) * 1000 + self._lead_ms - self.sent_ms
-        allowed = self._queued_bytes if self.is_hurried else min(self._queued_bytes, self._format.size(due_ms + 0.5))
-        is_rest = self.is_complete and allowed == self._queued_bytes
-        if allowed < self._format.size(PIECE_MS) and not is_rest:
-            return b""
-        self._began_at = began_at
+        # A listener who ran dry hears what comes now from now on, not in the past.
+        ran_dry_at = now - self.sent_ms / 1000
+        self._began_at = ran_dry_at if self._began_at is None else max(self._began_at, ran_dry_at)
         return self._pop(allowed)
 
     def next_due(self) -> float | None:
         """When `take` will have something; None while there is nothing to wait for."""
-        if self.is_empty:
-            return None
-        piece_ms = min(PIECE_MS, self._format.duration_ms(self._queued_bytes))
-        if not self.is_complete and piece_ms < PIECE_MS:
+        least = self._least()
+        if not least:
             return None
         if self._began_at is None or self.is_hurried:
-            return 0.0
-        return self._began_at + (self.sent_ms + piece_ms - self._lead_ms) / 1000
+            return self._pushed_at
+        return self._began_at + (self.sent_ms + self._format.duration_ms(least) - self._lead_ms) / 1000
 
     def heard_ms(self, now: float) -> float:
         """How much of the answer the listener has heard, if they play it as it arrives."""
@@ -90,6 +89,18 @@ class Playout:
         """Forget what was not sent."""
         self._queue.clear()
         self._queued_bytes = 0
+
+    def _least(self) -> int:
+        """Bytes that are worth an event; 0 when what is queued must wait for more."""
+        piece = self._format.size(PIECE_MS)
+        if self._queued_bytes >= piece:
+            return piece
+        return self._queued_bytes if self.is_complete or self.is_hurried else 0
+
+    def _allowed(self, now: float) -> int:
+        """Bytes that keep the listener no more than the lead ahead."""
+        ahead_ms = self.sent_ms - self.heard_ms(now)
+        return self._format.size(max(0.0, self._lead_ms + ROUNDING_MS - ahead_ms))
 
     def _pop(self, size: int) -> bytes:
         pieces: list[bytes] = []

@@ -84,7 +84,7 @@ class Fields:
         raise EventError(message, code=code, param=name, event_id=self.event_id) from None
 
 
-def read_object(text: str) -> Fields:
+def parse_fields(text: str) -> Fields:
     """The JSON object in one text frame.
 
     Raises:

@@ -48,21 +48,18 @@ class Usage:
     def to_wire(self, output_audio_ms: float) -> dict[str, Any]:
         audio_in = math.ceil(self.input_audio_ms / AUDIO_TOKEN_MS)
         audio_out = math.ceil(output_audio_ms / AUDIO_TOKEN_MS)
+        of_input = {"text_tokens": self.input_text, "audio_tokens": audio_in, "image_tokens": 0}
+        of_output = {"text_tokens": self.output_text, "audio_tokens": audio_out}
         return {
             "total_tokens": self.input_text + audio_in + self.output_text + audio_out,
             "input_tokens": self.input_text + audio_in,
             "output_tokens": self.output_text + audio_out,
-            "input_tokens_details": {"text_tokens": self.input_text, "audio_tokens": audio_in, "image_tokens": 0},
-            "output_tokens_details": {"text_tokens": self.output_text, "audio_tokens": audio_out},
+            "input_tokens_details": of_input,
+            "output_tokens_details": of_output,
+            # The same, as the sister dialect spells it.
+            "input_token_details": of_input,
+            "output_token_details": of_output,
         }
-
-
-@dataclass(slots=True)
-class _Call:
-    """A function call being written by the model."""
-
-    item: Item
-    output_index: int
 
 
 @dataclass(slots=True)
@@ -87,8 +84,8 @@ class Response:
     """Why it ended other than completed."""
     playout: Playout = field(init=False)
     _output: list[Item] = field(default_factory=list)
-    _calls: dict[int, _Call] = field(default_factory=dict)
-    _message_is_open: bool = False
+    _calls: dict[int, Item] = field(default_factory=dict)
+    """Function calls by the model's own number."""
 
     def __post_init__(self) -> None:
         self.playout = Playout(self.config.output_format)
@@ -97,7 +94,12 @@ class Response:
     def is_live(self) -> bool:
         return self.state in LIVE
 
+    def owns(self, item: Item) -> bool:
+        """The item is part of this answer."""
+        return item in self._output
+
     def begin(self) -> None:
+        """Say that an answer will come."""
         self.send(ev.ResponseCreated(response=self.to_wire()))
 
     def generate(self) -> None:
@@ -107,6 +109,8 @@ class Response:
     def note_turn(self, turn: Utterance) -> None:
         """This answers a spoken turn: take over its length and times."""
         self.usage.input_audio_ms = turn.length_ms
+        if turn.origin is not None:
+            self.origin = turn.origin
         if turn.ended_at is not None:
             self.metrics.end_of_turn_ms = self.since_origin(turn.ended_at)
         if turn.recognized_at is not None:
@@ -117,10 +121,8 @@ class Response:
         self._note_first_token(now)
         item = self._open_message()
         item.text += delta
-        where = self._where(item)
-        self.send(
-            ev.AudioTranscriptDelta(**where, delta=delta) if self.config.speaks else ev.TextDelta(**where, delta=delta)
-        )
+        event = ev.AudioTranscriptDelta if self.config.speaks else ev.TextDelta
+        self.send(event(**self._where(item), delta=delta))
 
     def add_audio(self, pcm: bytes, now: float) -> None:
         """More speech, in the output format, spoken after all that came before."""
@@ -137,9 +139,9 @@ class Response:
     def add_call(self, index: int, call_id: str, name: str, arguments: str, now: float) -> None:
         """A fragment of the model's function call number `index`; the first fragment names it."""
         self._note_first_token(now)
-        call = self._calls.get(index)
-        if call is None:
-            item = Item(
+        item = self._calls.get(index)
+        if item is None:
+            item = self._calls[index] = Item(
                 id=self.new_id("item"),
                 type="function_call",
                 role="assistant",
@@ -147,27 +149,16 @@ class Response:
                 call_id=call_id or self.new_id("call"),
                 name=name,
             )
-            call = self._calls[index] = _Call(item, self._announce(item))
-        elif name:
-            call.item.name += name
+            self._announce(item)
+        item.name = item.name or name
         if arguments:
-            call.item.arguments += arguments
-            self.send(
-                ev.FunctionArgumentsDelta(
-                    response_id=self.id,
-                    item_id=call.item.id,
-                    output_index=call.output_index,
-                    call_id=call.item.call_id,
-                    delta=arguments,
-                )
-            )
+            item.arguments += arguments
+            self.send(ev.FunctionArgumentsDelta(**self._where(item), call_id=item.call_id, delta=arguments))
 
     def end(self, finish_reason: str) -> None:
         """The model wrote all it will; audio still waiting goes out on time."""
         self.playout.is_complete = True
-        self._close_calls("completed")
-        if finish_reason == "length":
-            self.reason = "max_output_tokens"
+        self.reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(finish_reason)
         self._step("end")
 
     def advance(self, now: float) -> None:
@@ -179,7 +170,7 @@ class Response:
             self.send(ev.AudioDelta(**self._where(self.message), audio=audio))
         if self.state is ResponseState.DRAINING and self.playout.is_empty:
             self._step("cut_short" if self.reason else "complete")
-            self._close("incomplete" if self.reason else "completed")
+            self._close()
 
     def cancel(self, reason: str, now: float) -> None:
         """Stop: `turn_detected` (the caller speaks) or `client_cancelled`. History keeps what was heard."""
@@ -187,7 +178,7 @@ class Response:
         self.playout.drop()
         self.reason = reason
         self._step("cancel")
-        self._close("incomplete")
+        self._close()
         self._keep_heard(heard_ms)
 
     def fail(self, code: str, message: str) -> None:
@@ -195,7 +186,7 @@ class Response:
         self.reason = code
         self.playout.drop()
         self._step("fail")
-        self._close("incomplete", error={"type": "server_error", "code": code, "message": message})
+        self._close(error={"type": "server_error", "code": code, "message": message})
 
     def since_origin(self, now: float) -> int:
         return max(0, round((now - self.origin) * 1000))
@@ -242,29 +233,34 @@ class Response:
                 id=self.new_id("item"), role="assistant", status="in_progress", spoken=self.config.speaks
             )
             self._announce(self.message)
-            self._message_is_open = True
             self.send(ev.ContentPartAdded(**self._where(self.message), part=self._part("")))
         return self.message
 
-    def _announce(self, item: Item) -> int:
-        """Send that an output item began; returns its output index."""
-        output_index = len(self._output)
+    def _announce(self, item: Item) -> None:
+        """Say that an output item began."""
         self._output.append(item)
         shown = {**item.to_wire(), **({"content": []} if item.type == "message" else {})}
-        self.send(ev.OutputItemAdded(response_id=self.id, output_index=output_index, item=shown))
+        self.send(ev.OutputItemAdded(response_id=self.id, output_index=len(self._output) - 1, item=shown))
         before = self.conversation.add(item)
         self.send(ev.ItemCreated(item=shown, previous_item_id=before))
-        return output_index
 
-    def _close(self, message_status: str, error: dict[str, Any] | None = None) -> None:
-        self._close_calls(message_status)
-        if self.message and self._message_is_open:
-            self._close_message(self.message, message_status)
+    def _close(self, error: dict[str, Any] | None = None) -> None:
+        """The one end. Calls are closed with everything else, not when the model has written them: a client that acts
+        on a call at once asks for the next answer, which is refused while this one goes on."""
+        for output_index, item in enumerate(self._output):
+            item.status = "completed" if self.state is ResponseState.COMPLETED else "incomplete"
+            if item is self.message:
+                self._close_message(item)
+            else:
+                self.send(
+                    ev.FunctionArgumentsDone(
+                        **self._where(item), call_id=item.call_id, name=item.name, arguments=item.arguments
+                    )
+                )
+            self.send(ev.OutputItemDone(response_id=self.id, output_index=output_index, item=item.to_wire()))
         self.send(ev.ResponseDone(response=self.to_wire(error)))
 
-    def _close_message(self, item: Item, status: str) -> None:
-        self._message_is_open = False
-        item.status = status
+    def _close_message(self, item: Item) -> None:
         where = self._where(item)
         if self.config.speaks:
             self.send(ev.AudioTranscriptDone(**where, transcript=item.text))
@@ -272,36 +268,14 @@ class Response:
         else:
             self.send(ev.TextDone(**where, text=item.text))
         self.send(ev.ContentPartDone(**where, part=self._part(item.text)))
-        self.send(ev.OutputItemDone(response_id=self.id, output_index=where["output_index"], item=item.to_wire()))
-
-    def _close_calls(self, status: str) -> None:
-        for call in self._calls.values():
-            item = call.item
-            if item.status != "in_progress":
-                continue
-            item.status = status
-            self.send(
-                ev.FunctionArgumentsDone(
-                    response_id=self.id,
-                    item_id=item.id,
-                    output_index=call.output_index,
-                    call_id=item.call_id,
-                    name=item.name,
-                    arguments=item.arguments,
-                )
-            )
-            self.send(ev.OutputItemDone(response_id=self.id, output_index=call.output_index, item=item.to_wire()))
 
     def _part(self, words: str) -> dict[str, Any]:
         # A client derives the modality from this: `audio` for an answer that is spoken.
         return {"type": "audio", "transcript": words} if self.config.speaks else {"type": "text", "text": words}
 
     def _where(self, item: Item) -> dict[str, Any]:
-        return {
-            "response_id": self.id,
-            "item_id": item.id,
-            "output_index": next(i for i, o in enumerate(self._output) if o is item),
-        }
+        """Fields that say which output item an event is about. Items compare by identity, and there are few."""
+        return {"response_id": self.id, "item_id": item.id, "output_index": self._output.index(item)}
 
     def _step(self, name: str) -> None:
         self.state = step(RESPONSE_STEPS, self.state, name)

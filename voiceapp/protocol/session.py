@@ -7,6 +7,7 @@ give the same events.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
+from voiceapp.protocol.books import Books
 from voiceapp.protocol.configuration import SessionConfig, merge, merge_response
 from voiceapp.protocol.conversation import Conversation, Item, read_item
 from voiceapp.protocol.listening import Hooks, Listener, response_is_wanted
@@ -39,18 +41,16 @@ class Session:
         self.state = SessionState.ACTIVE
         self.response: Response | None = None
         """The latest answer, live or ended."""
-        self.turns = 0
         self._conversation_id = new_id("conv")
         self._new_id = new_id
         self._out: list[ev.ServerEvent] = []
         self._work: list[Work] = []
-        self._records: list[TurnEnded] = []
-        self._last_record: tuple[Item | None, TurnEnded] | None = None
+        self._books = Books(self.conversation)
         self._listener = Listener(
             config,
             Hooks(
                 send=self._send,
-                start=self._work_append,
+                start=self._work.append,
                 new_id=new_id,
                 speech_started=self._speech_started,
                 turn_committed=self._turn_committed,
@@ -62,10 +62,11 @@ class Session:
         """The last turn that no answer took up yet."""
         self._answered: Utterance | None = None
         """The turn that the latest answer took up."""
-        self._answer_next = False
-        """A turn ended while an answer that may not be interrupted was going on."""
+        self._owes_answer = False
+        """A turn with words waits for an answer, which begins when nobody speaks."""
         self._items_unrecognized: set[str] = set()
-        self._idle_since: float | None = None
+        self._answered_at = -math.inf
+        """When the latest answer ended."""
         self._finish_at: float | None = None
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,10 +84,8 @@ class Session:
         return work
 
     def records(self) -> list[TurnEnded]:
-        """Finished exchanges since the last call."""
-        records = self._records[:]
-        self._records.clear()
-        return records
+        """Finished exchanges since the last call; a later record of the same ordinal replaces an earlier one."""
+        return self._books.take()
 
     def next_timer(self) -> float | None:
         """When `tick` must be called, if nothing else happens before."""
@@ -99,6 +98,11 @@ class Session:
         return self.state is SessionState.FINISHED
 
     @property
+    def turns(self) -> int:
+        """Answers that have ended."""
+        return self._books.turns
+
+    @property
     def has_room_for_audio(self) -> bool:
         """The answer in progress can take more speech; synthesis waits while it cannot."""
         return self.response is None or not self.response.is_live or self.response.playout.has_room
@@ -106,13 +110,14 @@ class Session:
     # ── What comes in from the client ────────────────────────────────────────────────────────────────────────────────
 
     def open(self, now: float) -> None:
-        """The first event; the server speaks first."""
-        self._idle_since = now
+        """The server speaks first."""
         self._send(ev.SessionCreated(session=self._session_on_wire()))
 
     def receive(self, event: ev.ClientEvent, now: float) -> None:
         """One client event other than audio, which arrives through `hear`. Never raises for what a client may send."""
-        if self.state is not SessionState.ACTIVE:
+        if self.is_finished:
+            return
+        if self.state is SessionState.FINISHING:
             self.refuse(RemoteProtocolError("The session is finishing; nothing more is accepted."), event.event_id)
             return
         try:
@@ -134,21 +139,19 @@ class Session:
 
     def tick(self, now: float) -> None:
         """A timer is due: send audio, end a stalled turn, speak up after silence, give up finishing."""
-        stall = self._listener.stall_due()
-        if stall is not None and now >= stall:
+        if _is_due(self._listener.stall_due(), now):
             self._listener.end_turn(now)
-        idle = self._idle_due()
-        if idle is not None and now >= idle:
+        if _is_due(self._idle_due(), now):
             self._prompt_idle_caller(now)
-        if self._finish_at is not None and now >= self._finish_at and self.state is SessionState.FINISHING:
+        if _is_due(self._finish_at, now):
             self._cancel_response("client_cancelled", now)
             self._drained()
         self._advance(now)
 
     def close(self, now: float) -> None:
-        """The connection is gone: end what is under way, for the books."""
+        """The connection is gone: end what is under way, for the books. Whatever comes afterwards is ignored."""
         self._cancel_response("client_cancelled", now)
-        self.state = step(SESSION_STEPS, self.state, "close")
+        self._end("close")
 
     # ── What comes back from work ────────────────────────────────────────────────────────────────────────────────────
 
@@ -169,49 +172,48 @@ class Session:
 
     def item_recognized(self, item_id: str, words: str, now: float) -> None:
         """The answer to `RecognizeItem`; no words when there were none."""
-        self._items_unrecognized.discard(item_id)
-        if self._write_words(item_id, words):
-            self._send(ev.TranscriptionCompleted(item_id=item_id, transcript=words))
-        self._advance(now)
+        if item_id in self._items_unrecognized:
+            self._items_unrecognized.remove(item_id)
+            self._write_words(item_id, words)
+            self._advance(now)
 
     def answer_text(self, response_id: str, delta: str, now: float) -> None:
         """More words of the answer."""
-        if response := self._live(response_id):
+        if response := self._generating(response_id):
             response.add_text(delta, now)
 
     def answer_call(self, response_id: str, index: int, call_id: str, name: str, arguments: str, now: float) -> None:
-        """A fragment of function call number `index`."""
-        if response := self._live(response_id):
+        """A fragment of function call number `index`; the first one names it."""
+        if response := self._generating(response_id):
             response.add_call(index, call_id, name, arguments, now)
 
     def answer_audio(self, response_id: str, pcm: bytes, now: float) -> None:
         """More speech of the answer, in the output format."""
-        if response := self._live(response_id):
+        if response := self._generating(response_id):
             response.add_audio(pcm, now)
             self._advance(now)
 
     def answer_spoken(self, response_id: str, characters: int) -> None:
         """The audio so far speaks the first `characters` of the answer."""
-        if response := self._live(response_id):
+        if response := self._generating(response_id):
             response.mark_spoken(characters)
 
     def answer_used(self, response_id: str, input_tokens: int, output_tokens: int) -> None:
         """Tokens as the chat model counted them."""
-        if response := self._live(response_id):
+        if response := self._generating(response_id):
             response.usage.input_text = input_tokens
             response.usage.output_text = output_tokens
 
     def answer_ended(self, response_id: str, finish_reason: str, now: float) -> None:
         """All words and audio of the answer were handed over."""
-        if response := self._live(response_id):
+        if response := self._generating(response_id):
             response.end(finish_reason)
             self._advance(now)
 
     def answer_failed(self, response_id: str, code: str, message: str, now: float) -> None:
         """The answer cannot be completed."""
-        if response := self._live(response_id):
-            response.fail(code, message)
-            self._response_ended(now)
+        if response := self._generating(response_id):
+            self._fail(response, code, message, now)
             self._advance(now)
 
     # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +227,7 @@ class Session:
         self._listener.commit(now)
 
     def _clear(self, event: ev.AudioClear, now: float) -> None:
-        self._listener.clear()
+        self._listener.clear(now)
         self._send(ev.AudioCleared())
 
     def _append_image(self, event: ev.ImageAppend, now: float) -> None:
@@ -248,9 +250,9 @@ class Session:
 
     def _delete_item(self, event: ev.ItemDelete, now: float) -> None:
         item = self.conversation.find(event.item_id)
-        if item is self._live_message():
+        if self.response and self.response.is_live and self.response.owns(item):
             raise RemoteProtocolError(
-                "This item is being spoken; cancel the response first.", code="item_in_progress", param="item_id"
+                "This item is being written; cancel the response first.", code="item_in_progress", param="item_id"
             )
         self.conversation.remove(item)
         self._send(ev.ItemDeleted(item_id=item.id))
@@ -261,7 +263,7 @@ class Session:
             raise InvalidParameter("Only a spoken answer can be truncated.", param="item_id")
         if event.content_index != 0:
             raise InvalidParameter("content_index must be 0.", param="content_index")
-        if item is self._live_message():
+        if self.response and self.response.message is item:
             self._cancel_response("client_cancelled", now)
         item.cut(event.audio_end_ms)
         self._send(
@@ -273,10 +275,7 @@ class Session:
                 unheard=item.unheard,
             )
         )
-        if self._last_record and self._last_record[0] is item:
-            record = replace(self._last_record[1], heard_text=item.text, is_interrupted=bool(item.unheard))
-            self._last_record = (item, record)
-            self._records.append(record)
+        self._books.truncated(item)
 
     def _create_response(self, event: ev.ResponseCreate, now: float) -> None:
         if self.response and self.response.is_live:
@@ -292,11 +291,11 @@ class Session:
         response = self.response
         if not response or not response.is_live or event.response_id not in (None, response.id):
             raise RemoteProtocolError("There is no active response to cancel.", code="response_cancel_not_active")
-        self._answer_next = False
+        self._owes_answer = False
         self._cancel_response("client_cancelled", now)
 
     def _finish(self, event: ev.SessionFinish, now: float) -> None:
-        self._listener.end_turn(now)
+        self._listener.finish(now)
         self.state = step(SESSION_STEPS, self.state, "finish")
         self._finish_at = now + FINISH_S
 
@@ -317,39 +316,31 @@ class Session:
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
 
     def _speech_started(self, now: float) -> None:
-        self._idle_since = None
         settings = self.config.turn_detection
         if settings and settings.interrupt_response:
-            self._answer_next = False
             self._cancel_response("turn_detected", now)
 
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Item(id=utterance.item_id, role="user", spoken=True)
         before = self.conversation.add(item)
         self._unanswered = utterance
-        self._idle_since = now
         self._send(ev.AudioCommitted(item_id=item.id, previous_item_id=before))
         self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
-        words = utterance.words or ""
-        is_kept = self._write_words(utterance.item_id, words)
-        self._send(ev.TranscriptionCompleted(item_id=utterance.item_id, transcript=words))
-        if not words or not is_kept or not response_is_wanted(self.config.turn_detection):
-            return
-        if self._listener.is_speech_open:  # the caller speaks again; one answer will follow both
-            return
-        if self.response and self.response.is_live:
-            self._answer_next = self.response.state is not ResponseState.WAITING
-            return
-        self._start_response(self.config, now)
+        is_kept = self._write_words(utterance.item_id, utterance.words or "")
+        if is_kept and utterance.words:
+            self._owes_answer = self._owes_answer or response_is_wanted(self.config.turn_detection)
+        elif self._unanswered is utterance:
+            self._unanswered = None
 
     def _words_failed(self, utterance: Utterance, code: str, message: str, now: float) -> None:
         error = {"type": "server_error", "code": code, "message": message}
         self._send(ev.TranscriptionFailed(item_id=utterance.item_id, error=error))
+        if self._unanswered is utterance:
+            self._unanswered = None
         if self.response and self.response.state is ResponseState.WAITING:
-            self.response.fail(code, message)
-            self._response_ended(now)
+            self._fail(self.response, code, message, now)
 
     def _write_words(self, item_id: str, words: str) -> bool:
         """Put recognised words into their item; False when it was deleted meanwhile."""
@@ -357,14 +348,13 @@ class Session:
             self.conversation.find(item_id).text = words
         except InvalidParameter:
             return False
+        self._send(ev.TranscriptionCompleted(item_id=item_id, transcript=words))
         return True
 
     # ── Answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start_response(self, config: SessionConfig, now: float, *, is_idle_prompt: bool = False) -> None:
-        self._idle_since = None
-        self._answered, self._unanswered = self._unanswered, None
-        spoken_at = self._answered.origin if self._answered else None
+        self._answered = None
         self.response = Response(
             id=self._new_id("resp"),
             conversation_id=self._conversation_id,
@@ -372,7 +362,7 @@ class Session:
             conversation=self.conversation,
             send=self._send,
             new_id=self._new_id,
-            origin=now if spoken_at is None else spoken_at,
+            origin=now,
             is_idle_prompt=is_idle_prompt,
         )
         self.response.begin()
@@ -381,10 +371,10 @@ class Session:
     def _generate_when_settled(self) -> None:
         """Let the model write once all words that it should read are known."""
         response = self.response
-        if not response or response.state is not ResponseState.WAITING:
+        if not response or response.state is not ResponseState.WAITING or not self._is_settled:
             return
-        if not self._listener.is_settled or self._items_unrecognized:
-            return
+        self._owes_answer = False
+        self._answered, self._unanswered = self._unanswered, None
         if self._answered:
             response.note_turn(self._answered)
         response.generate()
@@ -396,40 +386,15 @@ class Session:
         if response and response.is_live:
             self._work.append(Abandon(response_id=response.id))
             response.cancel(reason, now)
-            self._response_ended(now)
+            self._close_books(response, now)
 
-    def _response_ended(self, now: float) -> None:
-        response = self.response
-        assert response is not None
-        self._idle_since = now
-        self.turns += 1
-        message = response.message
-        record = TurnEnded(
-            ordinal=self.turns,
-            status=response.state.value,
-            user_text=(self._answered.words or "") if self._answered else self._last_typed(response),
-            assistant_text=message.text + message.unheard if message else "",
-            heard_text=message.text if message else "",
-            is_interrupted=response.reason == "turn_detected",
-            input_audio_ms=response.usage.input_audio_ms,
-            output_audio_ms=round(response.playout.sent_ms),
-            input_tokens=response.usage.input_text,
-            output_tokens=response.usage.output_text,
-            end_of_turn_ms=response.metrics.end_of_turn_ms,
-            recognition_ms=response.metrics.recognition_ms,
-            first_token_ms=response.metrics.first_token_ms,
-            first_audio_ms=response.metrics.first_audio_ms,
-        )
-        self._last_record = (message, record)
-        self._records.append(record)
+    def _fail(self, response: Response, code: str, message: str, now: float) -> None:
+        response.fail(code, message)
+        self._close_books(response, now)
 
-    def _last_typed(self, response: Response) -> str:
-        for item in reversed(self.conversation.items):
-            if item.type == "message" and item.role == "user":
-                return item.text
-            if item.type == "message" and item is not response.message:
-                return ""
-        return ""
+    def _close_books(self, response: Response, now: float) -> None:
+        self._answered_at = now
+        self._books.close(response, self._answered)
 
     def _prompt_idle_caller(self, now: float) -> None:
         settings = self.config.turn_detection
@@ -442,52 +407,65 @@ class Session:
     # ── After every step ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _advance(self, now: float) -> None:
+        if self.is_finished:
+            return
         self._generate_when_settled()
         response = self.response
         if response and response.is_live:
             response.playout.is_hurried = self.state is SessionState.FINISHING
             response.advance(now)
             if not response.is_live:
-                self._response_ended(now)
-        if self._answer_next and not (self.response and self.response.is_live):
-            self._answer_next = False
+                self._close_books(response, now)
+        if self._owes_answer and self._is_quiet:
             self._start_response(self.config, now)
-        self._drain()
-
-    def _drain(self) -> None:
-        """Finishing ends when nothing is under way any more."""
-        if self.state is not SessionState.FINISHING or not self._listener.is_settled or self._items_unrecognized:
-            return
-        if not (self.response and self.response.is_live):
+        if self.state is SessionState.FINISHING and self._is_quiet:
             self._drained()
 
+    @property
+    def _is_settled(self) -> bool:
+        """The words of everything that was said are known."""
+        return self._listener.is_settled and not self._items_unrecognized
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Nobody speaks, and nothing is under way."""
+        is_answering = self.response is not None and self.response.is_live
+        return self._is_settled and not is_answering and not self._listener.is_speech_open
+
     def _drained(self) -> None:
-        self._finish_at = None
-        self.state = step(SESSION_STEPS, self.state, "drained")
+        """Finishing ends when nothing is under way any more."""
+        self._end("drained")
         self._send(ev.SessionFinished())
+
+    def _end(self, name: str) -> None:
+        self.state = step(SESSION_STEPS, self.state, name)
+        self._finish_at = None
+        self._items_unrecognized.clear()
+        self._listener.close()
 
     def _idle_due(self) -> float | None:
         settings = self.config.turn_detection
-        if settings is None or settings.idle_timeout_ms is None or self._idle_since is None:
+        if settings is None or settings.idle_timeout_ms is None:
             return None
-        if self.state is not SessionState.ACTIVE or self._listener.is_speech_open:
+        if self.state is not SessionState.ACTIVE or not self._is_quiet:
             return None
         if self.response is None or self.response.is_idle_prompt:  # ask once, and not before the first exchange
             return None
-        return self._idle_since + settings.idle_timeout_ms / 1000
+        return max(self._answered_at, self._listener.quiet_since) + settings.idle_timeout_ms / 1000
 
-    def _live(self, response_id: str) -> Response | None:
+    def _generating(self, response_id: str) -> Response | None:
+        """The answer that the model is writing; None for results that come too late."""
         response = self.response
-        return response if response and response.id == response_id and response.is_live else None
-
-    def _live_message(self) -> Item | None:
-        return self.response.message if self.response and self.response.is_live else None
+        if response and response.id == response_id and response.state is ResponseState.GENERATING:
+            return response
+        return None
 
     def _send(self, event: ev.ServerEvent) -> None:
         self._out.append(replace(event, event_id=self._new_id("event")))
 
-    def _work_append(self, work: Work) -> None:
-        self._work.append(work)
-
     def _session_on_wire(self) -> dict[str, Any]:
         return {"id": self.id, "object": "realtime.session", **self.config.to_wire()}
+
+
+def _is_due(time: float | None, now: float) -> bool:
+    return time is not None and now >= time

@@ -69,12 +69,16 @@ class TurnDetector:
         self.state = TurnState.QUIET
         self.silence_ms = 0
         """Since the last speech frame."""
+        self._run = 0
+        """Speech frames in a row."""
+        self.configure(settings)
+
+    def configure(self, settings: TurnDetection) -> None:
+        """Follow new settings; a turn in progress goes on under them."""
         self._threshold = max(settings.threshold, 0.05)
         self._release = max(self._threshold - HYSTERESIS, 0.03)
         self._fixed_ms = settings.silence_duration_ms
-        self._pause_ms = min(PAUSE_MS, self._fixed_ms or PAUSE_MS)
         self._needed_ms = self._fixed_ms or SILENCE_CAP_MS
-        self._run = 0
 
     @property
     def asks_model(self) -> bool:
@@ -98,7 +102,7 @@ class TurnDetector:
                 self.silence_ms = 0
                 return None
             self.silence_ms += FRAME_MS
-            if self.silence_ms < self._pause_ms:
+            if self.silence_ms < PAUSE_MS:
                 return None
             self._step("pause")
             return Pause()
@@ -111,6 +115,10 @@ class TurnDetector:
             return StillQuiet()
         return self.end() if self.silence_ms >= self._needed_ms else None
 
+    def begin(self) -> None:
+        """The turn began before this detector did."""
+        self._step("onset")
+
     def judged(self, probability: float) -> End | None:
         """The turn model's answer about the present pause; ignored outside one."""
         if self.state is not TurnState.PAUSED or not self.asks_model:
@@ -119,10 +127,10 @@ class TurnDetector:
 
     def end(self) -> End | None:
         """End the turn now, whatever was heard; None when there is none."""
+        self._run = 0
         if self.state is TurnState.QUIET:
             return None
         self._step("end")
-        self._run = 0
         return End(self.silence_ms)
 
     def _step(self, name: str) -> None:

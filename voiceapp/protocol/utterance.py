@@ -36,6 +36,8 @@ class Utterance:
         self.recognizing: int | None = None
         """Version now being recognised as final."""
         self.partial_running = False
+        self.is_announced = False
+        """`speech_started` went out for it, so `speech_stopped` must follow."""
         self._words: tuple[int, str] | None = None
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._partial = ""
@@ -64,6 +66,12 @@ class Utterance:
         """The moment latencies count from: the last speech frame, else the end of the turn."""
         return self.last_speech_at if self.last_speech_at is not None else self.ended_at
 
+    def go_on(self) -> None:
+        """There is more speech than its readings know: they count no more."""
+        self.version += 1
+        self.recognizing = None
+        self.partial_running = False
+
     def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
         self._frames.append(frame)
         self.length_ms += FRAME_MS
@@ -83,7 +91,9 @@ class Utterance:
 
     def wants_partial(self) -> bool:
         """Time to show the words so far; true once per interval."""
-        if self.partial_running or self.length_ms < self._partial_at_ms or not self.is_speech:
+        if self.length_ms < self._partial_at_ms or not self.is_speech:
+            return False
+        if self.partial_running or self.recognizing is not None or self.words is not None:
             return False
         self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
         return True
