@@ -53,6 +53,8 @@ class EnvelopeMiddleware:
             response = enveloped(request, response)
         response.headers["X-Request-ID"] = request.request_id
         response.headers.setdefault("Cache-Control", "no-store")
+        if not response.streaming:
+            response.headers.setdefault("Content-Length", str(len(response.content)))
         secured: HttpResponseBase = self._security.process_response(request, response)
         return secured
 

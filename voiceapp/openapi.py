@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp import schemas
+from voiceapp.examples import put_examples
 from voiceapp.failures import COMPATIBLE_ROOT, FLAT_ROOT
 
 FAILURES = {
@@ -33,7 +34,7 @@ RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its failures and headers declared, in place; whose server is the one it comes from."""
+    """The document with its failures, headers and examples declared, in place; for the server it comes from."""
     document.pop("servers", None)
     components = document.setdefault("components", {})
     drawn = components.setdefault("schemas", {})
@@ -54,6 +55,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
             for answer in operation["responses"].values():
                 answer.setdefault("headers", {}).update(REQUEST_ID)
             operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
+    put_examples(document)
     return document
 
 

@@ -134,7 +134,7 @@ class Schemas:
             if "const" in alternative:
                 rules.append(f"always {shown(alternative['const'])}")
             rules += [words.format(alternative[bound]) for bound, words in _BOUNDS.items() if bound in alternative]
-        if schema.get("default") is not None:
+        if schema.get("default") is not None and "const" not in schema:
             rules.append(f"default {shown(schema['default'])}")
         return "; ".join(dict.fromkeys(rules))
 
@@ -143,4 +143,4 @@ def shown(value: Any) -> str:
     """A value as it stands in JSON, without the quotes of a string."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value)
+    return str(value) or '""'

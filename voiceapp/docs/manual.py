@@ -43,7 +43,7 @@ def page(slug: str) -> Page | None:
 
 def _page(slug: str, text: str) -> Page:
     heading, _, rest = text.strip().partition("\n")
-    first = rest.strip().split("\n\n", 1)[0]
+    first = next((block for block in rest.strip().split("\n\n") if block[:1].isalnum()), "")
     return Page(
         slug=slug,
         title=heading.lstrip("# ").strip(),

@@ -1,0 +1,153 @@
+"""The reference, drawn from an OpenAPI document."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from voiceapp.docs.fields import Schemas
+from voiceapp.docs.reference import Operation, groups
+
+SCHEMAS: dict[str, Any] = {
+    "Message": {
+        "type": "object",
+        "required": ["role", "content"],
+        "properties": {
+            "role": {"type": "string", "enum": ["system", "user"]},
+            "content": {
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/components/schemas/Part"}}]
+            },
+        },
+    },
+    "Parts": {"type": "array", "items": {"$ref": "#/components/schemas/Part"}},
+    "Part": {"type": "object", "properties": {"text": {"type": "string", "maxLength": 10}}},
+    "Body": {
+        "type": "object",
+        "required": ["model", "messages"],
+        "properties": {
+            "model": {"type": "string", "description": "The `name` of a <b>model</b>."},
+            "messages": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Message"}},
+            "top_p": {"anyOf": [{"type": "number", "maximum": 1}, {"type": "null"}], "default": None},
+            "stream": {"type": "boolean", "default": False},
+            "again": {"anyOf": [{"$ref": "#/components/schemas/Body"}, {"type": "null"}]},
+        },
+    },
+    "Upload": {
+        "type": "object",
+        "required": ["file", "model"],
+        "properties": {"file": {"type": "string", "format": "binary"}, "model": {"type": "string", "default": "m"}},
+    },
+}
+
+
+def document(**operation: Any) -> dict[str, Any]:
+    """A document of one operation, which answers 200 and may fail."""
+    details = {
+        "operationId": "talk",
+        "summary": "Talk",
+        "description": "Says *something*.",
+        "tags": ["Chat"],
+        "responses": {
+            "200": {"description": "OK", "content": {"application/json": {"schema": {"type": "string"}}}},
+            "400": {"$ref": "#/components/responses/Failure400"},
+        },
+        **operation,
+    }
+    responses = {"Failure400": {"description": "Wrong."}}
+    return {"paths": {"/talk/{id}": {"post": details}}, "components": {"schemas": SCHEMAS, "responses": responses}}
+
+
+def operation(**details: Any) -> Operation:
+    [group] = groups(document(**details), "https://host")
+    [found] = group.operations
+    return found
+
+
+def body(name: str, content_type: str = "application/json", **media: Any) -> dict[str, Any]:
+    return {"content": {content_type: {"schema": {"$ref": f"#/components/schemas/{name}"}, **media}}}
+
+
+def test_it_groups_operations_by_their_tag() -> None:
+    [group] = groups(document(), "https://host")
+    assert (group.id, group.title) == ("chat", "Chat")
+    [found] = group.operations
+    assert (found.id, found.method, found.path, found.summary) == ("talk", "POST", "/talk/{id}", "Talk")
+    assert found.description == "<p>Says <em>something</em>.</p>\n"
+    assert [answer.status for answer in found.answers] == ["200"]
+    assert [(answer.status, answer.description) for answer in found.failures] == [("400", "Wrong.")]
+
+
+def test_it_lists_every_field_with_its_parts_behind_it() -> None:
+    found = operation(requestBody=body("Body")).body
+    assert found is not None
+    fields = {field.path: field for field in found.fields}
+    assert list(fields)[:5] == [
+        "model",
+        "messages",
+        "messages[].role",
+        "messages[].content",
+        "messages[].content[].text",
+    ]
+    assert fields["model"].is_required
+    assert fields["model"].description == "The <code>name</code> of a &lt;b&gt;model&lt;/b&gt;."
+    assert (fields["messages"].type, fields["messages"].rule) == ("array of object", "at least 1 items")
+    assert fields["messages[].role"].rule == "one of system, user"
+    assert fields["messages[].content"].type == "string or array of object"
+    assert fields["messages[].content[].text"].rule == "at most 10 characters"
+    assert (fields["top_p"].type, fields["top_p"].rule, fields["top_p"].is_required) == (
+        "number or null",
+        "at most 1",
+        False,
+    )
+    assert fields["stream"].rule == "default false"
+
+
+def test_it_ends_where_a_schema_contains_itself() -> None:
+    found = operation(requestBody=body("Body")).body
+    assert found is not None
+    assert max(field.path.count(".") for field in found.fields) <= 8
+    assert "again.model" in {field.path for field in found.fields}
+
+
+def test_its_example_is_a_command_that_a_shell_understands() -> None:
+    command = operation(
+        requestBody=body("Body", example={"model": "it's", "messages": []}),
+        parameters=[
+            {"in": "path", "name": "id", "required": True, "schema": {"type": "string", "examples": ["a b"]}},
+            {"in": "query", "name": "page", "required": True, "schema": {"type": "integer", "default": 2}},
+            {"in": "query", "name": "other", "schema": {"type": "integer"}},
+        ],
+    ).curl
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:4] == ["curl", "-X", "POST", "https://host/talk/a b?page=2"]
+    assert words[words.index("-d") + 1].split() == ["{", '"model":', '"it\'s",', '"messages":', "[]", "}"]
+    assert "Content-Type: application/json" in words
+    assert "Authorization: Bearer $API_KEY" in words
+
+
+def test_its_example_fills_what_is_required() -> None:
+    example = Schemas(document()).example({"$ref": "#/components/schemas/Body"})
+    assert example == {"model": "text", "messages": [{"role": "system", "content": "text"}]}
+
+
+def test_its_example_uploads_a_file() -> None:
+    command = operation(requestBody=body("Upload", "multipart/form-data")).curl
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[-4:] == ["-F", "file=@recording.wav", "-F", "model=m"]
+    assert "-d" not in words
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "array", "items": {"type": "integer"}}, "array of integer"),
+        ({"type": ["string", "null"]}, "string or null"),
+        ({"allOf": [{"$ref": "#/components/schemas/Part"}]}, "object"),
+        ({"const": "list"}, "string"),
+        ({}, "any"),
+    ],
+)
+def test_it_says_types_in_words(schema: dict[str, Any], said: str) -> None:
+    assert Schemas(document()).type_of(schema) == said

@@ -1,0 +1,47 @@
+"""A body for each operation that works as it stands on a server as it comes; the reference and OpenAPI show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+QUESTION = "How do I create an API key?"
+DOCUMENTS = ["Keys are made under Accounts, and shown once.", "The circle shows who is speaking."]
+
+BODIES: dict[str, dict[str, Any]] = {
+    "/api/v1/services/aigc/text-generation/generation": {
+        "model": "qwen-plus",
+        "input": {"messages": [{"role": "user", "content": QUESTION}]},
+        "parameters": {"result_format": "message"},
+    },
+    "/api/v1/services/aigc/multimodal-generation/generation": {
+        "model": "qwen-plus",
+        "input": {"messages": [{"role": "user", "content": [{"text": QUESTION}]}]},
+    },
+    "/api/v1/services/embeddings/text-embedding/text-embedding": {
+        "model": "text-embedding-v4",
+        "input": {"texts": [QUESTION, "Which voices are there?"]},
+        "parameters": {"dimension": 256, "text_type": "query"},
+    },
+    "/api/v1/services/rerank/text-rerank/text-rerank": {
+        "model": "qwen3-rerank",
+        "input": {"query": QUESTION, "documents": DOCUMENTS},
+        "parameters": {"top_n": 1, "return_documents": True},
+    },
+    "/compatible-api/v1/reranks": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
+    "/compatible-mode/v1/chat/completions": {
+        "model": "qwen-plus",
+        "messages": [{"role": "user", "content": QUESTION}],
+    },
+    "/compatible-mode/v1/embeddings": {"model": "text-embedding-v4", "input": QUESTION},
+    "/compatible-mode/v1/audio/speech": {"model": "tts-1", "input": "Good morning.", "voice": "alloy"},
+}
+"""By path. The operations that take files need none: the reference names a file for them."""
+
+
+def put_examples(document: dict[str, Any]) -> None:
+    """Add the bodies to the document, in place, where an operation brings no example of its own."""
+    for path, body in BODIES.items():
+        content = document["paths"].get(path, {}).get("post", {}).get("requestBody", {}).get("content", {})
+        media = content.get("application/json")
+        if media is not None and not {"example", "examples"} & media.keys():
+            media["example"] = body
