@@ -192,7 +192,7 @@ async def test_what_was_used_is_in_the_ledger(program: Program, alice: Member) -
     answer = await program.ok(EMBED, body(["Hello, world!", "Good morning"]))
     record = await UsageRecord.objects.aget(request_id=answer["request_id"])
     assert (record.account_id, record.quantity) == (alice.account.pk, answer["usage"]["total_tokens"])
-    assert record.unit == "input_tokens"
+    assert (record.unit, record.unit_price_nano) == ("input_tokens", 70)
     await program.refusal(EMBED, body(["Hello", ""]), 400)
     assert await UsageRecord.objects.acount() == 1
 
