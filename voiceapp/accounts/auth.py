@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from voiceapp.accounts import tokens
+from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.keys import KeyDirectory, parse
 from voiceapp.accounts.models import Account, ApiKey, Scope, Workspace
 from voiceapp.errors import AccessDenied, InvalidApiKey
@@ -90,7 +91,7 @@ async def key_digest_of(key_id: int) -> bytes:
     Raises:
         InvalidApiKey: if it was deleted just now.
     """
-    digest = await ApiKey.objects.filter(pk=key_id).values_list("digest", flat=True).afirst()
+    digest = await on_the_books(ApiKey.objects.filter(pk=key_id).values_list("digest", flat=True).first)
     if digest is None:
         raise InvalidApiKey
     return bytes(digest)

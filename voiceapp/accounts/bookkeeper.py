@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
+
+from voiceapp.errors import VoiceError
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class BooksClosed(VoiceError):
+    """The database does not answer, or takes nothing more; no call is served that could not be written down."""
+
+    code = "ServiceUnavailable"
+    http_status = 503
 
 
 @functools.cache
@@ -28,13 +40,20 @@ def _on_a_sound_connection(entry: Callable[[], T]) -> T:
     """A connection that failed, or that the settings call too old, is opened anew; SQLite's never grows old."""
     if connection.errors_occurred or connection.settings_dict["CONN_MAX_AGE"] != 0:
         connection.close_if_unusable_or_obsolete()
-    return entry()
+    try:
+        return entry()
+    except (OperationalError, InterfaceError) as error:
+        logger.error("the books cannot be kept: %s", error)
+        raise BooksClosed("The server cannot write down what is used just now. Try again shortly.") from error
 
 
 async def on_the_books(entry: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run what reads or writes rows on the bookkeeper's thread.
 
     Cancelling the caller does not take back an entry that has begun: whoever must know its result shields it.
+
+    Raises:
+        BooksClosed: if the database is gone, locked or full.
     """
     work = functools.partial(entry, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_thread(), _on_a_sound_connection, work)
