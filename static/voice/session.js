@@ -1,20 +1,20 @@
 // VoiceSession: the conversation's state, events in and out, one transport at a time.
 
 import * as events from "./events.js";
-import { int16FromBase64 } from "./audio/pcm.js";
-import { isEcho } from "./echo.js";
 import { Connection } from "./connection.js";
 import { MicrophoneError } from "./audio/capture.js";
+import { PushToTalk } from "./push_to_talk.js";
+import { Replies } from "./replies.js";
+import { Turn } from "./turn.js";
 import { WebSocketTransport } from "./transports/websocket.js";
+import { isEcho } from "./echo.js";
 
 const { SERVER } = events;
 const HELD_TURN_MS = 25000;
-const SHORTEST_HOLD_MS = 250;
-const TAIL_FRAMES = 4; // what was said while the key went up is still on its way: 128 ms
-const REPLY_PATIENCE_MS = 8000;
 const ASKING_MS = 600; // longer than this and the browser is asking the person
 const WARM_UP_PATIENCE_MS = 30000;
 const WARM_UP_STEP_MS = 700;
+const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
 
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
@@ -27,20 +27,22 @@ export class VoiceSession extends EventTarget {
   #preferences;
   #fetchConfig;
   #connection;
+  #turn = new Turn();
+  #pushToTalk = new PushToTalk((event) => this.#send(event), (pcm) => this.#sendAudio(pcm));
+  #replies = null; // from the first sound on
   #phase = "idle"; // idle, connecting, queued, your-turn, live, reconnecting, error
   #state = "idle";
-  #isUserSpeaking = false;
-  #isAwaitingReply = false;
-  #patience = null;
-  #responseId = null;
   #turnDetection = { type: "server_vad" };
   #outputRateHz = 24000;
-  #firstDeltaAt = new Map();
-  #quiet = new Set();
+  #quiet = new Set(); // events whose refusal nobody needs to know
   #talkedOver = null; // the reply during which the caller began to speak
-  #heldSince = null;
-  #tail = 0;
   #takeTurn = null;
+
+  /** When the next attempt to connect is due (epoch ms), while queued or reconnecting. */
+  retryAt = null;
+
+  /** When this session began (epoch ms), while live. */
+  liveSince = null;
 
   constructor({ sound, conversation, preferences, fetchConfig, socketPath }) {
     super();
@@ -50,17 +52,16 @@ export class VoiceSession extends EventTarget {
     this.#fetchConfig = fetchConfig;
     this.#connection = new Connection({
       makeTransport: () => new WebSocketTransport(socketPath, this.#query()),
-      diagnose: async () => (await this.#diagnose()) ?? { code: "refused", message: "", reasons: [] },
+      diagnose: async () => (await this.#diagnose()) ?? problem("refused"),
     });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
     this.#connection.addEventListener("lost", () => this.#lost());
     this.#connection.addEventListener("failed", ({ detail }) => this.#failed(detail));
-    this.#connection.addEventListener("congested", ({ detail }) => {
-      this.dispatchEvent(new CustomEvent("congested", { detail }));
-    });
-    sound.addEventListener("blocked", () => this.#problem("autoplay_blocked"));
-    sound.addEventListener("unblocked", () => this.#solved("autoplay_blocked"));
+    this.#connection.addEventListener("congested", ({ detail }) => this.#tell("congested", detail));
+    this.#turn.addEventListener("change", () => this.#update());
+    sound.addEventListener("blocked", () => this.#tell("problem", problem("autoplay_blocked")));
+    sound.addEventListener("unblocked", () => this.#tell("solved", "autoplay_blocked"));
   }
 
   get state() {
@@ -80,14 +81,10 @@ export class VoiceSession extends EventTarget {
   }
 
   get isHolding() {
-    return this.#heldSince !== null;
+    return this.#pushToTalk.isHeld;
   }
 
-  /** When the next attempt to connect is due (epoch ms), while queued or reconnecting. */
-  retryAt = null;
-
-  /** When this session began (epoch ms), while live. */
-  liveSince = null;
+  // ── What the person does ─────────────────────────────────────────────────────────────────────────────────────────
 
   /** Begin, or go on with, the conversation. Resolves to whether it is live. Call it inside the person's tap. */
   async start({ withMicrophone = true } = {}) {
@@ -98,22 +95,19 @@ export class VoiceSession extends EventTarget {
     const hasSound = this.#openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
     const obstacle = await this.#obstacle();
     if (!(await hasSound) || (obstacle && obstacle.code !== "at_capacity")) {
-      this.#failed(obstacle ?? { code: "unreachable", message: "", reasons: [] });
+      this.#failed(obstacle ?? problem("unreachable"));
       return false;
     }
-    if (withMicrophone && !(await this.#openMicrophone())) {
+    if (withMicrophone && !(await this.openMicrophone())) {
       this.#enter("error");
       return false;
     }
     if (this.#phase !== "connecting") {
-      return false; // stopped while the browser asked for permission
-    }
-    const opened = await this.#connection.open();
-    if (!opened) {
+      this.#sound.capture.close(); // stopped while the browser asked for permission
       return false;
     }
-    if (opened.wasQueued && !(await this.#offerTurn())) {
-      this.stop();
+    const opened = await this.#connection.open();
+    if (!opened || (opened.wasQueued && !(await this.#offerTurn(withMicrophone)))) {
       return false;
     }
     this.#begin(opened.session);
@@ -128,97 +122,6 @@ export class VoiceSession extends EventTarget {
     this.#enter("idle");
   }
 
-  /** The person takes the held turn after standing in line. */
-  takeTurn() {
-    this.#takeTurn?.(true);
-  }
-
-  hurry() {
-    this.#connection.hurry();
-  }
-
-  /** Silence the assistant now; what was not heard is forgotten. */
-  async interrupt() {
-    if (this.#responseId !== null || this.#isAwaitingReply) {
-      this.#sendQuietly(events.responseCancel());
-    }
-    this.#awaitReply(false);
-    await this.#bargeIn();
-  }
-
-  setMuted(isMuted) {
-    if (this.#sound.capture) {
-      this.#sound.capture.isMuted = isMuted;
-    }
-  }
-
-  /** Open (or change) the microphone during a conversation. Resolves to whether it is open. */
-  async openMicrophone() {
-    return this.#openMicrophone();
-  }
-
-  closeMicrophone() {
-    this.#sound.capture?.close();
-    this.#update();
-  }
-
-  /** Send a typed message; connects without a microphone when nothing is connected. Resolves to whether it left. */
-  async sendText(text) {
-    if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
-      return false;
-    }
-    if (this.#tail > 0) {
-      this.#tail = 0;
-      this.#send(events.audioClear()); // the spoken turn that was about to be sent gives way
-    }
-    if (this.#isAwaitingReply || this.#responseId !== null || this.#sound.playback.speaking !== null) {
-      await this.interrupt();
-    }
-    const id = events.identifier("item");
-    this.#conversation.addTyped(id, text);
-    this.#send(events.messageCreate(id, "user", text));
-    this.#send(events.responseCreate());
-    this.#awaitReply(true);
-    return true;
-  }
-
-  /** Push to talk: from here on the microphone is heard. */
-  async holdStart() {
-    if (!this.isLive || !this.hasMicrophone || this.#heldSince !== null) {
-      return;
-    }
-    this.#heldSince = performance.now();
-    this.#isUserSpeaking = true;
-    this.#tail = 0;
-    this.#send(events.audioClear());
-    this.#update();
-    await this.interrupt();
-  }
-
-  /** Push to talk: the turn is complete. A touch too short for speech is taken back. */
-  holdEnd() {
-    if (this.#heldSince === null) {
-      return;
-    }
-    const wasShort = performance.now() - this.#heldSince < SHORTEST_HOLD_MS;
-    this.#heldSince = null;
-    this.#isUserSpeaking = false;
-    if (wasShort) {
-      this.#send(events.audioClear());
-    } else {
-      this.#tail = TAIL_FRAMES;
-      this.#awaitReply(true);
-    }
-    this.#update();
-  }
-
-  /** Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. */
-  applyPreferences() {
-    if (this.isLive) {
-      this.#send(events.sessionUpdate(this.#settings()));
-    }
-  }
-
   /** A change that needs another session, such as the model: the words go along. */
   async restart() {
     if (this.isActive) {
@@ -228,10 +131,99 @@ export class VoiceSession extends EventTarget {
     }
   }
 
+  /** The person takes the held turn after standing in line. */
+  takeTurn() {
+    this.#takeTurn?.(true);
+  }
+
+  /** Come back now instead of after the pause. */
+  hurry() {
+    this.#connection.hurry();
+  }
+
+  /** Silence the assistant now; what was not heard is forgotten. */
+  async interrupt() {
+    if (this.#turn.isReplyDue) {
+      this.#sendQuietly(events.responseCancel());
+    }
+    this.#turn.awaitReply(false);
+    await this.#bargeIn();
+  }
+
+  setMuted(isMuted) {
+    if (this.#sound.capture) {
+      this.#sound.capture.isMuted = isMuted;
+    }
+  }
+
+  /** Open the microphone, or change to the chosen one. Resolves to whether it is open. */
+  async openMicrophone() {
+    const asking = setTimeout(() => this.#tell("waiting", "microphone"), ASKING_MS);
+    try {
+      await this.#openSound();
+      await this.#sound.capture.open(this.#preferences.microphone);
+      for (const code of MICROPHONE_PROBLEMS) {
+        this.#tell("solved", code);
+      }
+      this.#update();
+      return true;
+    } catch (error) {
+      if (!(error instanceof MicrophoneError)) {
+        throw error;
+      }
+      this.#tell("problem", problem(error.code));
+      return false;
+    } finally {
+      clearTimeout(asking);
+    }
+  }
+
+  /** Send a typed message; connects without a microphone when nothing is connected. Resolves to whether it left. */
+  async sendText(text) {
+    if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
+      return false;
+    }
+    this.#pushToTalk.giveWay();
+    if (this.#turn.isReplyDue || this.#replies.isAudible) {
+      await this.interrupt();
+    }
+    const id = events.identifier("item");
+    this.#conversation.addTyped(id, text);
+    this.#send(events.messageCreate(id, "user", text));
+    this.#send(events.responseCreate());
+    this.#turn.awaitReply(true);
+    return true;
+  }
+
+  /** Push to talk: from here on the microphone is heard. */
+  async holdStart() {
+    if (this.isLive && this.hasMicrophone && !this.isHolding) {
+      this.#pushToTalk.start();
+      await this.interrupt();
+      if (this.isHolding) {
+        this.#turn.userStarted();
+      }
+    }
+  }
+
+  /** Push to talk: the turn is complete. */
+  holdEnd() {
+    if (this.isHolding) {
+      this.#turn.userStopped(this.#pushToTalk.end());
+    }
+  }
+
+  /** Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. */
+  applyPreferences() {
+    if (this.isLive) {
+      this.#send(events.sessionUpdate(this.#settings()));
+    }
+  }
+
   // ── What the server says ─────────────────────────────────────────────────────────────────────────────────────────
 
   #receive(event) {
-    this.dispatchEvent(new CustomEvent("traffic", { detail: { direction: "in", event } }));
+    this.#tell("traffic", { direction: "in", event });
     this.#conversation.receive(event);
     switch (event.type) {
       case SERVER.SESSION_CREATED:
@@ -243,34 +235,27 @@ export class VoiceSession extends EventTarget {
         this.#outputRateHz = outputRateHz(event.session);
         break;
       case SERVER.SPEECH_STARTED:
-        this.#isUserSpeaking = true;
-        this.#talkedOver = this.#conversation.find(this.#sound.playback.speaking);
-        this.#awaitReply(false);
+        this.#talkedOver = this.#replies.speaking;
+        this.#turn.userStarted();
         this.#bargeIn();
         break;
       case SERVER.SPEECH_STOPPED:
-        this.#isUserSpeaking = false;
-        this.#awaitReply(event.reason !== "turn_invalid");
+        this.#turn.userStopped(event.reason !== "turn_invalid");
         break;
       case SERVER.TRANSCRIPTION_COMPLETED:
-        if (!event.transcript.trim()) {
-          this.#awaitReply(false);
-        } else if (this.#talkedOver && isEcho(event.transcript, this.#talkedOver.text + this.#talkedOver.unheard)) {
-          this.#problem("echo");
-        }
+        this.#transcribed(event.transcript);
         break;
       case SERVER.TRANSCRIPTION_FAILED:
-        this.#awaitReply(false);
+        this.#turn.awaitReply(false);
         break;
       case SERVER.RESPONSE_CREATED:
-        this.#responseId = event.response.id;
-        this.#awaitReply(false);
+        this.#turn.replyStarted(event.response.id);
         break;
       case SERVER.AUDIO_DELTA:
-        this.#play(event);
+        this.#replies.play(event, this.#outputRateHz);
         break;
       case SERVER.AUDIO_DONE:
-        this.#sound.playback.end(event.item_id);
+        this.#replies.end(event.item_id);
         break;
       case SERVER.RESPONSE_DONE:
         this.#responseDone(event.response);
@@ -280,43 +265,38 @@ export class VoiceSession extends EventTarget {
         break;
       default:
     }
-    this.#update();
   }
 
-  #play({ item_id: itemId, delta }) {
-    const pcm = int16FromBase64(delta);
-    if (!this.#firstDeltaAt.has(itemId)) {
-      this.#firstDeltaAt.set(itemId, performance.now());
+  #transcribed(words) {
+    if (!words.trim()) {
+      this.#turn.awaitReply(false);
+    } else if (this.#talkedOver && isEcho(words, this.#talkedOver.text + this.#talkedOver.unheard)) {
+      this.#tell("problem", problem("echo"));
     }
-    this.#conversation.addAudio(itemId, Int16Array.from(pcm), this.#outputRateHz);
-    this.#sound.playback.push(itemId, pcm, this.#outputRateHz);
   }
 
   #responseDone(response) {
-    this.#responseId = null;
+    this.#turn.replyEnded();
     for (const item of response.output ?? []) {
-      this.#sound.playback.end(item.id);
+      this.#replies.end(item.id);
     }
     if (response.status === "failed") {
-      this.#problem("reply_failed", response.status_details?.error?.message);
+      this.#tell("problem", problem("reply_failed", response.status_details?.error?.message));
     }
   }
 
   #refused(error) {
     if (!this.#quiet.delete(error.event_id)) {
-      this.#awaitReply(false);
-      this.#problem("server_error", error.message);
+      this.#turn.awaitReply(false);
+      this.#tell("problem", problem("server_error", error.message));
     }
   }
 
-  /** The speaker falls silent at once, and the server learns how much was heard. */
+  /** The loudspeaker falls silent at once, and the server learns how much was heard. */
   async #bargeIn() {
-    const cut = await this.#sound.playback.flush();
-    for (const { itemId, heardMs } of cut) {
-      this.#conversation.cutShort(itemId, heardMs);
+    for (const { itemId, heardMs } of await this.#replies.cut()) {
       this.#sendQuietly(events.itemTruncate(itemId, heardMs));
     }
-    this.#update();
   }
 
   // ── Beginning, losing, ending ────────────────────────────────────────────────────────────────────────────────────
@@ -333,34 +313,31 @@ export class VoiceSession extends EventTarget {
     this.#enter("live");
     if (history.at(-1)?.role === "user") {
       this.#send(events.responseCreate()); // the cut came between a question and its answer
-      this.#awaitReply(true);
+      this.#turn.awaitReply(true);
     }
   }
 
   #phaseChanged({ phase, retryAt }) {
     this.retryAt = retryAt;
+    if (phase === "queued") {
+      this.#sound.capture.close(); // no red light while standing in line
+    }
     if (phase === "queued" || phase === "reconnecting") {
       this.#enter(phase);
-    } else if (phase === "connecting" && this.#phase === "queued") {
-      this.#enter("connecting");
     }
   }
 
   async #lost() {
     this.#forgetTurn();
-    this.#enter("reconnecting");
-    const cut = await this.#sound.playback.flush();
-    for (const { itemId, heardMs } of cut) {
-      this.#conversation.cutShort(itemId, heardMs);
-    }
+    await this.#replies.cut();
     this.#conversation.interruptOpen();
   }
 
-  #failed(problem) {
+  #failed({ code, message, reasons }) {
     this.#reset();
-    this.#enter(problem.code === "ended" ? "idle" : "error");
-    if (problem.code !== "ended") {
-      this.#problem(problem.code, problem.message, problem.reasons);
+    this.#enter(code === "ended" ? "idle" : "error");
+    if (code !== "ended") {
+      this.#tell("problem", problem(code, message, reasons));
     }
   }
 
@@ -369,28 +346,31 @@ export class VoiceSession extends EventTarget {
     this.#forgetTurn();
     this.liveSince = null;
     this.#sound.capture?.close();
-    this.#sound.playback?.flush();
+    this.#replies?.cut();
     this.#conversation.interruptOpen();
   }
 
   #forgetTurn() {
-    this.#isUserSpeaking = false;
-    this.#responseId = null;
-    this.#heldSince = null;
-    this.#tail = 0;
-    this.#awaitReply(false);
-    this.#firstDeltaAt.clear();
+    this.#pushToTalk.forget();
+    this.#turn.forget();
   }
 
   /** Back at the head of the line: hold the place until the person says that they are there. */
-  async #offerTurn() {
+  async #offerTurn(withMicrophone) {
     this.#enter("your-turn");
     const isTaken = await new Promise((resolve) => {
       this.#takeTurn = resolve;
       setTimeout(resolve, HELD_TURN_MS, false);
     });
     this.#takeTurn = null;
-    return isTaken && this.#phase === "your-turn";
+    if (this.#phase !== "your-turn") {
+      return false;
+    }
+    if (!isTaken || (withMicrophone && !(await this.openMicrophone()))) {
+      this.stop();
+      return false;
+    }
+    return this.#phase === "your-turn";
   }
 
   /** What stands in the way now; a server that is still loading its engines is waited for. */
@@ -400,7 +380,7 @@ export class VoiceSession extends EventTarget {
       if (obstacle?.code !== "warming_up" || patienceMs <= 0 || this.#phase !== "connecting") {
         return obstacle;
       }
-      this.dispatchEvent(new CustomEvent("waiting", { detail: "engines" }));
+      this.#tell("waiting", "engines");
       await new Promise((resolve) => {
         setTimeout(resolve, WARM_UP_STEP_MS);
       });
@@ -411,86 +391,40 @@ export class VoiceSession extends EventTarget {
   async #diagnose() {
     try {
       const { ready, reasons } = await this.#fetchConfig();
-      return ready ? null : { code: reasons[0]?.code ?? "not_ready", message: "", reasons };
+      return ready ? null : problem(reasons[0]?.code ?? "not_ready", "", reasons);
     } catch (error) {
-      return { code: error.code ?? "unreachable", message: "", reasons: [] };
+      return problem(error.code ?? "unreachable");
     }
   }
 
   // ── Sound ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #openSound() {
-    const isFirst = !this.#sound.isOpen;
     await this.#sound.open();
-    if (!isFirst) {
+    if (this.#replies) {
       return;
     }
-    const { playback, capture } = this.#sound;
-    playback.addEventListener("started", ({ detail }) => this.#heardFirst(detail.itemId));
-    playback.addEventListener("position", ({ detail }) => {
-      this.#conversation.heardUntil(detail.itemId, Math.max(0, detail.playedMs - playback.deviceLatencyMs));
-    });
-    playback.addEventListener("ended", ({ detail }) => {
-      this.#conversation.heardUntil(detail.itemId, Infinity);
+    this.#replies = new Replies(this.#sound.playback, this.#conversation);
+    this.#replies.addEventListener("change", () => this.#update());
+    this.#sound.capture.addEventListener("frame", ({ detail }) => this.#hear(detail.pcm));
+    this.#sound.capture.addEventListener("lost", () => {
+      this.#tell("problem", problem("microphone_lost"));
       this.#update();
     });
-    capture.addEventListener("frame", ({ detail }) => this.#hear(detail.pcm));
-    capture.addEventListener("lost", () => {
-      this.#problem("microphone_lost");
-      this.#update();
-    });
-  }
-
-  async #openMicrophone() {
-    const asking = setTimeout(() => {
-      this.dispatchEvent(new CustomEvent("waiting", { detail: "microphone" }));
-    }, ASKING_MS);
-    try {
-      await this.#openSound();
-      await this.#sound.capture.open(this.#preferences.microphone);
-      for (const code of ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost"]) {
-        this.#solved(code);
-      }
-      this.#update();
-      return true;
-    } catch (error) {
-      if (!(error instanceof MicrophoneError)) {
-        throw error;
-      }
-      this.#problem(error.code);
-      return false;
-    } finally {
-      clearTimeout(asking);
-    }
   }
 
   #hear(pcm) {
     if (!this.isLive) {
       return;
     }
-    if (!this.#preferences.isPushToTalk || this.#heldSince !== null) {
+    if (this.#preferences.isPushToTalk) {
+      this.#pushToTalk.hear(pcm);
+    } else {
       this.#sendAudio(pcm);
-    } else if (this.#tail > 0) {
-      this.#sendAudio(pcm);
-      this.#tail -= 1;
-      if (this.#tail === 0) {
-        this.#send(events.audioCommit());
-        this.#send(events.responseCreate());
-      }
     }
   }
 
-  #heardFirst(itemId) {
-    const arrivedAt = this.#firstDeltaAt.get(itemId);
-    if (arrivedAt !== undefined) {
-      const waitedMs = performance.now() - arrivedAt + this.#sound.playback.deviceLatencyMs;
-      this.#conversation.setPlayout(itemId, Math.round(waitedMs));
-      this.#firstDeltaAt.delete(itemId);
-    }
-    this.#update();
-  }
-
-  // ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── State and wire ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #enter(phase) {
     this.#phase = phase;
@@ -498,42 +432,15 @@ export class VoiceSession extends EventTarget {
   }
 
   #update() {
-    const state = this.#phase === "live" ? this.#liveState() : this.#phase;
+    const state = this.isLive ? this.#turn.state(this.#replies.isAudible) : this.#phase;
     if (state !== this.#state) {
       this.#state = state;
-      this.dispatchEvent(new CustomEvent("state", { detail: state }));
+      this.#tell("state", state);
     }
   }
 
-  #liveState() {
-    if (this.#isUserSpeaking) {
-      return "user-speaking";
-    }
-    if (this.#sound.playback.speaking !== null) {
-      return "ai-speaking";
-    }
-    return this.#responseId !== null || this.#isAwaitingReply ? "processing" : "listening";
-  }
-
-  /** A reply is expected; when none comes within 8 s (nobody said a word, say) the page listens again. */
-  #awaitReply(isAwaiting) {
-    clearTimeout(this.#patience);
-    this.#isAwaitingReply = isAwaiting;
-    if (isAwaiting) {
-      this.#patience = setTimeout(() => {
-        this.#isAwaitingReply = false;
-        this.#update();
-      }, REPLY_PATIENCE_MS);
-    }
-    this.#update();
-  }
-
-  #problem(code, message = "", reasons = []) {
-    this.dispatchEvent(new CustomEvent("problem", { detail: { code, message: message ?? "", reasons } }));
-  }
-
-  #solved(code) {
-    this.dispatchEvent(new CustomEvent("solved", { detail: code }));
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
   #query() {
@@ -553,13 +460,13 @@ export class VoiceSession extends EventTarget {
   #sendAudio(pcm) {
     if (this.#connection.sendAudio(pcm)) {
       const event = { type: events.CLIENT.AUDIO_APPEND, audio: `(${pcm.length} samples)` };
-      this.dispatchEvent(new CustomEvent("traffic", { detail: { direction: "out", event } }));
+      this.#tell("traffic", { direction: "out", event });
     }
   }
 
   #send(event) {
     if (this.#connection.send(event)) {
-      this.dispatchEvent(new CustomEvent("traffic", { detail: { direction: "out", event } }));
+      this.#tell("traffic", { direction: "out", event });
     }
   }
 
@@ -568,6 +475,10 @@ export class VoiceSession extends EventTarget {
     this.#quiet.add(event.event_id);
     this.#send(event);
   }
+}
+
+function problem(code, message = "", reasons = []) {
+  return { code, message: message ?? "", reasons };
 }
 
 /** Sample rate of the assistant's audio in a session's settings. */

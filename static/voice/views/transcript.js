@@ -1,6 +1,7 @@
 // Everything said so far, item by item: read, play again, copy, save.
 
 import { byId, download, icon, make } from "./dom.js";
+import { stageBar, stages } from "./waterfall.js";
 
 const WHO = { user: "You", assistant: "Assistant", system: "Note", tool: "Tool" };
 
@@ -91,7 +92,16 @@ export class Transcript {
     if (item.unheard) {
       text.append(make("del", "unheard", item.unheard));
     }
-    return [text];
+    return item.metrics ? [text, this.#latency(item)] : [text];
+  }
+
+  /** Where this turn's time went: a bar for the eye, words for the pointer and for screen readers. */
+  #latency(item) {
+    const parts = stages(item.metrics, item.playoutMs);
+    const words = parts.map(({ title, ms }) => `${title} ${ms} ms`).join(", ");
+    const figure = make("div", "turn-latency", stageBar(parts), make("span", "visually-hidden", words));
+    figure.title = words;
+    return figure;
   }
 
   async #replay(item, button) {

@@ -26,6 +26,18 @@ export function stages(metrics, playoutMs) {
   return parts;
 }
 
+/** The stages as one bar, each as long as it took. */
+export function stageBar(parts) {
+  const bar = make("div", "waterfall-bar");
+  bar.setAttribute("aria-hidden", "true");
+  for (const { name, ms } of parts) {
+    const part = make("span", `waterfall-part part-${name}`);
+    part.style.setProperty("--share", String(ms));
+    bar.append(part);
+  }
+  return bar;
+}
+
 export class Waterfall {
   #figure = byId("waterfall");
 
@@ -43,15 +55,10 @@ export class Waterfall {
   #show(parts) {
     const totalMs = parts.reduce((sum, { ms }) => sum + ms, 0);
     this.#figure.hidden = parts.length === 0;
-    const bar = make("div", "waterfall-bar");
-    bar.setAttribute("aria-hidden", "true");
     const legend = make("figcaption", "waterfall-legend", make("span", "waterfall-total", `${totalMs} ms`));
     for (const { name, title, ms } of parts) {
-      const part = make("span", `waterfall-part part-${name}`);
-      part.style.setProperty("--share", String(ms));
-      bar.append(part);
       legend.append(make("span", `part-${name}`, `${title} ${ms}`));
     }
-    this.#figure.replaceChildren(bar, legend);
+    this.#figure.replaceChildren(stageBar(parts), legend);
   }
 }

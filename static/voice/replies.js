@@ -1,0 +1,68 @@
+// The assistant's voice: pieces of sound to the loudspeaker, and word of what was heard to the conversation.
+
+import { int16FromBase64 } from "./audio/pcm.js";
+
+/** Event: `change` when the voice begins or ends. */
+export class Replies extends EventTarget {
+  #playback;
+  #conversation;
+  #firstPieceAt = new Map();
+
+  constructor(playback, conversation) {
+    super();
+    this.#playback = playback;
+    this.#conversation = conversation;
+    playback.addEventListener("started", ({ detail }) => this.#started(detail.itemId));
+    playback.addEventListener("position", ({ detail }) => {
+      conversation.heardUntil(detail.itemId, Math.max(0, detail.playedMs - playback.deviceLatencyMs));
+    });
+    playback.addEventListener("ended", ({ detail }) => {
+      conversation.heardUntil(detail.itemId, Infinity);
+      this.dispatchEvent(new Event("change"));
+    });
+  }
+
+  /** The item to be heard right now, or null. */
+  get speaking() {
+    return this.#playback.speaking === null ? null : this.#conversation.find(this.#playback.speaking);
+  }
+
+  get isAudible() {
+    return this.#playback.speaking !== null;
+  }
+
+  /** A `response.audio.delta` arrived. */
+  play({ item_id: itemId, delta }, sampleRateHz) {
+    const pcm = int16FromBase64(delta);
+    if (!this.#firstPieceAt.has(itemId)) {
+      this.#firstPieceAt.set(itemId, performance.now());
+    }
+    this.#conversation.addAudio(itemId, Int16Array.from(pcm), sampleRateHz);
+    this.#playback.push(itemId, pcm, sampleRateHz);
+  }
+
+  end(itemId) {
+    this.#playback.end(itemId);
+  }
+
+  /** Silence at once; resolves to what was cut, [{itemId, heardMs}]. */
+  async cut() {
+    const cut = await this.#playback.flush();
+    for (const { itemId, heardMs } of cut) {
+      this.#conversation.cutShort(itemId, heardMs);
+      this.#firstPieceAt.delete(itemId);
+    }
+    this.dispatchEvent(new Event("change"));
+    return cut;
+  }
+
+  #started(itemId) {
+    const arrivedAt = this.#firstPieceAt.get(itemId);
+    if (arrivedAt !== undefined) {
+      const waitedMs = performance.now() - arrivedAt + this.#playback.deviceLatencyMs;
+      this.#conversation.setPlayout(itemId, Math.round(waitedMs));
+      this.#firstPieceAt.delete(itemId);
+    }
+    this.dispatchEvent(new Event("change"));
+  }
+}
