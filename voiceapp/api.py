@@ -16,6 +16,7 @@ from ninja.parser import Parser
 from voiceapp.accounts.api import router as accounts
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.errors import InvalidParameter
+from voiceapp.generation import api as generation
 from voiceapp.openapi import complete
 from voiceapp.retrieval import api as retrieval
 
@@ -80,6 +81,7 @@ api = VoiceApi(
     docs_url=None,
     urls_namespace="api",
 )
+api.add_router("/api/v1/services/aigc", generation.router)
 api.add_router("/api/v1/services", retrieval.native)
 api.add_router("/compatible-api/v1", retrieval.flat)
 api.add_router("/compatible-mode/v1", retrieval.compatible)

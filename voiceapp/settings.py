@@ -251,6 +251,8 @@ CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
 CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
+"""Whether that server's model takes images."""
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
 
 EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=2)
@@ -296,7 +298,25 @@ _RERANKER: dict[str, Any] = (
     else {"provider": "voiceapp.engines.embedded.rerank.FusedReranker", "options": {}}
 )
 
-VOICE_MODELS: list[dict[str, object]] = [
+_CHAT_ALIASES = [
+    "qwen-plus",
+    "qwen-plus-latest",
+    "qwen-turbo",
+    "qwen-turbo-latest",
+    "qwen-max",
+    "qwen-max-latest",
+    "qwen-flash",
+    "qwen3-max",
+    "qwen-vl-plus",
+    "qwen-vl-max",
+    "qwen3-vl-plus",
+    "gpt-3.5-turbo",
+    "gpt-4o",
+    "gpt-4o-mini",
+]
+"""Names that client programs have built in: those of the first chat model."""
+
+VOICE_MODELS: list[dict[str, Any]] = [
     {
         "name": "voice",
         "kind": "realtime",
@@ -314,9 +334,19 @@ VOICE_MODELS: list[dict[str, object]] = [
             "gpt-4o-realtime-preview",
         ],
     },
-    {"name": "moonshine-tiny-en", "kind": "asr", "provider": "voiceapp.engines.embedded.asr.Moonshine"},
+    {
+        "name": "moonshine-tiny-en",
+        "kind": "asr",
+        "provider": "voiceapp.engines.embedded.asr.Moonshine",
+        "aliases": ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"],
+    },
     {"name": "smart-turn-v3.2", "kind": "turn", "provider": "voiceapp.engines.embedded.turn.SmartTurn"},
-    {"name": "espeak-ng", "kind": "tts", "provider": "voiceapp.engines.embedded.tts.Espeak"},
+    {
+        "name": "espeak-ng",
+        "kind": "tts",
+        "provider": "voiceapp.engines.embedded.tts.Espeak",
+        "aliases": ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"],
+    },
     {
         "name": "embedded-retrieval",
         "kind": "chat",
@@ -371,9 +401,12 @@ if CHAT_BASE_URL:
                 "api_key": CHAT_API_KEY,
                 "model": CHAT_MODEL,
                 "timeout_s": CHAT_TIMEOUT_S,
+                "sees_images": CHAT_SEES_IMAGES,
             },
         },
     )
+_first_chat = next(entry for entry in VOICE_MODELS if entry["kind"] == "chat")
+_first_chat["aliases"] = [alias for alias in _CHAT_ALIASES if alias != _first_chat["name"]]
 
 # ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

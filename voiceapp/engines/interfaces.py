@@ -85,6 +85,9 @@ class ChatMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """On role `tool`: which call this answers."""
+    parts: tuple[dict[str, Any], ...] = ()
+    """Texts and images in their order, as OpenAI's interface writes them; `content` then holds the texts alone. Only
+    for engines with eyes (`ChatCapabilities.images`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,10 @@ class ChatRequest:
 class ChatUsage:
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input: read from a cache."""
+    reasoning_tokens: int = 0
+    """Of the output: thought before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,10 @@ class ChatDelta:
     usage: ChatUsage | None = None
     finish_reason: str | None = None
     """`stop`, `length` or `tool_calls`; on the last delta only."""
+    reasoning: str = ""
+    """What the model thinks before it answers; not part of the answer."""
+    logprobs: tuple[dict[str, Any], ...] = ()
+    """Of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
     speech_rate: float | None = None
     """A change of speaking rate that the answer asks for (1.0 is normal), effective from this answer on."""
 
@@ -131,8 +142,20 @@ class ToolCallDelta:
     arguments: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ChatCapabilities:
+    """What a chat model can be asked for. A model without an attribute `capabilities` has none of these."""
+
+    images: bool = False
+    """It has eyes: messages may carry `parts`."""
+    tools: bool = False
+    """It calls functions."""
+    response_format: bool = False
+    """It can be told to answer in JSON."""
+
+
 class ChatModel(Protocol):
-    """Messages in, an answer out, piece by piece."""
+    """Messages in, an answer out, piece by piece. What else it can do, an attribute `capabilities` says."""
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Raises EngineUnavailable, EngineTimeout or EngineRefused, before or between deltas."""

@@ -13,7 +13,14 @@ from typing import Any
 
 import aiohttp
 
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCallDelta
+from voiceapp.engines.interfaces import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatMessage,
+    ChatRequest,
+    ChatUsage,
+    ToolCallDelta,
+)
 from voiceapp.engines.openai.client import Server, read
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
 from voiceapp.errors import EngineUnavailable
@@ -26,8 +33,12 @@ _FINISH_REASONS = {"length": "length", "tool_calls": "tool_calls", "function_cal
 class OpenAIChat:
     """A `ChatModel`. One per process."""
 
-    def __init__(self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 60.0) -> None:
-        """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes."""
+    def __init__(
+        self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 60.0, sees_images: bool = False
+    ) -> None:
+        """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes; a model that
+        `sees_images` is sent them as they come, by address or as data."""
+        self.capabilities = ChatCapabilities(images=sees_images, tools=True, response_format=True)
         self._server = Server(
             title="chat server", settings="CHAT", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
@@ -80,18 +91,18 @@ class _Answer:
     def read(self, event: dict[str, Any]) -> Iterator[ChatDelta]:
         usage = event.get("usage")
         if isinstance(usage, dict):
-            self._usage = ChatUsage(
-                input_tokens=int(usage.get("prompt_tokens") or 0),
-                output_tokens=int(usage.get("completion_tokens") or 0),
-            )
+            self._usage = _usage(usage)
         choices = event.get("choices")
         if not choices:
             return  # the event that carries only the usage
         choice = choices[0]
         # A server that does not stream answers with one whole `message`.
         delta = choice.get("delta") or choice.get("message") or {}
+        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
+            yield ChatDelta(reasoning=str(reasoning))
         if delta.get("content"):
-            yield ChatDelta(text=str(delta["content"]))
+            logprobs = (choice.get("logprobs") or {}).get("content") or ()
+            yield ChatDelta(text=str(delta["content"]), logprobs=tuple(logprobs))
         for place, call in enumerate(delta.get("tool_calls") or ()):
             yield ChatDelta(tool_call=_tool_call(call, place))
         if choice.get("finish_reason"):
@@ -125,6 +136,16 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
         return
 
 
+def _usage(usage: dict[str, Any]) -> ChatUsage:
+    read, written = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    return ChatUsage(
+        input_tokens=int(usage.get("prompt_tokens") or 0),
+        output_tokens=int(usage.get("completion_tokens") or 0),
+        cached_tokens=int(read.get("cached_tokens") or 0),
+        reasoning_tokens=int(written.get("reasoning_tokens") or 0),
+    )
+
+
 def _tool_call(call: dict[str, Any], place: int) -> ToolCallDelta:
     function = call.get("function") or {}
     index = call.get("index")
@@ -156,7 +177,7 @@ def _body(request: ChatRequest, model: str) -> dict[str, Any]:
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    wire: dict[str, Any] = {"role": message.role, "content": list(message.parts) or message.content}
     if message.tool_calls:
         wire["content"] = message.content or None
         wire["tool_calls"] = [

@@ -1,0 +1,48 @@
+"""Answers put together from their pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from voiceapp.generation.answers import Piece
+
+
+class Gathered:
+    """One answer so far."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.text = ""
+        self.reasoning = ""
+        self.tool_calls: list[dict[str, Any]] = []
+        """In the form of the wire, in both styles."""
+        self.logprobs: list[dict[str, Any]] = []
+        self.finish_reason: str | None = None
+
+    def add(self, piece: Piece) -> None:
+        self.text += piece.text
+        self.reasoning += piece.reasoning
+        self.logprobs += piece.logprobs
+        self.finish_reason = piece.finish_reason or self.finish_reason
+        call = piece.tool_call
+        if call is None:
+            return
+        known = next((known for known in self.tool_calls if known["index"] == call.index), None)
+        if known is None:
+            self.tool_calls.append(fragment(piece))
+            return
+        known["id"] = known["id"] or call.call_id
+        known["function"]["name"] += call.name
+        known["function"]["arguments"] += call.arguments
+
+
+def fragment(piece: Piece) -> dict[str, Any]:
+    """What is new of a call; its id is empty in all fragments but the first."""
+    call = piece.tool_call
+    assert call is not None
+    return {
+        "index": call.index,
+        "id": call.call_id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }

@@ -1,0 +1,209 @@
+"""Bodies of the native chat operations, and the parts of a message that the OpenAI-compatible ones share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from voiceapp.schemas import CleanStr, Schema
+
+Count = Annotated[int | None, Field(ge=1, le=4)]
+Tokens = Annotated[int | None, Field(ge=1)]
+Seed = Annotated[int | None, Field(ge=-(2**63), le=2**63 - 1)]
+TopP = Annotated[float | None, Field(gt=0, le=1)]
+Penalty = Annotated[float | None, Field(ge=-2, le=2)]
+TopLogprobs = Annotated[int | None, Field(ge=0, le=20)]
+Stop = CleanStr | Annotated[list[CleanStr | int | list[int]], Field(max_length=16)]
+"""A text, or several of them, or numbers of tokens."""
+
+
+class ImageAddress(Schema):
+    url: CleanStr
+
+
+class Part(Schema):
+    """A piece of a message: `{"text": …}` or `{"image": …}`, or the same as OpenAI writes it, with a `type`."""
+
+    type: CleanStr | None = None
+    text: CleanStr | None = None
+    image: CleanStr | None = None
+    """Address (http, https) or data (`data:image/png;base64,…`) of an image."""
+    image_url: ImageAddress | CleanStr | None = None
+    """The same, as OpenAI writes it."""
+    audio: Any = None
+    """Refused: no chat model here listens."""
+    input_audio: Any = None
+    """Refused: no chat model here listens."""
+    video: Any = None
+    """Refused: no chat model here watches."""
+
+
+class CalledFunction(Schema):
+    name: CleanStr
+    arguments: CleanStr = ""
+    """JSON text, as the model wrote it."""
+
+
+class CalledTool(Schema):
+    id: CleanStr | None = None
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class Message(Schema):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: CleanStr | list[Part] | None = None
+    tool_calls: list[CalledTool] | None = None
+    """Of an assistant: the functions it called."""
+    tool_call_id: CleanStr | None = None
+    """Of a tool: which call this answers."""
+
+
+class Exchange(Schema):
+    """One question and its answer, in the older style of input."""
+
+    user: CleanStr = ""
+    bot: CleanStr = ""
+
+
+class Function(Schema):
+    model_config = ConfigDict(extra="allow")
+
+    name: CleanStr = Field(min_length=1, max_length=128)
+    description: CleanStr | None = None
+    parameters: dict[str, Any] | None = None
+    """JSON schema of the arguments."""
+
+
+class Tool(Schema):
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class ChosenFunction(Schema):
+    name: CleanStr
+
+
+class ChosenTool(Schema):
+    type: Literal["function"] = "function"
+    function: ChosenFunction
+
+
+ToolChoice = Literal["none", "auto", "required"] | ChosenTool
+
+
+class ResponseFormat(Schema):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: dict[str, Any] | None = None
+    """Passed on to engines that follow schemas."""
+
+
+class GenerationInput(Schema):
+    messages: list[Message] | None = None
+    """The conversation so far, the newest message last."""
+    prompt: CleanStr | None = None
+    """A question, in the older style; with `messages`, one more message of the user."""
+    history: list[Exchange] | None = None
+    """What came before `prompt`."""
+
+
+class GenerationParameters(Schema):
+    result_format: Literal["text", "message"] | None = None
+    """`text` answers in `output.text`, `message` in `output.choices`; without it, both are filled."""
+    incremental_output: bool | None = None
+    """While streaming: frames carry what is new, instead of the whole text so far."""
+    temperature: Annotated[float | None, Field(ge=0, lt=2)] = None
+    top_p: TopP = None
+    top_k: Annotated[int | None, Field(ge=0)] = None
+    max_tokens: Tokens = None
+    max_completion_tokens: Tokens = None
+    """Another name of `max_tokens`."""
+    seed: Seed = None
+    stop: Stop | None = None
+    """The answer ends before any of these; they are left out."""
+    repetition_penalty: Annotated[float | None, Field(gt=0)] = None
+    presence_penalty: Penalty = None
+    frequency_penalty: Penalty = None
+    n: Count = None
+    """How many answers; more than one needs `result_format` `message`."""
+    logprobs: bool | None = None
+    top_logprobs: TopLogprobs = None
+    logit_bias: dict[str, float] | None = None
+    tools: list[Tool] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    enable_thinking: bool | None = None
+    """Passed on to engines that reason."""
+    thinking_budget: Annotated[int | None, Field(ge=0)] = None
+    reasoning_effort: CleanStr | None = None
+    response_format: ResponseFormat | None = None
+    enable_search: bool | None = None
+    """Passed on to engines that search the web; others answer without."""
+    search_options: dict[str, Any] | None = None
+
+
+class GenerationBody(Schema):
+    model: CleanStr
+    input: GenerationInput
+    parameters: GenerationParameters | None = None
+
+
+class AnswerPart(Schema):
+    text: str
+
+
+class AnsweredFunction(Schema):
+    name: str
+    arguments: str
+
+
+class AnsweredTool(Schema):
+    index: int
+    id: str
+    type: Literal["function"] = "function"
+    function: AnsweredFunction
+
+
+class AnswerMessage(Schema):
+    role: Literal["assistant"] = "assistant"
+    content: str | list[AnswerPart]
+    """On the multimodal path a list of parts."""
+    reasoning_content: str | None = None
+    tool_calls: list[AnsweredTool] | None = None
+
+
+class AnswerChoice(Schema):
+    index: int
+    finish_reason: str
+    """`stop`, `length` or `tool_calls`; while streaming the text `null` until the end."""
+    message: AnswerMessage
+    logprobs: dict[str, Any] | None = None
+
+
+class AnswerOutput(Schema):
+    text: str | None = None
+    finish_reason: str | None = None
+    choices: list[AnswerChoice] | None = None
+
+
+class AnswerUsage(Schema):
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    prompt_tokens_details: dict[str, int] | None = None
+    output_tokens_details: dict[str, int] | None = None
+    image_tokens: int | None = None
+    video_tokens: int | None = None
+    audio_tokens: int | None = None
+
+
+class GenerationReply(Schema):
+    """`status_code`, `code` and `message` are what client libraries show; on success the last two are empty."""
+
+    status_code: int = 200
+    request_id: str
+    code: str = ""
+    message: str = ""
+    output: AnswerOutput
+    usage: AnswerUsage

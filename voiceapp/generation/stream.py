@@ -1,0 +1,91 @@
+"""Answers on the wire piece by piece: the response that carries them, and the native frames.
+
+    id:1
+    event:result
+    :HTTP_STATUS/200
+    data:{"output":…,"usage":…,"request_id":"…"}
+
+There is no space behind the colons: older clients cut the names there, and fail on a space.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from django.http import HttpRequest, StreamingHttpResponse
+
+from voiceapp.failures import Refusal, refusal_of
+from voiceapp.generation.answers import Piece
+
+logger = logging.getLogger(__name__)
+
+
+class StreamedResponse(StreamingHttpResponse):
+    """Sends what a generator of bytes gives, and closes the generator when the client goes away.
+
+    Django would put two generators of its own around it, and close only the outer one.
+    """
+
+    def __init__(self, content: AsyncGenerator[bytes, None], content_type: str) -> None:
+        # A proxy that gathers what it passes on would keep the first words from the reader.
+        super().__init__(content, content_type=content_type, headers={"X-Accel-Buffering": "no"})
+        self._content = content
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        return self._content
+
+
+async def begun(pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
+    """The same pieces, once there is a first one: what is refused before it is raised here, and has a status still.
+
+    Raises whatever stands in the way of the first piece.
+    """
+    first = await anext(pieces)
+
+    async def all_of_them() -> AsyncGenerator[Piece, None]:
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    return all_of_them()
+
+
+def interrupted(request: HttpRequest, error: Exception) -> Refusal:
+    """What to tell when an answer fails that has begun; what nobody expected is logged whole."""
+    refusal = refusal_of(error)
+    if refusal.is_fault:
+        logger.error("%s %s broke off (%s)", request.method, request.path, request.request_id, exc_info=error)
+    elif refusal.status >= 500:
+        logger.warning("%s: %s (%s)", refusal.code, refusal.message, request.request_id)
+    return refusal
+
+
+def compact(value: Any) -> bytes:
+    """JSON in UTF-8 without spaces; half a surrogate pair, which an engine may send, becomes a question mark."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def frame(number: int, event: str, status: int, data: Any) -> bytes:
+    """One frame of the native stream."""
+    return b"id:%d\nevent:%s\n:HTTP_STATUS/%d\ndata:%s\n\n" % (number, event.encode(), status, compact(data))
+
+
+async def native_frames(
+    request: HttpRequest, bodies: AsyncGenerator[dict[str, Any], None]
+) -> AsyncGenerator[bytes, None]:
+    """A frame for every body; if they break off, one that says why."""
+    number = 0
+    try:
+        async with aclosing(bodies):
+            async for body in bodies:
+                number += 1
+                yield frame(number, "result", 200, body)
+    except Exception as error:
+        refusal = interrupted(request, error)
+        told = {"code": refusal.code, "message": refusal.message, "request_id": request.request_id}
+        yield frame(number + 1, "error", refusal.status, told)
