@@ -1,0 +1,319 @@
+"""The bridge between a transport and a stream that do what no well-behaved pair would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.conftest import Member
+from voiceapp.accounts.auth import caller_from_bearer
+from voiceapp.engines.interfaces import Call, Voice
+from voiceapp.errors import EngineUnavailable, FloodError
+from voiceapp.formats import identifier
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.work import TurnEnded
+from voiceapp.realtime import bridge
+from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.transports.interface import Disconnected
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def turn(ordinal: int = 1, **changes: Any) -> TurnEnded:
+    fields: dict[str, Any] = {
+        "ordinal": ordinal,
+        "status": "completed",
+        "user_text": "Hello?",
+        "assistant_text": "Hello.",
+        "heard_text": "Hello.",
+        "is_interrupted": False,
+        "input_audio_ms": 800,
+        "output_audio_ms": 1200,
+        "input_tokens": 3,
+        "output_tokens": 4,
+        "end_of_turn_ms": 200,
+        "recognition_ms": 250,
+        "first_token_ms": 260,
+        "first_audio_ms": 300,
+    }
+    return TurnEnded(**{**fields, **changes})
+
+
+class Line:
+    """A transport in memory."""
+
+    def __init__(self, *, is_slow: bool = False) -> None:
+        self.incoming: asyncio.Queue[ev.ClientEvent | Exception] = asyncio.Queue()
+        self.sent: list[ev.ServerEvent] = []
+        self.spoke = asyncio.Event()
+        self.closed: list[tuple[int, str]] = []
+        self._is_slow = is_slow
+
+    async def receive(self) -> ev.ClientEvent:
+        message = await self.incoming.get()
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def send(self, event: ev.ServerEvent) -> None:
+        if self._is_slow:
+            raise FloodError("The connection is too slow for this conversation.", code="too_slow")
+        self.sent.append(event)
+        self.spoke.set()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed.append((code, reason))
+
+
+class Stream:
+    """A realtime stream that says what it is given, and fails where it is told to."""
+
+    def __init__(self, tasks: asyncio.TaskGroup, failure: Exception | None) -> None:
+        self.outgoing: asyncio.Queue[ev.ServerEvent | TurnEnded | None] = asyncio.Queue()
+        self.idle = asyncio.Event()
+        self.is_closed = False
+        self._failure = failure
+        self.work = tasks.create_task(asyncio.Event().wait())
+        if failure:
+            tasks.create_task(self._fail(failure))
+
+    async def _fail(self, failure: Exception) -> None:
+        raise failure
+
+    async def receive(self, event: ev.ClientEvent) -> None:
+        self.outgoing.put_nowait(ev.AudioCleared(event_id="event_1") if isinstance(event, ev.AudioClear) else None)
+
+    async def events(self) -> AsyncGenerator[ev.ServerEvent | TurnEnded, None]:
+        while (event := await self.outgoing.get()) is not None:
+            yield event
+
+    async def wait_idle(self) -> None:
+        await self.idle.wait()
+
+    def close(self) -> Sequence[TurnEnded]:
+        self.is_closed = True
+        return (turn(7, status="cancelled"),)
+
+
+class Model:
+    voices: Sequence[Voice] = ()
+
+    def __init__(self, *, failure: Exception | None = None, opens: bool = True) -> None:
+        self.streams: list[Stream] = []
+        self._failure = failure
+        self._opens = opens
+
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> Stream:
+        if not self._opens:
+            raise EngineUnavailable("Voice models are missing.")
+        self.streams.append(Stream(tasks, self._failure))
+        return self.streams[-1]
+
+
+class Conversation:
+    """One run of the bridge, with a row in the books."""
+
+    def __init__(self, alice: Member, line: Line, model: Model, **limits: Any) -> None:
+        self.alice = alice
+        self.line = line
+        self.model = model
+        self.id = identifier("sess")
+        self.stopping = asyncio.Event()
+        self.revoked = asyncio.Event()
+        self._limits = {"lifetime_s": 60.0, "drain_s": 5.0, **limits}
+
+    async def run(self) -> None:
+        caller = await caller_from_bearer(self.alice.authorization)
+        await bridge.run(
+            self.line,
+            self.model,
+            Call(session_id=self.id, model="voice"),
+            Recorder(Beginning(self.id, caller, "voice", "websocket", "127.0.0.1")),
+            bridge.Limits(stopping=_waiter(self.stopping), revoked=_waiter(self.revoked), **self._limits),
+        )
+
+    async def row(self) -> RealtimeSession:
+        return await RealtimeSession.objects.aget(pk=self.id)
+
+    @property
+    def stream(self) -> Stream:
+        return self.model.streams[0]
+
+    def said(self) -> list[str]:
+        return [event.type for event in self.line.sent]
+
+
+def _waiter(event: asyncio.Event) -> Callable[[], Any]:
+    async def wait() -> None:
+        await event.wait()
+
+    return wait
+
+
+def assert_over(conversation: Conversation, code: int) -> None:
+    """Closed once with this code, and nothing runs on."""
+    assert [closed[0] for closed in conversation.line.closed] == [code]
+    for stream in conversation.model.streams:
+        assert stream.is_closed
+        assert stream.work.cancelled()
+    assert all(event.event_id for event in conversation.line.sent)
+
+
+async def test_events_go_both_ways_until_the_stream_is_finished(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+    conversation.line.incoming.put_nowait(ev.SessionFinish())
+
+    await conversation.run()
+
+    assert conversation.said() == ["input_audio_buffer.cleared"]
+    assert_over(conversation, 1000)
+
+
+async def test_what_cannot_be_read_is_answered_and_survived(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(ev.EventError("No.", code="invalid_json", event_id="mine"))
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+    conversation.line.incoming.put_nowait(ev.SessionFinish())
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "input_audio_buffer.cleared"]
+    assert conversation.line.sent[0].to_wire()["error"]["event_id"] == "mine"
+
+
+async def test_a_caller_who_leaves_is_not_talked_to(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(Disconnected(1001))
+
+    await conversation.run()
+
+    assert conversation.said() == []
+    assert (await conversation.row()).close_code == 1001
+    (cut,) = [row async for row in Turn.objects.filter(session_id=conversation.id)]
+    assert (cut.ordinal, cut.status) == (7, "cancelled")
+
+
+async def test_a_flood_is_named_and_ends_it(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(FloodError("Too fast.", code="audio_too_fast"))
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "session.closing"]
+    assert_over(conversation, 4408)
+
+
+async def test_a_caller_who_does_not_read_is_closed_and_written_down(alice: Member) -> None:
+    conversation = Conversation(alice, Line(is_slow=True), Model())
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+
+    await conversation.run()
+
+    assert_over(conversation, 4408)
+    row = await conversation.row()
+    assert (row.close_code, row.ended_at is not None) == (4408, True)
+
+
+async def test_an_engine_that_gives_up_is_named(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(failure=EngineUnavailable("The engine is gone.")))
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "session.closing"]
+    assert conversation.line.sent[0].to_wire()["error"]["message"] == "The engine is gone."
+    assert conversation.line.sent[0].to_wire()["error"]["type"] == "server_error"
+    assert_over(conversation, 4503)
+
+
+async def test_a_model_that_cannot_be_opened_ends_it_the_same_way(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(opens=False))
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "session.closing"]
+    assert_over(conversation, 4503)
+    assert (await conversation.row()).close_reason == "Voice models are missing."
+
+
+async def test_a_fault_of_ours_is_logged_and_told_as_one_sentence(
+    alice: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversation = Conversation(alice, Line(), Model(failure=ZeroDivisionError("secret detail")))
+
+    await conversation.run()
+
+    assert conversation.said() == ["session.closing"]
+    assert "secret" not in str(conversation.line.sent[0].to_wire())
+    assert "secret detail" in caplog.text
+    assert_over(conversation, 4011)
+
+
+async def test_a_fault_while_the_caller_leaves_is_still_a_caller_who_left(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(failure=EngineUnavailable("Too late.")))
+    conversation.line.incoming.put_nowait(Disconnected(1006))
+
+    await conversation.run()
+
+    assert (await conversation.row()).close_code == 1006
+
+
+async def test_time_is_up(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(), lifetime_s=0.05)
+
+    await conversation.run()
+
+    assert conversation.said() == ["session.closing"]
+    assert_over(conversation, 4000)
+
+
+async def test_a_revoked_key_ends_it(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.revoked.set()
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "session.closing"]
+    assert conversation.line.sent[0].to_wire()["error"]["code"] == "invalid_api_key"
+    assert_over(conversation, 4401)
+
+
+async def test_a_stop_is_announced_and_waits_for_the_answer(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.stopping.set()
+    running = asyncio.create_task(conversation.run())
+    await asyncio.wait_for(conversation.line.spoke.wait(), 5)
+    assert not conversation.line.closed
+
+    conversation.stream.idle.set()
+    await running
+
+    assert conversation.said() == ["session.closing"]
+    assert_over(conversation, 4012)
+
+
+async def test_a_stop_does_not_wait_for_ever(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(), drain_s=0.05)
+    conversation.stopping.set()
+
+    await conversation.run()
+
+    assert_over(conversation, 4012)
+
+
+async def test_being_cancelled_closes_line_and_books(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+    running = asyncio.create_task(conversation.run())
+    await asyncio.wait_for(conversation.line.spoke.wait(), 5)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert_over(conversation, 4012)
+    assert (await conversation.row()).ended_at is not None

@@ -1,0 +1,194 @@
+"""The books of a conversation, also with a database that is slow, locked or gone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from tests.realtime.test_bridge import turn
+from voiceapp.accounts.auth import caller_from_bearer
+from voiceapp.formats import identifier
+from voiceapp.realtime import records
+from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.records import Beginning, Recorder, close_abandoned
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def recorder_of(alice: Member) -> tuple[str, Recorder]:
+    session_id = identifier("sess")
+    caller = await caller_from_bearer(alice.authorization)
+    return session_id, Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+
+
+@contextmanager
+def locked_database() -> Iterator[None]:
+    """Somebody else writes and does not finish."""
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+async def written(rows: QuerySet[Any]) -> None:
+    """Until there are such rows: they are written beside the conversation."""
+    async with asyncio.timeout(10):
+        while True:
+            if await rows.aexists():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def turns_of(session_id: str) -> list[Turn]:
+    return [row async for row in Turn.objects.filter(session_id=session_id)]
+
+
+async def test_a_row_when_it_begins_a_row_per_turn_and_sums_at_the_end(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    writing = asyncio.create_task(recorder.run())
+    recorder.add(turn(1))
+    recorder.add(turn(2, output_audio_ms=300))
+    await written(Turn.objects.filter(session_id=session_id, ordinal=2))
+    begun = await RealtimeSession.objects.aget(pk=session_id)
+    assert (begun.account_id, begun.api_key_id, begun.ended_at) == (alice.account.pk, alice.row.pk, None)
+
+    writing.cancel()
+    await recorder.finish(1000, "The session is finished.")
+
+    ended = await RealtimeSession.objects.aget(pk=session_id)
+    assert (ended.close_code, ended.turn_count, ended.output_audio_ms, ended.input_audio_ms) == (1000, 2, 1500, 1600)
+    assert (ended.input_tokens, ended.output_tokens) == (6, 8)
+
+
+async def test_a_turn_that_is_told_again_counts_once(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, status="cancelled"))
+    recorder.add(turn(1, status="cancelled", is_interrupted=True, heard_text="Hel", output_audio_ms=100))
+
+    await recorder.finish(1000, "")
+
+    (row,) = await turns_of(session_id)
+    assert (row.heard_text, row.interrupted, row.output_audio_ms) == ("Hel", True, 100)
+    assert (await RealtimeSession.objects.aget(pk=session_id)).output_audio_ms == 100
+
+
+async def test_what_was_heard_is_kept_only_where_something_was_not(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1))
+
+    await recorder.finish(1000, "")
+
+    (row,) = await turns_of(session_id)
+    assert (row.user_text, row.assistant_text, row.heard_text) == ("Hello?", "Hello.", "")
+
+
+async def test_words_are_not_kept_when_they_are_switched_off(alice: Member, settings: Settings) -> None:
+    settings.TRANSCRIPT_DAYS = 0
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, is_interrupted=True, status="cancelled"))
+
+    await recorder.finish(1000, "")
+
+    (row,) = await turns_of(session_id)
+    assert (row.user_text, row.assistant_text, row.heard_text) == ("", "", "")
+    assert (row.output_audio_ms, row.first_audio_ms) == (1200, 300)
+
+
+async def test_a_conversation_cut_off_before_its_first_row_has_its_rows_all_the_same(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    writing = asyncio.create_task(recorder.run())
+    recorder.add(turn(1))
+    await asyncio.sleep(0)
+    writing.cancel()
+
+    await recorder.finish(1006, "The caller left.")
+
+    assert (await RealtimeSession.objects.aget(pk=session_id)).close_code == 1006
+    assert len(await turns_of(session_id)) == 1
+
+
+async def test_a_turn_whose_writing_is_cut_off_is_written_at_the_end(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    writing = asyncio.create_task(recorder.run())
+    await written(RealtimeSession.objects.filter(pk=session_id))
+    recorder.add(turn(1))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    writing.cancel()
+
+    await recorder.finish(1000, "")
+
+    assert [row.ordinal for row in await turns_of(session_id)] == [1]
+
+
+async def test_waiting_turns_are_bounded_and_the_sums_stay_right(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    for ordinal in range(1, records.QUEUE + 11):
+        recorder.add(turn(ordinal))
+
+    await recorder.finish(1000, "")
+
+    kept = [row.ordinal for row in await turns_of(session_id)]
+    assert kept == list(range(11, records.QUEUE + 11))
+    assert (await RealtimeSession.objects.aget(pk=session_id)).turn_count == records.QUEUE + 10
+
+
+async def test_a_long_reason_is_cut_to_fit(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+
+    await recorder.finish(4503, "x" * 1000)
+
+    assert len((await RealtimeSession.objects.aget(pk=session_id)).close_reason) == records.REASON_LENGTH
+
+
+async def test_a_locked_database_does_not_hold_the_end_up(
+    alice: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(records, "FINISH_S", 0.3)
+    _, recorder = await recorder_of(alice)
+    recorder.add(turn(1))
+    with locked_database():
+        started = time.monotonic()
+
+        await recorder.finish(1000, "")
+
+        assert time.monotonic() - started < 2
+    assert "was not recorded within" in caplog.text
+
+
+async def test_a_row_that_the_database_refuses_costs_only_itself(
+    alice: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, status="nonsense"))
+    recorder.add(turn(2))
+
+    await recorder.finish(1000, "")
+
+    assert [row.ordinal for row in await turns_of(session_id)] == [2]
+    assert "a row could not be written" in caplog.text
+
+
+async def test_rows_that_a_crash_left_open_are_closed(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    writing = asyncio.create_task(recorder.run())
+    await written(RealtimeSession.objects.filter(pk=session_id))
+
+    assert await close_abandoned() == 1
+    assert await close_abandoned() == 0
+
+    row = await RealtimeSession.objects.aget(pk=session_id)
+    assert (row.close_code, row.ended_at is not None) == (records.ABANDONED, True)
+    writing.cancel()
+    await recorder.finish(1000, "It lived after all.")
+    assert (await RealtimeSession.objects.aget(pk=session_id)).close_code == 1000
