@@ -4,16 +4,16 @@ import * as events from "./events.js";
 import { Connection } from "./connection.js";
 import { MicrophoneError } from "./audio/capture.js";
 import { PushToTalk } from "./push_to_talk.js";
+import { Readiness, problem } from "./readiness.js";
 import { Replies } from "./replies.js";
 import { Turn } from "./turn.js";
 import { WebSocketTransport } from "./transports/websocket.js";
+import { chosenSettings, defaultTurnDetection, outputRateHz } from "./session_settings.js";
 import { isEcho } from "./echo.js";
 
 const { SERVER } = events;
 const HELD_TURN_MS = 25000;
 const ASKING_MS = 600; // longer than this and the browser is asking the person
-const WARM_UP_PATIENCE_MS = 30000;
-const WARM_UP_STEP_MS = 700;
 const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
 
 /**
@@ -25,7 +25,7 @@ export class VoiceSession extends EventTarget {
   #sound;
   #conversation;
   #preferences;
-  #fetchConfig;
+  #readiness;
   #connection;
   #turn = new Turn();
   #pushToTalk = new PushToTalk((event) => this.#send(event), (pcm) => this.#sendAudio(pcm));
@@ -49,10 +49,10 @@ export class VoiceSession extends EventTarget {
     this.#sound = sound;
     this.#conversation = conversation;
     this.#preferences = preferences;
-    this.#fetchConfig = fetchConfig;
+    this.#readiness = new Readiness(fetchConfig);
     this.#connection = new Connection({
       makeTransport: () => new WebSocketTransport(socketPath, this.#query()),
-      diagnose: async () => (await this.#diagnose()) ?? problem("refused"),
+      diagnose: async () => (await this.#readiness.obstacle()) ?? problem("refused"),
     });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
@@ -93,7 +93,10 @@ export class VoiceSession extends EventTarget {
     }
     this.#enter("connecting");
     const hasSound = this.#openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
-    const obstacle = await this.#obstacle();
+    const obstacle = await this.#readiness.patientObstacle(
+      () => this.#phase === "connecting",
+      () => this.#tell("waiting", "engines"),
+    );
     if (!(await hasSound) || (obstacle && obstacle.code !== "at_capacity")) {
       this.#failed(obstacle ?? problem("unreachable"));
       return false;
@@ -216,7 +219,7 @@ export class VoiceSession extends EventTarget {
   /** Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. */
   applyPreferences() {
     if (this.isLive) {
-      this.#send(events.sessionUpdate(this.#settings()));
+      this.#send(this.#settingsUpdate());
     }
   }
 
@@ -303,8 +306,8 @@ export class VoiceSession extends EventTarget {
 
   #begin(session) {
     this.#outputRateHz = outputRateHz(session);
-    this.#turnDetection = { type: session.turn_detection?.type ?? "server_vad" };
-    this.#send(events.sessionUpdate(this.#settings()));
+    this.#turnDetection = defaultTurnDetection(session);
+    this.#send(this.#settingsUpdate());
     const history = this.#conversation.history();
     for (const { id, role, text } of history) {
       this.#send(events.messageCreate(id, role, text));
@@ -373,30 +376,6 @@ export class VoiceSession extends EventTarget {
     return this.#phase === "your-turn";
   }
 
-  /** What stands in the way now; a server that is still loading its engines is waited for. */
-  async #obstacle() {
-    for (let patienceMs = WARM_UP_PATIENCE_MS; ; patienceMs -= WARM_UP_STEP_MS) {
-      const obstacle = await this.#diagnose();
-      if (obstacle?.code !== "warming_up" || patienceMs <= 0 || this.#phase !== "connecting") {
-        return obstacle;
-      }
-      this.#tell("waiting", "engines");
-      await new Promise((resolve) => {
-        setTimeout(resolve, WARM_UP_STEP_MS);
-      });
-    }
-  }
-
-  /** What stands in the way of a conversation, {code, message, reasons}, or null. */
-  async #diagnose() {
-    try {
-      const { ready, reasons } = await this.#fetchConfig();
-      return ready ? null : problem(reasons[0]?.code ?? "not_ready", "", reasons);
-    } catch (error) {
-      return problem(error.code ?? "unreachable");
-    }
-  }
-
   // ── Sound ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #openSound() {
@@ -447,14 +426,9 @@ export class VoiceSession extends EventTarget {
     return { model: this.#preferences.model, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone };
   }
 
-  #settings() {
-    const { voice, instructions, isPushToTalk, isSpoken } = this.#preferences;
-    return {
-      modalities: isSpoken && !this.#sound.isSilent ? ["text", "audio"] : ["text"],
-      voice: voice || null,
-      instructions,
-      turn_detection: isPushToTalk ? null : this.#turnDetection,
-    };
+  #settingsUpdate() {
+    const { isSilent } = this.#sound;
+    return events.sessionUpdate(chosenSettings(this.#preferences, { turnDetection: this.#turnDetection, isSilent }));
   }
 
   #sendAudio(pcm) {
@@ -475,14 +449,4 @@ export class VoiceSession extends EventTarget {
     this.#quiet.add(event.event_id);
     this.#send(event);
   }
-}
-
-function problem(code, message = "", reasons = []) {
-  return { code, message: message ?? "", reasons };
-}
-
-/** Sample rate of the assistant's audio in a session's settings. */
-function outputRateHz(session) {
-  const nested = session.audio?.output?.format?.sample_rate ?? session.audio?.output?.format?.rate;
-  return nested ?? { pcm24: 24000, pcm8: 8000 }[session.output_audio_format] ?? 24000;
 }

@@ -1,0 +1,42 @@
+// Whether a conversation can start, by the server's own word.
+
+const PATIENCE_MS = 30000;
+const STEP_MS = 700;
+
+/** What is in the way, as an error card shows it. */
+export function problem(code, message = "", reasons = []) {
+  return { code, message: message ?? "", reasons };
+}
+
+export class Readiness {
+  #fetchConfig;
+
+  /** `fetchConfig()` asks the server; it rejects with an error whose `code` may name a card. */
+  constructor(fetchConfig) {
+    this.#fetchConfig = fetchConfig;
+  }
+
+  /** What stands in the way now, or null. */
+  async obstacle() {
+    try {
+      const { ready, reasons } = await this.#fetchConfig();
+      return ready ? null : problem(reasons[0]?.code ?? "not_ready", "", reasons);
+    } catch (error) {
+      return problem(error.code ?? "unreachable");
+    }
+  }
+
+  /** The same, but a server that is still loading its engines is waited for while `isWanted()`; `onWait()` is told. */
+  async patientObstacle(isWanted, onWait) {
+    for (let patienceMs = PATIENCE_MS; ; patienceMs -= STEP_MS) {
+      const obstacle = await this.obstacle();
+      if (obstacle?.code !== "warming_up" || patienceMs <= 0 || !isWanted()) {
+        return obstacle;
+      }
+      onWait();
+      await new Promise((resolve) => {
+        setTimeout(resolve, STEP_MS);
+      });
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// A session's settings on the wire: what the person chose, and what the server says it does.
+
+/** The `session` of a session.update. `turnDetection` is the hands-free mode to go back to. */
+export function chosenSettings({ voice, instructions, isPushToTalk, isSpoken }, { turnDetection, isSilent }) {
+  return {
+    modalities: isSpoken && !isSilent ? ["text", "audio"] : ["text"],
+    voice: voice || null,
+    instructions,
+    turn_detection: isPushToTalk ? null : turnDetection,
+  };
+}
+
+/** Sample rate of the assistant's audio. */
+export function outputRateHz({ audio, output_audio_format: format }) {
+  const nested = audio?.output?.format;
+  return nested?.sample_rate ?? nested?.rate ?? { pcm8: 8000, pcm24: 24000 }[format] ?? 24000;
+}
+
+/**
+ * How the server finds ends of turns by default. Only its type: naming its silence too would be asking for exactly
+ * that silence, and the server could no longer judge for itself.
+ */
+export function defaultTurnDetection({ turn_detection: detection }) {
+  return { type: detection?.type ?? "server_vad" };
+}
