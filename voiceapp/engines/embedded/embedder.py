@@ -20,9 +20,6 @@ from voiceapp.engines.text_interfaces import EmbeddingAnswer, EmbeddingCapabilit
 
 LEXICAL_WEIGHT = 0.2
 """Share of the words in the cosine of two vectors that are longer than MiniLM's."""
-LONG = 1536
-LONG_LEXICAL_WEIGHT = 0.3
-"""The same from `LONG` on, where fewer words share a place."""
 
 
 class MiniLMEmbedder:
@@ -55,9 +52,8 @@ class MiniLMEmbedder:
 
 def lengthened(vectors: Vectors, texts: list[str], dimension: int) -> Vectors:
     """`vectors` with the words of their texts in the dimensions that are missing."""
-    weight = LEXICAL_WEIGHT if dimension < LONG else LONG_LEXICAL_WEIGHT
     lexical = np.stack([hashed(text, dimension - DIMENSIONS) for text in texts])
-    return unit(np.hstack([vectors * math.sqrt(1 - weight), lexical * math.sqrt(weight)]))
+    return unit(np.hstack([vectors * math.sqrt(1 - LEXICAL_WEIGHT), lexical * math.sqrt(LEXICAL_WEIGHT)]))
 
 
 def _sparse(request: EmbeddingRequest) -> tuple[tuple[SparseEntry, ...], ...]:
