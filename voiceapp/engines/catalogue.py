@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
+from voiceapp.engines.lanes import lanes
 from voiceapp.errors import EngineUnavailable, ModelNotFound
 
 logger = logging.getLogger(__name__)
@@ -129,3 +130,5 @@ async def close() -> None:
     for provider in catalogue().providers():
         if hasattr(provider, "close"):
             await provider.close()
+    lanes().close()
+    lanes.cache_clear()

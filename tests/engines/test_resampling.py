@@ -1,0 +1,89 @@
+"""Incoming audio of every accepted format, as the engines want it."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.resampling import InputConverter
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.audio import SAMPLE_RATES_HZ, AudioFormat, wav_header
+
+TONE_HZ = 440.0
+
+
+def tone(rate_hz: int, seconds: float = 1.0, hz: float = TONE_HZ) -> bytes:
+    times = np.arange(int(rate_hz * seconds)) / rate_hz
+    return (np.sin(2 * np.pi * hz * times) * 16_000).astype("<i2").tobytes()
+
+
+def pitch_of(heard: Samples) -> float:
+    """Loudest frequency (Hz) of samples at 16 kHz."""
+    spectrum = np.abs(np.fft.rfft(heard * np.hanning(len(heard))))
+    return float(np.argmax(spectrum)) * 16_000 / len(heard)
+
+
+def in_pieces(converter: InputConverter, pcm: bytes, size: int) -> Samples:
+    pieces = [converter.convert(pcm[start : start + size]) for start in range(0, len(pcm), size)]
+    return np.concatenate([*pieces, converter.flush()])
+
+
+@pytest.mark.parametrize("rate_hz", SAMPLE_RATES_HZ)
+def test_a_second_stays_a_second_of_the_same_pitch(rate_hz: int) -> None:
+    heard = in_pieces(InputConverter(AudioFormat("pcm", rate_hz)), tone(rate_hz), 640)
+
+    assert heard.dtype == np.float32
+    assert len(heard) == pytest.approx(16_000, abs=40)
+    assert pitch_of(heard) == pytest.approx(TONE_HZ, abs=2)
+    assert np.abs(heard[2000:-2000]).max() == pytest.approx(16_000 / 32_768, rel=0.03)
+
+
+@pytest.mark.parametrize("rate_hz", SAMPLE_RATES_HZ)
+def test_pieces_sound_like_the_whole(rate_hz: int) -> None:
+    pcm = tone(rate_hz)
+
+    whole = in_pieces(InputConverter(AudioFormat("pcm", rate_hz)), pcm, len(pcm))
+    pieces = in_pieces(InputConverter(AudioFormat("pcm", rate_hz)), pcm, 170)
+
+    assert len(whole) == pytest.approx(len(pieces), abs=2)
+    count = min(len(whole), len(pieces))
+    assert np.abs(whole[:count] - pieces[:count]).max() < 1e-3
+
+
+def test_what_the_ear_cannot_have_at_16_khz_is_filtered_out() -> None:
+    heard = in_pieces(InputConverter(AudioFormat("pcm", 48_000)), tone(48_000, hz=15_000.0), 960)
+
+    assert np.abs(heard[2000:-2000]).max() < 0.02
+
+
+def test_a_wav_header_sets_the_rate() -> None:
+    converter = InputConverter(AudioFormat("wav", 16_000))
+
+    heard = np.concatenate((converter.convert(wav_header(48_000) + tone(48_000)), converter.flush()))
+
+    assert len(heard) == pytest.approx(16_000, abs=40)
+    assert pitch_of(heard) == pytest.approx(TONE_HZ, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("audio", "message"),
+    [
+        (b"abc", "even number"),
+        (wav_header(16_000)[:20] + struct.pack("<HH", 1, 2) + wav_header(16_000)[24:], "mono 16-bit"),
+        (wav_header(16_000)[:24] + struct.pack("<I", 1_000_000) + wav_header(16_000)[28:], "1000000 Hz"),
+    ],
+)
+def test_other_audio_is_refused_with_the_reason(audio: bytes, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        InputConverter(AudioFormat("wav", 16_000)).convert(audio)
+
+
+@pytest.mark.parametrize("rate_hz", SAMPLE_RATES_HZ)
+def test_nothing_gives_nothing(rate_hz: int) -> None:
+    converter = InputConverter(AudioFormat("pcm", rate_hz))
+
+    assert len(converter.convert(b"")) == 0
+    assert len(converter.flush()) == 0
