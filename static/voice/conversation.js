@@ -30,7 +30,7 @@ class Item {
 
   /** Text split where the voice is now: [spoken, not yet spoken]. */
   get spokenSplit() {
-    if (this.role !== "assistant" || this.audio.samples === 0) {
+    if (this.role !== "assistant" || this.audio.samples === 0 || this.state === "interrupted") {
       return [this.text, ""];
     }
     const { text, audioMs, msPerChar } = this;

@@ -36,6 +36,7 @@ test("a cut reply keeps what was heard; the server's word replaces the guess", (
   replied(conversation);
   conversation.cutShort("a", 1100);
   assert.equal(conversation.find("a").unheard, " eight.");
+  assert.deepEqual(conversation.find("a").spokenSplit, ["It is five past", ""]);
   conversation.receive({ type: "conversation.item.truncated", item_id: "a", transcript: "It is", unheard: " five past eight." });
   assert.deepEqual([conversation.find("a").text, conversation.find("a").unheard], ["It is", " five past eight."]);
   conversation.receive({ type: "response.done", response: { id: "r", status: "cancelled" } });
