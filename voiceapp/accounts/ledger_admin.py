@@ -57,7 +57,7 @@ class UsageSum:
 class SumsFilter(admin.SimpleListFilter):
     """Not a filter: by what the sums above the list are taken."""
 
-    title = "sums by"
+    title = "group (sums)"
     parameter_name = "sums"
     groups = ("day", "model", "key", "account", "operation")
 
@@ -98,7 +98,7 @@ class UsageRecordAdmin(admin.ModelAdmin):
     """The ledger. Nobody adds to it, changes it or takes from it here."""
 
     change_list_template = "admin/accounts/usagerecord/change_list.html"
-    list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost", "request_id")
+    list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost")
     list_filter = (SumsFilter, "account", "family", "operation", "model", "unit")
     list_select_related = ("account",)
     list_per_page = 50
