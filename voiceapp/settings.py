@@ -257,7 +257,7 @@ CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
 
 EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=min(4, os.cpu_count() or 1))
-"""Threads of low priority that share the texts of a call, in embedding and reranking; more than 4 have nothing to do."""
+"""Threads of low priority that share the texts of a call, in embedding and reranking; a fifth has nothing to do."""
 EMBEDDING_BASE_URL: str = env.str("EMBEDDING_BASE_URL", default="")
 """Base address of a server with `/embeddings`, such as http://127.0.0.1:8080/v1; empty uses the embedded model."""
 EMBEDDING_API_KEY: str = env.str("EMBEDDING_API_KEY", default="")
