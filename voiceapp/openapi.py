@@ -29,6 +29,18 @@ FAMILIES: dict[str, type[schemas.Schema]] = {
 }
 """The shape in which failures are told, by the root an operation stands under; the first that fits."""
 
+EVENT = {
+    "type": "object",
+    "description": "One server-sent event.",
+    "required": ["data"],
+    "properties": {
+        "id": {"type": "string", "description": "Counts the events."},
+        "event": {"type": "string", "description": "`error` when the answer broke off."},
+        "data": {"type": "string", "description": "The next piece of the answer, as JSON."},
+    },
+}
+"""How a stream is described: by one of its events."""
+
 REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
 
@@ -52,8 +64,14 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
         for operation in operations.values():
             # A docstring goes on to say what the function raises; here that stands among the answers.
             operation["description"] = operation.get("description", "").partition("\n\nRaises:")[0]
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "header" and "enum" in parameter["schema"]:
+                    # Another value is no error: like any field that is not known, it changes nothing.
+                    parameter["schema"]["examples"] = parameter["schema"].pop("enum")
             for answer in operation["responses"].values():
                 answer.setdefault("headers", {}).update(REQUEST_ID)
+                if "text/event-stream" in answer.get("content", {}):
+                    answer["content"]["text/event-stream"]["schema"] = EVENT
             operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
     put_examples(document)
     return document

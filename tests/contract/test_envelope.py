@@ -147,7 +147,16 @@ async def test_it_names_the_field_to_blame(client: AsyncClient, alice: Member) -
     assert body["message"] == "model is required."
 
 
-@pytest.mark.parametrize("address", ["/api/v1/pick/a%00b", "/api/v1/pick/a?page=%00", "/api/v1/pick/a?page=x"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/pick/a%00b",
+        "/api/v1/pick/a?page=%00",
+        "/api/v1/pick/a?page=x",
+        "/api/v1/pick/a?" + "&".join(f"p{number}=1" for number in range(1001)),
+    ],
+    ids=["NUL in the path", "NUL in the query", "a word for a number", "a thousand and one parameters"],
+)
 async def test_it_refuses_a_hostile_address(client: AsyncClient, alice: Member, address: str) -> None:
     answer = await client.get(address, headers={"Authorization": alice.authorization})
     assert_refused(answer, 400, "InvalidParameter")
