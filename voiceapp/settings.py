@@ -104,7 +104,7 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.str("REDIS_URL", default="")
-"""Where several server processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
+"""Where several processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
 
 CACHES = {
     "default": {
@@ -229,7 +229,7 @@ FREE_QUOTAS: dict[str, int] = {"rerank": 1_000_000, "embedding": 1_000_000}
 """Tokens by model family that an account has for nothing (interface specification, Limits)."""
 FREE_QUOTA_DAYS = 90
 LEDGER_PRICES: dict[str, dict[str, int]] = {"rerank": {"input_tokens": 100}, "embedding": {"input_tokens": 70}}
-"""Nano-dollars for one of a unit, by model name or family; a model's own entry wins, what is not named costs nothing."""
+"""Nano-dollars for one of a unit, by model name or family; a model's own entry wins, the unnamed costs nothing."""
 
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
