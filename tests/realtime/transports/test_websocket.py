@@ -1,0 +1,193 @@
+"""One accepted WebSocket as a transport, over an ASGI server that misbehaves; and which origins are our own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from voiceapp.errors import AccessDenied, FloodError
+from voiceapp.protocol import events as ev
+from voiceapp.realtime.transports import websocket
+from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.transports.websocket import WebSocketTransport, require_own_origin
+
+CLEARED = ev.AudioCleared(event_id="event_1")
+
+
+class Server:
+    """The server's side of an ASGI connection."""
+
+    def __init__(self) -> None:
+        self.incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.sent: list[dict[str, Any]] = []
+        self.is_stuck = False
+        """The client does not read: `send` waits."""
+        self.is_gone = False
+        """The client is gone, and the server says so by raising, as uvicorn does."""
+        self.attempts = 0
+        self.transport = WebSocketTransport(self.receive, self.send)
+
+    async def receive(self) -> dict[str, Any]:
+        return await self.incoming.get()
+
+    async def send(self, message: Any) -> None:
+        self.attempts += 1
+        if self.is_stuck:
+            await asyncio.Event().wait()
+        if self.is_gone:
+            raise OSError("gone")
+        self.sent.append(message)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(websocket, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT_S", 0.05)
+    return Server()
+
+
+async def test_events_are_json_text_both_ways(server: Server) -> None:
+    server.incoming.put_nowait({"type": "websocket.receive", "text": '{"type": "input_audio_buffer.clear"}'})
+
+    assert isinstance(await server.transport.receive(), ev.AudioClear)
+    await server.transport.send(CLEARED)
+
+    (message,) = server.sent
+    assert message["type"] == "websocket.send"
+    assert json.loads(message["text"]) == {"type": "input_audio_buffer.cleared", "event_id": "event_1"}
+
+
+@pytest.mark.parametrize("message", [{"bytes": b"\0"}, {"bytes": b"\0", "text": None}])
+async def test_a_binary_frame_cannot_be_read(server: Server, message: dict[str, Any]) -> None:
+    server.incoming.put_nowait({"type": "websocket.receive", **message})
+
+    with pytest.raises(ev.EventError, match="binary frames"):
+        await server.transport.receive()
+
+
+@pytest.mark.parametrize(("told", "code"), [(1001, 1001), (None, 1006), (0, 1006)])
+async def test_after_the_caller_left_nothing_is_sent(server: Server, told: int | None, code: int) -> None:
+    server.incoming.put_nowait({"type": "websocket.disconnect", "code": told})
+
+    with pytest.raises(Disconnected) as gone:
+        await server.transport.receive()
+    await server.transport.send(CLEARED)
+    await server.transport.close(1000, "")
+
+    assert gone.value.code == code
+    assert server.attempts == 0
+
+
+async def test_a_caller_who_does_not_read_is_given_up_once(server: Server) -> None:
+    server.is_stuck = True
+    with pytest.raises(FloodError, match="too slow"):
+        await server.transport.send(CLEARED)
+
+    await server.transport.send(CLEARED)
+    assert server.attempts == 1
+
+    server.is_stuck = False
+    await server.transport.close(4408, "too slow")
+    assert [message["code"] for message in server.sent] == [4408]
+
+
+async def test_closing_does_not_wait_for_a_caller_who_does_not_read(server: Server) -> None:
+    server.is_stuck = True
+
+    async with asyncio.timeout(1):
+        await server.transport.close(1000, "")
+
+
+async def test_a_server_that_says_the_caller_is_gone_is_believed(server: Server) -> None:
+    server.is_gone = True
+
+    await server.transport.send(CLEARED)
+    await server.transport.send(CLEARED)
+    await server.transport.close(1000, "")
+
+    assert server.attempts == 1
+
+
+async def test_it_closes_once(server: Server) -> None:
+    await server.transport.close(4000, "x" * 500)
+    await server.transport.close(1000, "")
+
+    (message,) = server.sent
+    assert message == {"type": "websocket.close", "code": 4000, "reason": "x" * websocket.CLOSE_REASON_LENGTH}
+
+
+@pytest.mark.parametrize(("code", "sent"), [(1000, 1000), (4012, 4012), (1006, 1000), (1005, 1000), (1011, 1000)])
+async def test_only_codes_that_may_stand_in_a_frame_are_sent(server: Server, code: int, sent: int) -> None:
+    await server.transport.close(code, "")
+
+    assert server.sent[0]["code"] == sent
+
+
+async def test_more_messages_than_anybody_needs_are_a_flood(server: Server) -> None:
+    allowed = 10 * websocket.MESSAGES_PER_S
+    for _ in range(allowed + 100):
+        server.incoming.put_nowait({"type": "websocket.receive", "text": '{"type": "input_audio_buffer.clear"}'})
+    for _ in range(allowed):
+        await server.transport.receive()
+
+    with pytest.raises(FloodError, match="messages a second"):  # noqa: PT012 - somewhere in the next ones
+        for _ in range(100):
+            await server.transport.receive()
+
+
+def scope(origin: str | None, host: str = "voice.example", scheme: str = "ws") -> dict[str, Any]:
+    headers = [(b"host", host.encode())]
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    return {"type": "websocket", "scheme": scheme, "headers": headers}
+
+
+@pytest.fixture
+def hosts(settings: Settings) -> Settings:
+    settings.ALLOWED_HOSTS = ["voice.example", "[::1]"]
+    settings.CSRF_TRUSTED_ORIGINS = ["https://front.example", "https://*.wild.example"]
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "scheme"),
+    [
+        ("http://voice.example", "voice.example", "ws"),
+        ("http://VOICE.example:80", "voice.example", "ws"),
+        ("https://voice.example", "voice.example", "wss"),
+        ("https://voice.example", "voice.example:443", "wss"),
+        ("http://voice.example:8000", "voice.example:8000", "ws"),
+        ("http://[::1]:8000", "[::1]:8000", "ws"),
+        ("https://front.example", "voice.example", "ws"),
+    ],
+)
+def test_our_own_origin_may_talk(hosts: Settings, origin: str, host: str, scheme: str) -> None:
+    require_own_origin(scope(origin, host, scheme))
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "scheme"),
+    [
+        (None, "voice.example", "ws"),
+        ("", "voice.example", "ws"),
+        ("null", "voice.example", "ws"),
+        ("http://voice.example", "voice.example", "wss"),
+        ("https://voice.example", "voice.example", "ws"),
+        ("http://voice.example:8001", "voice.example:8000", "ws"),
+        ("http://voice.example.evil.example", "voice.example", "ws"),
+        ("http://evil.example", "voice.example", "ws"),
+        ("http://voice.example@evil.example", "voice.example", "ws"),
+        ("http://voice.example:port", "voice.example", "ws"),
+        ("http://evil.example", "evil.example", "ws"),
+        ("http://evil.example", "", "ws"),
+        ("https://any.wild.example", "voice.example", "ws"),
+        ("http://front.example", "voice.example", "ws"),
+    ],
+)
+def test_no_other_origin_may_talk(hosts: Settings, origin: str | None, host: str, scheme: str) -> None:
+    with pytest.raises(AccessDenied):
+        require_own_origin(scope(origin, host, scheme))
