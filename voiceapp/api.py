@@ -15,6 +15,7 @@ from ninja.parser import Parser
 
 from voiceapp.accounts.api import router as accounts
 from voiceapp.accounts.auth import Caller, caller_from_bearer
+from voiceapp.compatible import api as compatible
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation import api as generation
 from voiceapp.openapi import complete
@@ -84,6 +85,7 @@ api = VoiceApi(
 api.add_router("/api/v1/services/aigc", generation.router)
 api.add_router("/api/v1/services", retrieval.native)
 api.add_router("/compatible-api/v1", retrieval.flat)
+api.add_router("/compatible-mode/v1", compatible.router)
 api.add_router("/compatible-mode/v1", retrieval.compatible)
 api.add_router("/api/v1", accounts)
 

@@ -22,6 +22,7 @@ from voiceapp.engines.interfaces import (
 )
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.generation.stopping import StopFilter
+from voiceapp.generation.wishes import Wish
 
 Item = TypeVar("Item")
 
@@ -30,22 +31,6 @@ BYTES_PER_TOKEN = 4
 USUAL_OUTPUT_TOKENS = 1_024
 """Set aside for an answer whose length nobody limited, where a budget asks for it."""
 NO_CAPABILITIES = ChatCapabilities()
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What was asked for, in the words of either style."""
-
-    model: str
-    request: ChatRequest
-    count: int = 1
-    """How many answers."""
-    stop: tuple[str, ...] = ()
-    response_format: dict[str, Any] | None = None
-    messages_at: str = "messages"
-    """How the style calls the messages; for refusals."""
-    parameters_at: str = ""
-    """What stands before its parameters: `parameters.` or nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import Router
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.engines.interfaces import ChatRequest, ChatUsage
+from voiceapp.engines.interfaces import ChatUsage
 from voiceapp.errors import AccessDenied, InvalidParameter
-from voiceapp.generation.answers import Piece, Wish, answer
+from voiceapp.generation.answers import Piece, answer
 from voiceapp.generation.gathering import Gathered, fragment
 from voiceapp.generation.messages import native_messages
-from voiceapp.generation.schemas import GenerationBody, GenerationParameters, GenerationReply, Stop
-from voiceapp.generation.stream import StreamedResponse, begun, compact, native_frames
+from voiceapp.generation.schemas import GenerationBody, GenerationParameters, GenerationReply
+from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact, native_frames
+from voiceapp.generation.wishes import Wish, wish_of
 
 router = Router(tags=["Chat"])
 
@@ -30,28 +31,11 @@ STREAMED = {
             "name": "X-DashScope-SSE",
             "in": "header",
             "description": "`enable` streams the answer as server-sent events; so does `Accept: text/event-stream`.",
-            "schema": {"type": "string", "enum": ["enable", "disable"]},
+            "schema": {"type": "string"},
         }
     ],
-    "responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    "responses": {200: {"content": EVENTS}},
 }
-
-PASSED_ON = (
-    "top_k",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
-    "logit_bias",
-    "parallel_tool_calls",
-    "enable_thinking",
-    "thinking_budget",
-    "reasoning_effort",
-    "enable_search",
-    "search_options",
-)
-"""Parameters that go to the engine by their own names; it uses those it knows."""
 
 
 @router.post(
@@ -107,43 +91,10 @@ def _wish(body: GenerationBody, parameters: GenerationParameters) -> Wish:
     Raises:
         InvalidParameter: if values do not go together.
     """
-    count = parameters.n or 1
-    if count > 1 and parameters.result_format == "text":
+    if (parameters.n or 1) > 1 and parameters.result_format == "text":
         raise InvalidParameter("parameters.n above 1 needs result_format message.", param="parameters.n")
-    stop, extra = split_stop(parameters.stop)
-    extra |= {name: value for name in PASSED_ON if (value := getattr(parameters, name)) is not None}
-    choice, shape = parameters.tool_choice, parameters.response_format
-    return Wish(
-        model=body.model,
-        request=ChatRequest(
-            messages=native_messages(body.input),
-            tools=tuple(tool.model_dump(exclude_none=True) for tool in parameters.tools or ()),
-            tool_choice=choice if isinstance(choice, str | None) else choice.model_dump(),
-            temperature=parameters.temperature,
-            top_p=parameters.top_p,
-            max_tokens=parameters.max_tokens or parameters.max_completion_tokens,
-            seed=parameters.seed,
-            extra=extra,
-            context={"model": body.model, "spoken": False},
-        ),
-        count=count,
-        stop=stop,
-        response_format=None if shape is None else shape.model_dump(exclude_none=True),
-        messages_at="input.messages",
-        parameters_at="parameters.",
-    )
-
-
-def split_stop(stop: Stop | None) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The texts at which an answer ends, and the numbers of tokens for engines that know them."""
-    texts: list[str] = []
-    ids: list[int] = []
-    for item in [stop] if isinstance(stop, str) else stop or []:
-        if isinstance(item, str):
-            texts += [item] if item else []
-        else:
-            ids += [item] if isinstance(item, int) else item
-    return tuple(texts), {"stop_token_ids": ids} if ids else {}
+    messages = native_messages(body.input)
+    return wish_of(body.model, messages, parameters, messages_at="input.messages", parameters_at="parameters.")
 
 
 class _Shape:

@@ -108,39 +108,45 @@ class GenerationInput(Schema):
     """What came before `prompt`."""
 
 
-class GenerationParameters(Schema):
-    result_format: Literal["text", "message"] | None = None
-    """`text` answers in `output.text`, `message` in `output.choices`; without it, both are filled."""
-    incremental_output: bool | None = None
-    """While streaming: frames carry what is new, instead of the whole text so far."""
-    temperature: Annotated[float | None, Field(ge=0, lt=2)] = None
+class Sampling(Schema):
+    """How to answer: what both styles call by the same names."""
+
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     top_p: TopP = None
     top_k: Annotated[int | None, Field(ge=0)] = None
     max_tokens: Tokens = None
     max_completion_tokens: Tokens = None
     """Another name of `max_tokens`."""
+    n: Count = None
+    """How many answers."""
     seed: Seed = None
     stop: Stop | None = None
     """The answer ends before any of these; they are left out."""
     repetition_penalty: Annotated[float | None, Field(gt=0)] = None
     presence_penalty: Penalty = None
     frequency_penalty: Penalty = None
-    n: Count = None
-    """How many answers; more than one needs `result_format` `message`."""
     logprobs: bool | None = None
     top_logprobs: TopLogprobs = None
     logit_bias: dict[str, float] | None = None
     tools: list[Tool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
     enable_thinking: bool | None = None
     """Passed on to engines that reason."""
     thinking_budget: Annotated[int | None, Field(ge=0)] = None
     reasoning_effort: CleanStr | None = None
-    response_format: ResponseFormat | None = None
     enable_search: bool | None = None
     """Passed on to engines that search the web; others answer without."""
     search_options: dict[str, Any] | None = None
+
+
+class GenerationParameters(Sampling):
+    result_format: Literal["text", "message"] | None = None
+    """`text` answers in `output.text`, `message` in `output.choices`; without it, both are filled."""
+    incremental_output: bool | None = None
+    """While streaming: frames carry what is new, instead of the whole text so far."""
+    temperature: Annotated[float | None, Field(ge=0, lt=2)] = None
 
 
 class GenerationBody(Schema):

@@ -23,6 +23,22 @@ from voiceapp.generation.answers import Piece
 
 logger = logging.getLogger(__name__)
 
+EVENTS = {
+    "text/event-stream": {
+        "schema": {
+            "type": "object",
+            "description": "Server-sent events.",
+            "required": ["data"],
+            "properties": {
+                "id": {"type": "string"},
+                "event": {"type": "string"},
+                "data": {"type": "string", "description": "JSON."},
+            },
+        }
+    }
+}
+"""What a streamed answer is in the OpenAPI document."""
+
 
 class StreamedResponse(StreamingHttpResponse):
     """Sends what a generator of bytes gives, and closes the generator when the client goes away.
