@@ -11,24 +11,31 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "voiceapp"
 
-FLOORS = {
+FLOORS: dict[str, float] = {
     "protocol": 0,
     "errors": 0,
     "formats": 0,
+    "failures": 0,
+    "answers": 0.5,
+    "drain": 0.5,
+    "envelope": 0.5,
+    "examples": 0.5,
+    "openapi": 0.5,
+    "schemas": 0.5,
+    "settings": 0.5,
+    "storage": 0.5,
     "engines": 1,
     "accounts": 1,
     "leases": 1,
-    "answers": 1,
-    "drain": 1,
-    "health": 2,
-    "storage": 1,
-    "settings": 1,
     "tasks": 2,
     "webhooks": 2,
+    "health": 2,
     "realtime": 3,
     "generation": 3,
     "retrieval": 3,
     "pages": 3,
+    "compatible": 4,
+    "docs": 4,
     "server": 4,
     "site": 4,
     "apps": 4,
@@ -36,13 +43,16 @@ FLOORS = {
     "urls": 4,
     "asgi": 4,
 }
-"""A room of `voiceapp/` and its floor. A new one has to be given a place here."""
+"""A room of `voiceapp/` and its floor. A new one has to be given a place here.
+
+Between the ground and the first floor lie tools of the doors that know no other room: shapes of answers, the stop.
+"""
 
 ON_THE_GROUND = sys.stdlib_module_names | {"numpy"}
 """All that floor 0 may import from outside."""
 
-HOLDS_TOGETHER = 4
-"""On this floor the rooms put the house together, each other included; below, rooms of one floor are strangers."""
+SOCIABLE = (0, 0.5, 4)
+"""On these floors rooms may know each other: at the top they put the house together. Elsewhere they are strangers."""
 
 
 def modules() -> list[Path]:
@@ -80,6 +90,7 @@ def arrows() -> list[tuple[str, str]]:
         for path in modules()
         for target in sorted(imports_of(path))
         if target.split(".")[0] == "voiceapp" and room_of(target) != room_of(dotted_name(path))
+        if {room_of(target), room_of(dotted_name(path))} <= FLOORS.keys()
     ]
 
 
@@ -90,7 +101,7 @@ def test_every_room_has_a_floor() -> None:
 
 def test_arrows_point_down() -> None:
     wrong = [
-        f"{source} (floor {FLOORS[room_of(source)]}) imports {target} (floor {FLOORS[room_of(target)]})"
+        f"{source} (floor {FLOORS[room_of(source)]:g}) imports {target} (floor {FLOORS[room_of(target)]:g})"
         for source, target in arrows()
         if FLOORS[room_of(target)] > FLOORS[room_of(source)]
     ]
@@ -101,7 +112,7 @@ def test_rooms_of_one_floor_do_not_know_each_other() -> None:
     wrong = [
         f"{source} imports {target}"
         for source, target in arrows()
-        if FLOORS[room_of(target)] == FLOORS[room_of(source)] not in (0, HOLDS_TOGETHER)
+        if FLOORS[room_of(target)] == FLOORS[room_of(source)] not in SOCIABLE
     ]
     assert not wrong, "\n".join(wrong)
 
