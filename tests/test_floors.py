@@ -15,7 +15,7 @@ FLOORS: dict[str, float] = {
     "protocol": 0,
     "errors": 0,
     "formats": 0,
-    "failures": 0,
+    "failures": 0.5,
     "answers": 0.5,
     "drain": 0.5,
     "envelope": 0.5,
