@@ -33,6 +33,8 @@ class Conversation:
     early_answers: int
     """Clips of which the caller began to hear an answer before they were over."""
     unanswered: int
+    errors: int
+    """Error events that no caller provoked."""
     word_error_percent: float
     stages_ms: dict[str, tuple[float, float]]
     """Stage -> (p50, p95), after the last speech sample as the server's voice detection saw it."""
@@ -60,6 +62,7 @@ def conversation(everybody: Sequence[Caller], before: Cost, after: Cost, full: C
         early_ends=sum(turn.early_ends > 0 for turn in turns),
         early_answers=sum(bool(turn.early_answers) for turn in turns),
         unanswered=sum(turn.answered_ms is None and not turn.early_answers for turn in turns),
+        errors=sum(len(turn.errors) for turn in turns),
         word_error_percent=word_error_percent(turns),
         stages_ms={stage: _stage(turns, stage) for stage in STAGES},
         cpu_s_per_session_minute=(after.cpu_s - before.cpu_s) / minutes,
@@ -107,11 +110,13 @@ def print_machine(facts: dict[str, Any], source: str) -> None:
 
 def print_conversations(found: Sequence[Conversation]) -> None:
     print("Voice to voice, from the last speech sample sent to the first sound of the answer")
-    print("sessions turns  p50 ms  p95 ms  ended early  heard early  unanswered   WER %  CPU s/min  ping p99 ms")
+    print(
+        "sessions turns  p50 ms  p95 ms  ended early  heard early  unanswered  errors   WER %  CPU s/min  ping p99 ms"
+    )
     for row in found:
         print(
             f"{row.callers:8d} {row.turns:5d} {row.p50_ms:7.0f} {row.p95_ms:7.0f} {row.early_ends:12d} "
-            f"{row.early_answers:12d} {row.unanswered:11d} {row.word_error_percent:7.1f} "
+            f"{row.early_answers:12d} {row.unanswered:11d} {row.errors:7d} {row.word_error_percent:7.1f} "
             f"{row.cpu_s_per_session_minute:10.2f} {row.ping_p99_ms:12.1f}"
         )
     print("\nStages, ms after the last speech frame that voice detection saw (p50 / p95)")
@@ -131,7 +136,9 @@ def print_memory(idle: Cost, found: Sequence[Conversation]) -> None:
 
 
 def added_session_mb(found: Sequence[Conversation]) -> float | None:
-    """Between the fewest and the most sessions measured; None of one measurement."""
+    """Between the fewest and the most sessions measured; None of fewer than two measurements."""
+    if not found:
+        return None
     few, many = found[0], found[-1]
     return (many.pss_mb - few.pss_mb) / (many.callers - few.callers) if many.callers > few.callers else None
 

@@ -43,6 +43,8 @@ class Turn:
     """Answers the caller began to hear before they had finished speaking."""
     heard: list[str] = field(default_factory=list)
     """What the server understood, turn by turn."""
+    errors: list[str] = field(default_factory=list)
+    """Codes of error events."""
     metrics: dict[str, int | None] = field(default_factory=dict)
     """As the server measured the answer's stages."""
 
@@ -174,7 +176,7 @@ class Caller:
         elif kind == "conversation.item.input_audio_transcription.completed":
             turn.heard.append(event["transcript"])
         elif kind == "error" and event["error"]["code"] != "response_cancel_not_active":
-            raise SystemExit(f"The server refused: {event['error']}")
+            turn.errors.append(event["error"]["code"])
 
     async def _ping(self, socket: ClientConnection) -> None:
         while True:
