@@ -44,7 +44,7 @@ class Conversation:
         self.records: list[TurnEnded] = []
         self._unread = 0
         self.session.open(self.now)
-        self._collect()
+        self.collect()
 
     # ── The caller ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -60,15 +60,18 @@ class Conversation:
         for _ in range(math.ceil(ms / FRAME_MS)):
             self.wait(FRAME_MS)
             self.session.hear(_FRAME, probability, self.now)
-            self._collect()
+            self.collect()
 
     def wait(self, ms: float) -> None:
         """Send nothing for so long; timers fire on time."""
         until = self.now + ms / 1000
+        ticks_now = 0
         while (timer := self.session.next_timer()) is not None and timer <= until:
+            ticks_now = ticks_now + 1 if timer <= self.now else 0
+            assert ticks_now < 5, "a timer fires for ever without effect"
             self.now = max(self.now, timer)
             self.session.tick(self.now)
-            self._collect()
+            self.collect()
         self.now = until
 
     def tell(self, kind: str, **fields: Any) -> None:
@@ -80,7 +83,7 @@ class Conversation:
             self.session.receive(ev.parse_client_event(text), self.now)
         except ev.EventError as refused:
             self.session.refuse(refused, refused.event_id)
-        self._collect()
+        self.collect()
 
     def update(self, **session: Any) -> None:
         self.tell("session.update", session=session)
@@ -107,39 +110,39 @@ class Conversation:
         """Answer the first request for final words."""
         work = self.take_final()
         self.session.recognized(work, words, self.now)
-        self._collect()
+        self.collect()
         return work
 
     def recognize_partly(self, words: str) -> None:
         work = self.take(Recognize)
         assert work.is_partial
         self.session.recognized(work, words, self.now)
-        self._collect()
+        self.collect()
 
     def recognize_item(self, words: str) -> RecognizeItem:
         """Answer the first request for the words of audio inside an item."""
         work = self.take(RecognizeItem)
         self.session.item_recognized(work.item_id, words, self.now)
-        self._collect()
+        self.collect()
         return work
 
     def late(self, work: Recognize, words: str) -> None:
         """Answer a request that was taken before."""
         self.session.recognized(work, words, self.now)
-        self._collect()
+        self.collect()
 
     def fail_recognition(self) -> None:
         self.session.recognition_failed(self.take_final(), "ModelUnavailable", "The engine is away.", self.now)
-        self._collect()
+        self.collect()
 
     def judge(self, probability: float) -> None:
         work = self.take(JudgeTurn)
         self.session.turn_judged(work.item_id, work.version, probability, self.now)
-        self._collect()
+        self.collect()
 
     def write(self, response_id: str, text: str) -> None:
         self.session.answer_text(response_id, text, self.now)
-        self._collect()
+        self.collect()
 
     def speak(self, response_id: str, ms: float, characters: int | None = None) -> None:
         """Synthesize so much at once; with `characters`, it speaks the answer up to there."""
@@ -148,19 +151,19 @@ class Conversation:
         self.session.answer_audio(response_id, bytes(size), self.now)
         if characters is not None:
             self.session.answer_spoken(response_id, characters)
-        self._collect()
+        self.collect()
 
     def call(self, response_id: str, index: int, call_id: str, name: str, arguments: str) -> None:
         self.session.answer_call(response_id, index, call_id, name, arguments, self.now)
-        self._collect()
+        self.collect()
 
     def end(self, response_id: str, finish_reason: str = "stop") -> None:
         self.session.answer_ended(response_id, finish_reason, self.now)
-        self._collect()
+        self.collect()
 
     def fail(self, response_id: str) -> None:
         self.session.answer_failed(response_id, "ModelUnavailable", "The engine is away.", self.now)
-        self._collect()
+        self.collect()
 
     # ── Whole scenes ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,7 +241,8 @@ class Conversation:
         """The item as the client would retrieve it."""
         return self.session.conversation.find(item_id).to_wire()
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Fetch what the session has for its owner; done after every step here."""
         for event in self.session.events_to_send():
             assert event.event_id
             self.events.append(json.loads(json.dumps(event.to_wire(), allow_nan=False)))

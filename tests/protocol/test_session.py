@@ -9,7 +9,7 @@ import pytest
 from tests.protocol.conversations import Conversation
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.session import FINISH_S
-from voiceapp.protocol.work import Abandon, Recognize, Respond
+from voiceapp.protocol.work import Abandon, Respond
 
 
 @pytest.fixture
@@ -417,7 +417,7 @@ def test_finishing_does_not_wait_for_ever(talk: Conversation) -> None:
 def test_nothing_follows_the_end(talk: Conversation) -> None:
     talk.say(640)
     talk.hush(960)
-    work = talk.take(Recognize)
+    work = talk.take_final()
     talk.tell("session.finish")
     talk.wait(FINISH_S * 1000)
     talk.assert_event("session.finished")
@@ -472,8 +472,12 @@ def test_closing_ends_the_answer_for_the_books(talk: Conversation) -> None:
     assert talk.session.records() == []
 
 
-def test_closing_while_the_caller_speaks_leaves_no_timer(talk: Conversation) -> None:
+@pytest.mark.parametrize("is_finishing", [False, True])
+def test_closing_while_the_caller_speaks_leaves_no_timer(talk: Conversation, is_finishing: bool) -> None:
     talk.say(640)
-    talk.tell("session.finish")
+    item_id = talk.assert_event("input_audio_buffer.speech_started")["item_id"]
+    if is_finishing:
+        talk.tell("session.finish")
     talk.session.close(talk.now)
     assert talk.session.next_timer() is None
+    assert Abandon(item_id=item_id) in talk.session.work_to_start()
