@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
@@ -42,8 +43,8 @@ schema = schemathesis.openapi.from_asgi(
 
 @schema.hook
 def map_body(context: schemathesis.HookContext, body: Any) -> Any:
-    """Every second request names a model that is there."""
-    if isinstance(body, dict) and isinstance(name := body.get("model"), str) and len(name) % 2 == 0:
+    """Every fourth request names a model that is there."""
+    if isinstance(body, dict) and isinstance(name := body.get("model"), str) and zlib.crc32(name.encode()) % 4 == 0:
         known = next((model for word, model in MODELS.items() if word in context.operation.path), name)
         return body | {"model": known}
     return body
@@ -52,7 +53,7 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
 @pytest.mark.django_db(transaction=True)
 @schema.parametrize()
 @settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
