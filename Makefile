@@ -65,8 +65,11 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
 	touch $@
 
-# What the browser tests need of the system; on machines without apt, install a Chromium and Node.js by hand.
+# What the tests need of the system; on machines without apt, install these by hand.
+PROGRAMS := chromium node npm redis-server
 .venv/system.stamp: .venv/runtime.stamp
-	command -v chromium >/dev/null && command -v npm >/dev/null || \
-		{ $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium nodejs npm fonts-dejavu-core >/dev/null; }
+	command -v $(PROGRAMS) >/dev/null && [ "$$(command -v $(PROGRAMS) | wc -l)" = $(words $(PROGRAMS)) ] || \
+		{ $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+			--no-install-recommends chromium $$(command -v npm >/dev/null || echo nodejs npm) redis-server \
+			fonts-dejavu-core >/dev/null; }
 	touch $@
