@@ -100,11 +100,20 @@ def test_recent_vectors_forget_what_was_not_used_longest() -> None:
     one = np.ones(2, dtype=np.float32)
     recent.put(a, one)
     recent.put(b, one)
-    assert recent.get(a) is one
+    assert recent.get(a) is not None
     recent.put(c, one)
     assert recent.get(b) is None
-    assert recent.get(a) is one
+    assert recent.get(a) is not None
     assert len(recent) == 2
+
+
+def test_recent_vectors_do_not_keep_their_whole_request() -> None:
+    recent = RecentVectors(capacity=2)
+    key = RecentVectors.key("a")
+    recent.put(key, np.ones((500, 384), dtype=np.float32)[7])
+    kept = recent.get(key)
+    assert kept is not None
+    assert kept.base is None
 
 
 def test_one_document_has_a_score_by_words() -> None:

@@ -30,7 +30,7 @@ class RecentVectors:
         return vector
 
     def put(self, key: bytes, vector: Vector) -> None:
-        self._vectors[key] = vector
+        self._vectors[key] = vector.copy()  # a row would keep alive all vectors of its request
         self._vectors.move_to_end(key)
         while len(self._vectors) > self._capacity:
             self._vectors.popitem(last=False)

@@ -52,7 +52,7 @@ def hashed(text: str, width: int) -> NDArray[np.float32]:
     return vector / np.float32(length) if length else vector
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def _number(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
 

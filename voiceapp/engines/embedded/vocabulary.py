@@ -19,6 +19,8 @@ COMMON_RANKS = 300
 TOP_FREQUENCY = 0.1
 """Share of the most frequent word in English; that of rank r is about an r-th of it (Zipf)."""
 DOCUMENT_WORDS = 150
+MAX_WORD_CHARS = 64
+"""What is longer is no word; and words are remembered, so that they must not be of any length."""
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -30,7 +32,7 @@ def rarity(piece: int) -> float:
     return math.log(1 + _rank(piece) / COMMON_RANKS)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def presence(term: str) -> float:
     """Share of documents of middling length that hold `term` (as `words` gives them), about."""
     find = tokens.tokenizer().token_to_id
@@ -40,13 +42,17 @@ def presence(term: str) -> float:
 
 def words(text: str) -> list[str]:
     """The content words of a text, stemmed; of scripts without spaces, the pairs of neighbouring characters."""
-    return [term for word in _WORD.findall(text.lower()) for term in _terms(word)]
+    found: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if _WIDE.search(word):
+            found += (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        else:
+            found += _terms(word[:MAX_WORD_CHARS])
+    return found
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def _terms(word: str) -> tuple[str, ...]:
-    if _WIDE.search(word):
-        return tuple(word[at : at + 2] for at in range(max(1, len(word) - 1)))
     return tuple(terms(word))
 
 
