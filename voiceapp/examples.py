@@ -37,9 +37,17 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 """By path. The operations that take files need none: the reference names a file for them."""
 
+PARAMETERS = {"model": "qwen-plus"}
+"""By name, what stands in an address."""
+
 
 def put_examples(document: dict[str, Any]) -> None:
-    """Add the bodies to the document, in place, where an operation brings no example of its own."""
+    """Add them to the document, in place, where an operation brings no example of its own."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path" and parameter["name"] in PARAMETERS:
+                    parameter.setdefault("example", PARAMETERS[parameter["name"]])
     for path, body in BODIES.items():
         content = document["paths"].get(path, {}).get("post", {}).get("requestBody", {}).get("content", {})
         media = content.get("application/json")

@@ -92,12 +92,12 @@ def test_it_lists_every_field_with_its_parts_behind_it() -> None:
     ]
     assert fields["model"].is_required
     assert fields["model"].description == "The <code>name</code> of a &lt;b&gt;model&lt;/b&gt;."
-    assert (fields["messages"].type, fields["messages"].rule) == ("array of object", "at least 1 items")
+    assert (fields["messages"].type, fields["messages"].rule) == ("array of object", "items at least 1")
     assert fields["messages[].role"].rule == "one of system, user"
     assert fields["messages[].content"].type == "string or array of object"
-    assert fields["messages[].content[].text"].rule == "at most 10 characters"
+    assert fields["messages[].content[].text"].rule == "length at most 10"
     assert (fields["top_p"].type, fields["top_p"].rule, fields["top_p"].is_required) == (
-        "number or null",
+        "number",
         "at most 1",
         False,
     )

@@ -26,7 +26,8 @@ async def test_the_reference_tells_of_every_operation(client: AsyncClient) -> No
         for operation in operations.values():
             assert f'id="{operation["operationId"]}"' in text
             assert f'href="#{operation["operationId"]}"' in text
-        assert f"curl -X POST http://testserver{path}" in text or f"curl http://testserver{path}" in text
+        address = f"http://testserver{path.partition('{')[0]}"
+        assert f"curl -X POST {address}" in text or f"curl {address}" in text
 
 
 @pytest.mark.parametrize("address", PAGES)

@@ -20,11 +20,13 @@ _BOUNDS = {
     "exclusiveMinimum": "above {}",
     "maximum": "at most {}",
     "exclusiveMaximum": "below {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
+    "minLength": "length at least {}",
+    "maxLength": "length at most {}",
+    "minItems": "items at least {}",
+    "maxItems": "items at most {}",
 }
+_HUGE = 2**62
+"""A bound from here on is the machine's, and of no interest to people."""
 _SAMPLES: Json = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
 
 
@@ -133,7 +135,8 @@ class Schemas:
                 rules.append("one of " + ", ".join(map(shown, choices)))
             if "const" in alternative:
                 rules.append(f"always {shown(alternative['const'])}")
-            rules += [words.format(alternative[bound]) for bound, words in _BOUNDS.items() if bound in alternative]
+            bounds = {name: alternative[name] for name in _BOUNDS if abs(alternative.get(name, _HUGE)) < _HUGE}
+            rules += [_BOUNDS[name].format(bound) for name, bound in bounds.items()]
         if schema.get("default") is not None and "const" not in schema:
             rules.append(f"default {shown(schema['default'])}")
         return "; ".join(dict.fromkeys(rules))

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -69,7 +69,7 @@ def groups(document: Json, origin: str) -> list[Group]:
 
 
 def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> Operation:
-    body = next(_bodies(schemas, details.get("requestBody", {})), None)
+    body = next(map(_as_asked, _bodies(schemas, details.get("requestBody", {}))), None)
     answers = [
         Answer(status, answer.get("description", ""), list(_bodies(schemas, answer)))
         for status, answer in ((status, schemas.resolve(answer)) for status, answer in details["responses"].items())
@@ -94,6 +94,11 @@ def _bodies(schemas: Schemas, holder: Json) -> Iterator[Body]:
         yield Body(content_type, list(schemas.fields(schema)), schemas.type_of(schema))
 
 
+def _as_asked(body: Body) -> Body:
+    """Null in a request is the same as nothing: the reference says so once, and not at every field."""
+    return replace(body, fields=[replace(asked, type=asked.type.removesuffix(" or null")) for asked in body.fields])
+
+
 def _parameter(schemas: Schemas, parameter: Json) -> Field:
     [described] = schemas.fields({"properties": {parameter["name"]: parameter["schema"]}})
     return Field(
@@ -107,7 +112,10 @@ def _parameter(schemas: Schemas, parameter: Json) -> Field:
 
 def _curl(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> str:
     """A command for a POSIX shell, one option to a line."""
-    samples = {parameter["name"]: schemas.example(parameter["schema"]) for parameter in details.get("parameters", ())}
+    samples = {
+        parameter["name"]: parameter.get("example", schemas.example(parameter["schema"]))
+        for parameter in details.get("parameters", ())
+    }
     query = {
         parameter["name"]: samples[parameter["name"]]
         for parameter in details.get("parameters", ())
