@@ -98,7 +98,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
         }
     )
-else:
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # Async views run in many short threads; without a pool each would open a connection of its own.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("pool", {"min_size": 1, "max_size": 8})
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
