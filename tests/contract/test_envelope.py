@@ -282,3 +282,18 @@ async def test_it_leaves_pages_alone(client: AsyncClient, settings: Settings) ->
     assert answer.status_code == 404
     assert answer["Content-Type"].startswith("text/html")
     assert "X-Request-ID" not in answer
+
+
+async def test_it_knows_nothing_of_cookies(alice: Member) -> None:
+    browser = AsyncClient(enforce_csrf_checks=True)
+    await browser.aforce_login(alice.user)
+    answer = await post(browser, "/api/v1/echo", FINE, alice)
+    assert answer.status_code == 200
+    assert not answer.cookies
+    assert_refused(await browser.post("/api/v1/echo", FINE, "application/json"), 401, "InvalidApiKey")
+
+
+async def test_it_says_how_long_the_answer_is(client: AsyncClient, alice: Member) -> None:
+    for address in ("/api/v1/pick/a", "/api/v1/nowhere"):
+        answer = await client.get(address, headers={"Authorization": alice.authorization})
+        assert int(answer["Content-Length"]) == len(answer.content)
