@@ -290,8 +290,8 @@ def test_whatever_comes_is_read_or_refused(text: str) -> None:
     assert ev.CLIENT_EVENTS[event.type] is type(event)
 
 
-@given(st.lists(MESSAGES, max_size=8))
-@settings(max_examples=200, deadline=None)
+@given(st.lists(MESSAGES, max_size=6))
+@settings(max_examples=75, deadline=None)
 def test_whatever_is_read_a_session_lives_on(messages: list[dict[str, Any]]) -> None:
     talk = Conversation()
     for message in messages:

@@ -242,6 +242,26 @@ def test_the_client_says_how_much_it_played(talk: Conversation) -> None:
     assert (second.ordinal, second.heard_text, second.is_interrupted) == (1, "It is noon.", True)
 
 
+def test_an_answer_that_was_played_to_its_end_was_not_interrupted(talk: Conversation) -> None:
+    talk.answer(talk.ask(), ms=500)
+    talk.wait(1000)
+    item_id = talk.assert_event("response.output_item.done")["item"]["id"]
+    talk.tell("conversation.item.truncate", item_id=item_id, content_index=0, audio_end_ms=500)
+    talk.assert_event("conversation.item.truncated", transcript="It is noon. ", unheard="")
+    assert [record.is_interrupted for record in talk.records] == [False, False]
+
+
+def test_truncating_an_earlier_answer_leaves_the_latest_record_alone(talk: Conversation) -> None:
+    talk.answer(talk.ask(), ms=500)
+    talk.wait(1000)
+    item_id = talk.assert_event("response.output_item.done")["item"]["id"]
+    talk.answer(talk.ask(), ms=500)
+    talk.wait(1000)
+    talk.tell("conversation.item.truncate", item_id=item_id, content_index=0, audio_end_ms=0)
+    talk.assert_event("conversation.item.truncated", transcript="")
+    assert [record.ordinal for record in talk.records] == [1, 2]
+
+
 def test_truncating_the_answer_that_is_being_given_ends_it(talk: Conversation) -> None:
     response_id = talk.ask()
     talk.answer(response_id, "It is noon. The sun shines. ", ms=2000)
