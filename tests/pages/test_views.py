@@ -9,6 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from voiceapp.accounts.limits import session_limits
+
 pytestmark = pytest.mark.django_db
 
 
@@ -122,3 +124,17 @@ def test_it_signs_people_in_and_out(guest: Client, settings: Settings) -> None:
 def test_it_never_shows_a_key(person: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "login"
     assert b"sk-" not in person.get("/").content + person.get("/voice/config").content
+
+
+def test_it_tells_a_guest_why_no_conversation_can_begin(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    settings.GUEST_SESSIONS_PER_HOUR = 0
+    session_limits.cache_clear()
+    [*_, reason] = guest.get("/voice/config").json()["reasons"]
+    assert reason["code"] == "at_capacity"
+    assert "0 conversations an hour" in reason["message"]
+
+
+def test_it_tells_a_person_without_an_account_whom_to_ask(person: Client) -> None:
+    [*_, reason] = person.get("/voice/config").json()["reasons"]
+    assert (reason["code"], "account" in reason["message"]) == ("not_allowed", True)

@@ -102,40 +102,53 @@ class SessionLimits:
         Raises:
             Throttled: if a limit is reached; nothing has been counted then.
         """
+        self.check(caller, address)
+        if not caller.is_guest:
+            return self._seat(self._rules.lifetime_s, _account(caller))
+        place = neighbourhood(address)
+        begun = self._begun_within_the_hour(place)
+        begun.append(self._clock())
+        self._begun[place] = begun
+        self._begun.move_to_end(place)
+        while len(self._begun) > REMEMBERED_ADDRESSES:
+            self._begun.popitem(last=False)
+        return self._seat(self._rules.guest_lifetime_s, _place(place), guests=1)
+
+    def check(self, caller: Caller, address: str) -> None:
+        """Whether `admit` would give a seat now; counts nothing.
+
+        Raises:
+            Throttled: if a limit is reached.
+        """
         if self._open >= self._rules.total:
             raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
         if caller.is_guest:
-            return self._admit_guest(neighbourhood(address))
-        holder, allowed = f"account {caller.account_id}", self._rules.per_account
-        if self._held[holder] >= allowed:
-            raise _full(f"Your account has {allowed} conversations open already. End one of them first.")
-        return self._seat(self._rules.lifetime_s, holder)
+            self._check_guest(neighbourhood(address))
+        elif self._held[_account(caller)] >= self._rules.per_account:
+            raise _full(
+                f"Your account has {self._rules.per_account} conversations open already. End one of them first."
+            )
 
-    def _admit_guest(self, address: str) -> Admission:
-        rules, now, holder = self._rules, self._clock(), f"address {address}"
+    def _check_guest(self, place: str) -> None:
+        rules = self._rules
         if self._guests >= rules.guests_total:
             raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
-        if self._held[holder] >= rules.guests_per_address:
+        if self._held[_place(place)] >= rules.guests_per_address:
             raise _full(
                 f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
                 "End one of them first, or sign in."
             )
-        begun = self._begun_within_the_hour(address, now)
+        begun = self._begun_within_the_hour(place)
         if len(begun) >= rules.guests_per_hour:
             raise Throttled(
                 f"Guests may begin {rules.guests_per_hour} conversations an hour from one address. "
                 "Try again later, or sign in.",
-                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - now)) if begun else int(HOUR_S),
+                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - self._clock())) if begun else int(HOUR_S),
             )
-        begun.append(now)
-        self._begun[address] = begun
-        self._begun.move_to_end(address)
-        while len(self._begun) > REMEMBERED_ADDRESSES:
-            self._begun.popitem(last=False)
-        return self._seat(rules.guest_lifetime_s, holder, guests=1)
 
-    def _begun_within_the_hour(self, address: str, now: float) -> deque[float]:
+    def _begun_within_the_hour(self, address: str) -> deque[float]:
         """Also forgets the addresses from which nobody began for an hour; they stand first."""
+        now = self._clock()
         while self._begun and next(iter(self._begun.values()))[-1] <= now - HOUR_S:
             self._begun.popitem(last=False)
         begun = self._begun.get(address) or deque[float]()
@@ -156,6 +169,14 @@ class SessionLimits:
                 del self._held[holder]
 
         return Admission(lifetime_s, give_back)
+
+
+def _account(caller: Caller) -> str:
+    return f"account {caller.account_id}"
+
+
+def _place(neighbourhood_: str) -> str:
+    return f"address {neighbourhood_}"
 
 
 def _full(message: str) -> Throttled:

@@ -16,8 +16,11 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.auth import caller_from_user, guest_caller
 from voiceapp.accounts.limits import session_limits
 from voiceapp.engines.catalogue import catalogue
+from voiceapp.errors import AccessDenied, Throttled
 from voiceapp.health import readiness
 
 SOCKET_PATH = "/voice/socket"
@@ -53,6 +56,22 @@ async def voice(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
+async def _refusal(request: HttpRequest) -> list[dict[str, str]]:
+    """Why the socket would refuse this visitor now: the browser cannot see the answer to a refused handshake."""
+    user = await request.auser()
+    try:
+        if user.is_authenticated:
+            caller = await caller_from_user(user)
+        else:
+            caller = await guest_caller(request.session.session_key or "")
+        session_limits().check(caller, address_of_request(request))
+    except Throttled as full:
+        return [{"code": "at_capacity", "message": full.message}]
+    except AccessDenied as denied:
+        return [{"code": "not_allowed", "message": denied.message}]
+    return []
+
+
 @require_safe
 @never_cache
 async def config(request: HttpRequest) -> HttpResponse:
@@ -63,12 +82,11 @@ async def config(request: HttpRequest) -> HttpResponse:
     """
     if not await _may_talk(request):
         return JsonResponse({"code": "signed_out", "message": "Sign in to talk."}, status=401)
-    is_signed_in = (await request.auser()).is_authenticated
+    user = await request.auser()
+    is_signed_in = bool(user.is_authenticated)
     if not is_signed_in:
         await request.session.aset("is_guest", True)
-    reasons = [asdict(reason) for reason in await readiness()]
-    if not reasons and session_limits().open_sessions >= settings.MAX_SESSIONS:
-        reasons = [{"code": "at_capacity", "message": "Too many conversations are open just now."}]
+    reasons = [asdict(reason) for reason in await readiness()] or await _refusal(request)
     models = catalogue()
     cards = models.names("realtime")
     voices = {voice.name: voice for card in cards for voice in models.provider(card).voices}

@@ -82,6 +82,12 @@ const CARDS = {
     label: "Sign in",
     action: "login",
   },
+  not_allowed: {
+    title: "You may not talk here yet",
+    text: "",
+    label: "Try again",
+    action: "retry",
+  },
   autoplay_blocked: {
     title: "Tap to hear",
     text: "The browser waits for a touch before it lets sound out.",
