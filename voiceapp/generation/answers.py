@@ -41,6 +41,8 @@ class Piece:
     """Of the answer."""
     usage: ChatUsage
     """Of all answers so far: estimated at first, and the engine's own figures in the last piece."""
+    own_output_tokens: int
+    """Of this answer so far."""
     text: str = ""
     reasoning: str = ""
     tool_call: ToolCallDelta | None = None
@@ -82,7 +84,14 @@ async def answer(caller: Caller, wish: Wish, *, request_id: str) -> AsyncGenerat
                     if not unfinished:
                         await meter.settle()
                 yield Piece(
-                    index, usage, delta.text, delta.reasoning, delta.tool_call, delta.logprobs, delta.finish_reason
+                    index,
+                    usage,
+                    tally.output_tokens(index),
+                    delta.text,
+                    delta.reasoning,
+                    delta.tool_call,
+                    delta.logprobs,
+                    delta.finish_reason,
                 )
         if unfinished:
             raise EngineUnavailable("The model broke off in the middle of its answer.")
@@ -183,15 +192,18 @@ class _Tally:
         if delta.usage is not None:
             self._said[index] = delta.usage
         said = self._said.values()
-        estimated = [self._written[number] for number in range(len(self._written)) if number not in self._said]
         return ChatUsage(
             # The messages were read once, however many answers they got.
             input_tokens=max((usage.input_tokens for usage in said), default=0) or self._input,
-            output_tokens=sum(usage.output_tokens for usage in said)
-            + sum(-(-bytes_ // BYTES_PER_TOKEN) for bytes_ in estimated),
+            output_tokens=sum(map(self.output_tokens, range(len(self._written)))),
             cached_tokens=max((usage.cached_tokens for usage in said), default=0),
             reasoning_tokens=sum(usage.reasoning_tokens for usage in said),
         )
+
+    def output_tokens(self, index: int) -> int:
+        """Of one answer so far."""
+        said = self._said.get(index)
+        return -(-self._written[index] // BYTES_PER_TOKEN) if said is None else said.output_tokens
 
 
 async def together(streams: Sequence[AsyncGenerator[Item, None]]) -> AsyncGenerator[tuple[int, Item], None]:

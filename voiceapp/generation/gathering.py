@@ -29,20 +29,10 @@ class Gathered:
             return
         known = next((known for known in self.tool_calls if known["index"] == call.index), None)
         if known is None:
-            self.tool_calls.append(fragment(piece))
+            # The id is empty in all fragments of a call but the first.
+            function = {"name": call.name, "arguments": call.arguments}
+            self.tool_calls.append({"index": call.index, "id": call.call_id, "type": "function", "function": function})
             return
         known["id"] = known["id"] or call.call_id
         known["function"]["name"] += call.name
         known["function"]["arguments"] += call.arguments
-
-
-def fragment(piece: Piece) -> dict[str, Any]:
-    """What is new of a call; its id is empty in all fragments but the first."""
-    call = piece.tool_call
-    assert call is not None
-    return {
-        "index": call.index,
-        "id": call.call_id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }

@@ -143,7 +143,8 @@ class Sampling(Schema):
 
 class GenerationParameters(Sampling):
     result_format: Literal["text", "message"] | None = None
-    """`text` answers in `output.text`, `message` in `output.choices`; without it, both are filled."""
+    """`text` answers in `output.text`, `message` in `output.choices`; without it both are filled, in incremental
+    frames only the text."""
     incremental_output: bool | None = None
     """While streaming: frames carry what is new, instead of the whole text so far."""
     temperature: Annotated[float | None, Field(ge=0, lt=2)] = None

@@ -1,0 +1,91 @@
+"""A catalogue with one obedient chat model, and how to ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.http import HttpResponseBase
+from django.test import AsyncClient
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from tests.generation.engine import Obedient
+from voiceapp.engines.catalogue import catalogue
+
+TEXT = "/api/v1/services/aigc/text-generation/generation"
+MULTIMODAL = "/api/v1/services/aigc/multimodal-generation/generation"
+
+
+@pytest.fixture(autouse=True)
+def _models(settings: Settings) -> Iterator[None]:
+    provider = "tests.generation.engine.Obedient"
+    settings.VOICE_MODELS = [
+        {"name": "obedient", "kind": "chat", "provider": provider, "aliases": ["qwen-plus", "gpt-4o"]},
+        {"name": "plain", "kind": "chat", "provider": provider, "options": {"is_able": False, "says_usage": False}},
+    ]
+    catalogue.cache_clear()
+    yield
+    catalogue.cache_clear()
+
+
+@pytest.fixture
+def engine() -> Obedient:
+    """The one behind `obedient`."""
+    found: Obedient = catalogue().provider(catalogue().get("obedient", "chat"))
+    return found
+
+
+@pytest.fixture
+def plain() -> Obedient:
+    """One that can do nothing but talk."""
+    found: Obedient = catalogue().provider(catalogue().get("plain", "chat"))
+    return found
+
+
+class Asker:
+    """Posts JSON with a key."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._client = AsyncClient(raise_request_exception=False)
+
+    async def post(self, path: str, body: Any, **headers: str) -> Any:
+        return await self._client.generic(
+            "POST",
+            path,
+            json.dumps(body),
+            "application/json",
+            headers={"Authorization": self._member.authorization, **headers},
+        )
+
+    async def get(self, path: str) -> Any:
+        return await self._client.get(path, headers={"Authorization": self._member.authorization})
+
+    async def native(self, said: Any, path: str = TEXT, model: str = "qwen-plus", **parameters: Any) -> Any:
+        """The reply to one message."""
+        body = {"model": model, "input": {"messages": [{"role": "user", "content": said}]}, "parameters": parameters}
+        return await self.post(path, body)
+
+    async def frames(self, said: Any, path: str = TEXT, model: str = "qwen-plus", **parameters: Any) -> Any:
+        """The same, streamed: the response whose content is to be read."""
+        body = {"model": model, "input": {"messages": [{"role": "user", "content": said}]}, "parameters": parameters}
+        return await self.post(path, body, **{"X-DashScope-SSE": "enable"})
+
+
+@pytest.fixture
+def ask(alice: Member) -> Asker:
+    return Asker(alice)
+
+
+async def text_of(response: HttpResponseBase) -> str:
+    """All that a streamed response says."""
+    return b"".join([part async for part in response]).decode()  # type: ignore[attr-defined]
+
+
+async def bodies_of(response: HttpResponseBase) -> list[dict[str, Any]]:
+    """The data of its frames."""
+    frames = (await text_of(response)).split("\n\n")
+    return [json.loads(frame.partition("data:")[2]) for frame in frames if "data:{" in frame.replace("data: ", "data:")]

@@ -1,0 +1,303 @@
+"""What the native chat operations take, and what they answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from tests.conftest import Member
+from tests.generation.conftest import MULTIMODAL, TEXT, Asker
+from tests.generation.engine import INPUT_TOKENS, Obedient
+from voiceapp.accounts.models import UsageRecord
+from voiceapp.engines.interfaces import ChatMessage, ToolCall
+
+TOOL = {"type": "function", "function": {"name": "dim", "description": "Dims.", "parameters": {"type": "object"}}}
+
+
+def refused(response: Any, status: int, code: str = "InvalidParameter") -> str:
+    assert (response.status_code, response.json()["code"]) == (status, code), response.content
+    return str(response.json()["message"])
+
+
+async def test_a_message_is_answered_with_choices(ask: Asker) -> None:
+    response = await ask.native("say: Hello |there.", result_format="message")
+    assert response.status_code == 200
+    assert response.json() == {
+        "status_code": 200,
+        "code": "",
+        "message": "",
+        "request_id": response["X-Request-ID"],
+        "output": {
+            "text": None,
+            "finish_reason": None,
+            "choices": [
+                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello there."}}
+            ],
+        },
+        "usage": {
+            "input_tokens": INPUT_TOKENS,
+            "output_tokens": 2,
+            "total_tokens": INPUT_TOKENS + 2,
+            "prompt_tokens_details": {"cached_tokens": 2},
+        },
+    }
+
+
+async def test_text_is_answered_with_text(ask: Asker) -> None:
+    output = (await ask.native("say: Hello.", result_format="text")).json()["output"]
+    assert output == {"text": "Hello.", "finish_reason": "stop"}
+
+
+async def test_without_a_format_both_readings_find_their_answer(ask: Asker) -> None:
+    output = (await ask.native("say: Hello.")).json()["output"]
+    assert output["text"] == output["choices"][0]["message"]["content"] == "Hello."
+    assert output["finish_reason"] == "stop"
+
+
+async def test_a_prompt_follows_its_history(ask: Asker, engine: Obedient) -> None:
+    given = {"prompt": "say: Hi.", "history": [{"user": "Hello", "bot": "Good day."}]}
+    response = await ask.post(TEXT, {"model": "qwen-plus", "input": given})
+    assert response.json()["output"]["text"] == "Hi."
+    assert engine.asked[0].messages == (
+        ChatMessage("user", "Hello"),
+        ChatMessage("assistant", "Good day."),
+        ChatMessage("user", "say: Hi."),
+    )
+
+
+async def test_a_prompt_besides_messages_is_the_newest(ask: Asker, engine: Obedient) -> None:
+    given = {"messages": [{"role": "system", "content": "Be kind."}], "prompt": "say: Hi."}
+    assert (await ask.post(TEXT, {"model": "qwen-plus", "input": given})).status_code == 200
+    assert engine.asked[0].messages[-1] == ChatMessage("user", "say: Hi.")
+
+
+async def test_parameters_reach_the_engine_by_their_names(ask: Asker, engine: Obedient) -> None:
+    passed_on = {
+        "top_k": 20,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.5,
+        "enable_thinking": False,
+        "thinking_budget": 100,
+        "logit_bias": {"12": -1},
+        "enable_search": True,
+        "parallel_tool_calls": True,
+    }
+    response = await ask.native(
+        "say: Hi.", temperature=0.5, top_p=0.9, seed=3, max_tokens=5, kwargs={}, stop=["a", 5, [6, 7]], **passed_on
+    )
+    assert response.status_code == 200, response.content
+    (request,) = engine.asked
+    assert (request.temperature, request.top_p, request.seed, request.max_tokens) == (0.5, 0.9, 3, 5)
+    assert request.extra == passed_on | {"stop": ["a"], "stop_token_ids": [5, 6, 7]}
+
+
+async def test_it_gives_as_many_answers_as_were_asked_for(ask: Asker, engine: Obedient) -> None:
+    response = await ask.native("say: a|b", n=3, seed=5, result_format="message")
+    choices = response.json()["output"]["choices"]
+    assert [(choice["index"], choice["message"]["content"]) for choice in choices] == [(0, "ab"), (1, "ab"), (2, "ab")]
+    assert sorted(request.seed or 0 for request in engine.asked) == [5, 6, 7]
+    assert response.json()["usage"]["input_tokens"] == INPUT_TOKENS
+    assert response.json()["usage"]["output_tokens"] == 6
+
+
+async def test_an_answer_ends_before_a_stop(ask: Asker, engine: Obedient) -> None:
+    response = await ask.native("hold: one E|ND two", stop="END")
+    assert response.json()["output"]["text"] == "one "
+    assert response.json()["output"]["finish_reason"] == "stop"
+    assert engine.closed == 1
+
+
+async def test_an_answer_that_was_cut_says_so(ask: Asker) -> None:
+    output = (await ask.native("say: a|b|c", max_tokens=2)).json()["output"]
+    assert (output["text"], output["finish_reason"]) == ("ab", "length")
+    output = (await ask.native("say: a|b|c", max_completion_tokens=1)).json()["output"]
+    assert output["text"] == "a"
+
+
+async def test_a_function_is_called_and_its_answer_read(ask: Asker, engine: Obedient) -> None:
+    response = await ask.native('call: dim {"to": 5}', tools=[TOOL], tool_choice="auto", result_format="message")
+    (choice,) = response.json()["output"]["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    call = choice["message"]["tool_calls"][0]
+    assert call == {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "dim", "arguments": '{"to": 5}'},
+    }
+    assert engine.asked[0].tools == (TOOL,)
+    messages = [
+        {"role": "user", "content": "say: It is dim."},
+        choice["message"],
+        {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+    ]
+    response = await ask.post(TEXT, {"model": "qwen-plus", "input": {"messages": messages}})
+    assert response.json()["output"]["text"] == "It is dim."
+    assert engine.asked[1].messages[1:] == (
+        ChatMessage("assistant", "", (ToolCall("call_1", "dim", '{"to": 5}'),)),
+        ChatMessage("tool", "done", tool_call_id="call_1"),
+    )
+
+
+async def test_a_named_function_must_be_among_the_tools(ask: Asker) -> None:
+    choice = {"type": "function", "function": {"name": "light"}}
+    assert "'light'" in refused(await ask.native("say: a", tools=[TOOL], tool_choice=choice), 400)
+    assert "there are no tools" in refused(await ask.native("say: a", tool_choice="required"), 400)
+    choice["function"]["name"] = "dim"  # type: ignore[index]
+    assert (await ask.native("say: a", tools=[TOOL], tool_choice=choice)).status_code == 200
+
+
+async def test_thoughts_stand_beside_the_answer(ask: Asker) -> None:
+    response = await ask.native("think: Hm.", enable_thinking=True, result_format="message")
+    message = response.json()["output"]["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": "Well.", "reasoning_content": "Hm."}
+
+
+async def test_probabilities_are_given_where_asked_for(ask: Asker) -> None:
+    response = await ask.native("say: a|b", logprobs=True, result_format="message")
+    logprobs = response.json()["output"]["choices"][0]["logprobs"]["content"]
+    assert [entry["token"] for entry in logprobs] == ["a", "b"]
+
+
+async def test_json_is_left_to_an_engine_that_writes_it(ask: Asker, engine: Obedient) -> None:
+    shape = {"type": "json_object"}
+    assert (await ask.native('say: {"a": 1}', response_format=shape)).json()["output"]["text"] == '{"a": 1}'
+    assert engine.asked[0].extra["response_format"] == shape
+
+
+async def test_other_engines_answers_are_put_into_json(ask: Asker, plain: Obedient) -> None:
+    response = await ask.native('say: It "is"|\nso.', model="plain", response_format={"type": "json_object"})
+    assert response.json()["output"]["text"] == r'{"answer": "It \"is\"\nso."}'
+    response = await ask.native("say: ", model="plain", response_format={"type": "json_object"})
+    assert response.json()["output"]["text"] == '{"answer": ""}'
+    assert "response_format" not in plain.asked[0].extra
+
+
+async def test_an_engine_that_cannot_is_not_asked_to(ask: Asker, plain: Obedient) -> None:
+    image = [{"text": "see: "}, {"image": "https://example.org/a.png"}]
+    said = refused(await ask.native(image, MULTIMODAL, model="plain"), 400)
+    assert "input.messages.0.content holds an image" in said
+    assert "without eyes" in said
+    assert "functions" in refused(await ask.native("say: a", model="plain", tools=[TOOL], tool_choice="required"), 400)
+    shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}
+    assert "schema" in refused(await ask.native("say: a", model="plain", response_format=shape), 400)
+    assert plain.asked == []
+
+
+async def test_without_the_engines_word_usage_is_estimated(ask: Asker) -> None:
+    usage = (await ask.native("say: eight by", model="plain")).json()["usage"]
+    assert usage == {"input_tokens": 4, "output_tokens": 2, "total_tokens": 6}
+
+
+async def test_parts_are_answered_with_parts(ask: Asker, engine: Obedient) -> None:
+    said = [{"text": "see: "}, {"image": "https://example.org/a.png"}, {"image": "data:image/png;base64,AA=="}]
+    response = await ask.native(said, MULTIMODAL)
+    output = response.json()["output"]
+    assert output["text"] is None
+    assert output["choices"][0]["message"] == {"role": "assistant", "content": [{"text": "2 images"}]}
+    (message,) = engine.asked[0].messages
+    assert message.content == "see: "
+    assert message.parts[1] == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+
+
+async def test_parts_that_are_all_text_are_plain_text(ask: Asker, plain: Obedient) -> None:
+    response = await ask.native([{"text": "say: one"}, {"type": "text", "text": "two"}], MULTIMODAL, model="plain")
+    assert response.json()["output"]["choices"][0]["message"]["content"] == [{"text": "one\ntwo"}]
+    assert plain.asked[0].messages == (ChatMessage("user", "say: one\ntwo"),)
+
+
+@pytest.mark.parametrize(
+    ("part", "word"),
+    [
+        ({"audio": "https://example.org/a.wav"}, "audio"),
+        ({"video": ["https://example.org/a.png"]}, "video"),
+        ({"image": "file:///etc/passwd"}, "address"),
+        ({"type": "text", "image": "https://example.org/a.png"}, "neither"),
+        ({}, "neither"),
+    ],
+)
+async def test_a_part_that_nobody_reads_is_refused_by_its_place(ask: Asker, part: dict[str, Any], word: str) -> None:
+    said = refused(await ask.native([{"text": "see: "}, part], MULTIMODAL), 400)
+    assert "input.messages.0.content.1" in said
+    assert word in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"temperature": 2}, "parameters.temperature must be less than 2."),
+        ({"temperature": -0.1}, "parameters.temperature must be greater than or equal to 0."),
+        ({"top_p": 0}, "parameters.top_p must be greater than 0."),
+        ({"top_k": 1.5}, "parameters.top_k must be an integer."),
+        ({"n": 5}, "parameters.n must be less than or equal to 4."),
+        ({"n": 2, "result_format": "text"}, "parameters.n above 1 needs result_format message."),
+        ({"max_tokens": 0}, "parameters.max_tokens must be greater than or equal to 1."),
+        ({"result_format": "html"}, "parameters.result_format must be 'text' or 'message'."),
+        ({"incremental_output": "yes"}, "parameters.incremental_output must be true or false."),
+        ({"tools": [{"type": "function"}]}, "parameters.tools.0.function is required."),
+    ],
+)
+async def test_a_value_out_of_range_is_named(ask: Asker, parameters: dict[str, Any], message: str) -> None:
+    assert refused(await ask.native("say: a", **parameters), 400) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "input needs messages, or a prompt."),
+        ({"messages": []}, "input.messages holds no message."),
+        ({"prompt": ""}, "input.prompt is empty."),
+        ({"messages": [{"role": "user"}]}, "input.messages.0.content is required."),
+        ({"messages": [{"role": "user", "content": "a"}], "history": []}, "input has messages and history;"),
+        ({"messages": [{"role": "robot", "content": "a"}]}, "input.messages.0.role must be 'system',"),
+    ],
+)
+async def test_an_input_that_asks_nothing_is_refused(ask: Asker, given: dict[str, Any], message: str) -> None:
+    said = refused(await ask.post(TEXT, {"model": "qwen-plus", "input": given}), 400)
+    assert said.startswith(message)
+
+
+async def test_failures_have_their_status(ask: Asker) -> None:
+    assert "'nobody'" in refused(await ask.native("say: a", model="nobody"), 404, "ModelNotFound")
+    assert refused(await ask.native("fail: "), 503, "ModelUnavailable") == "It is out of order."
+    assert refused(await ask.native("break: a"), 503, "ModelUnavailable") == "It stopped in the middle."
+    assert "secret" not in refused(await ask.native("bug: a"), 500, "InternalError")
+
+
+async def test_it_makes_no_tasks(ask: Asker) -> None:
+    response = await ask.post(
+        TEXT, {"model": "qwen-plus", "input": {"prompt": "say: a"}}, **{"X-DashScope-Async": "enable"}
+    )
+    assert "asynchronous" in refused(response, 403, "AccessDenied")
+
+
+async def test_a_key_for_something_else_is_refused(ask: Asker, alice: Member) -> None:
+    alice.row.scopes = ["realtime"]
+    await sync_to_async(alice.row.save)()
+    assert "inference" in refused(await ask.native("say: a"), 403, "AccessDenied")
+
+
+async def test_a_key_for_other_models_is_refused(ask: Asker, alice: Member) -> None:
+    alice.row.allowed_models = ["plain"]
+    await sync_to_async(alice.row.save)()
+    refused(await ask.native("say: a"), 403, "AccessDenied")
+    assert (await ask.native("say: a", model="plain")).status_code == 200
+
+
+async def test_what_was_used_is_in_the_ledger_when_the_answer_comes(ask: Asker) -> None:
+    response = await ask.native("say: a|b")
+    rows = UsageRecord.objects.filter(request_id=response["X-Request-ID"]).values_list(
+        "family", "model", "unit", "quantity"
+    )
+    assert {row async for row in rows} == {
+        ("chat", "obedient", "input_tokens", INPUT_TOKENS),
+        ("chat", "obedient", "output_tokens", 2),
+    }
+
+
+async def test_what_was_used_before_a_failure_is_in_the_ledger_too(ask: Asker) -> None:
+    response = await ask.native("break: four|four")
+    rows = UsageRecord.objects.filter(request_id=response["X-Request-ID"], unit="output_tokens")
+    assert [row.quantity async for row in rows] == [2]
