@@ -20,12 +20,12 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.generation import api as generation
 from voiceapp.openapi import complete
 from voiceapp.retrieval import api as retrieval
+from voiceapp.schemas import UNWRITABLE
 
 MAX_DEPTH = 64
 """How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
 
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class BearerKey:
@@ -123,7 +123,7 @@ def _depth(value: Any) -> int:
 def _is_clean(value: Any) -> bool:
     """Whether no key and no text inside holds what cannot be written; at most MAX_DEPTH deep."""
     if isinstance(value, str):
-        return _UNWRITABLE.search(value) is None
+        return UNWRITABLE.search(value) is None
     if isinstance(value, dict):
         return all(_is_clean(key) and _is_clean(item) for key, item in value.items())
     return all(map(_is_clean, value)) if isinstance(value, list) else True

@@ -148,7 +148,7 @@ def _refusal_of_ours(error: VoiceError) -> Refusal:
         headers["WWW-Authenticate"] = "Bearer"
     elif status in (429, 503):
         headers["Retry-After"] = str(error.retry_after_s if isinstance(error, Throttled) else 1)
-    return Refusal(status, error.code, error.message, getattr(error, "param", None), headers, type(error) is VoiceError)
+    return Refusal(status, error.code, error.message, getattr(error, "param", None), headers, status == 500)
 
 
 def _refusal_of_values(error: ValidationError) -> Refusal:

@@ -11,16 +11,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+"""NUL, which PostgreSQL does not store, and halves of surrogate pairs, which are no text."""
 
 
 def clean(text: str) -> str:
     """The text itself.
 
     Raises:
-        ValueError: if it holds a NUL, which PostgreSQL does not store, or half of a surrogate pair, which is no text.
+        ValueError: if it holds what is UNWRITABLE.
     """
-    if _UNWRITABLE.search(text):
+    if UNWRITABLE.search(text):
         raise ValueError("the text holds a NUL character or half of a surrogate pair")
     return text
 
