@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from voiceapp.engines.embedded.tts import Espeak
 from voiceapp.engines.interfaces import Samples
 
 Serve = Callable[..., Product]
+Servers = Callable[[str], Product]
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +40,20 @@ def serve(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
             return product
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def servers(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """The product with its usual settings, one for all modules, by server: `servers("daphne")`."""
+    with ExitStack() as running:
+
+        @cache
+        def serving(server: str) -> Product:
+            product = Product(home, tmp_path_factory.mktemp(server), server=server)
+            running.callback(product.stop)
+            return product
+
+        yield serving
 
 
 @pytest.fixture(scope="session")

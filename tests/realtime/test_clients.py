@@ -15,7 +15,7 @@ from dashscope.audio.qwen_omni import MultiModality, OmniRealtimeCallback, OmniR
 from openai import AsyncOpenAI
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Serve
+from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.engines.interfaces import Samples
@@ -30,9 +30,9 @@ BEAT_S = 0.1
 """How much sound one message carries, and how often one is sent."""
 
 
-@pytest.fixture(scope="module")
-def product(serve: Serve) -> Product:
-    return serve()
+@pytest.fixture
+def product(servers: Servers) -> Product:
+    return servers("daphne")
 
 
 def utterance(voices: Voices, rate_hz: int = 16_000) -> Iterator[bytes]:
@@ -114,8 +114,7 @@ class TestDashscopeConversation:
         events = ears.wait("response.done")
 
         assert text_of(events[-1]) == ANSWER
-        conversation.close()
-        assert ears.closed.wait(PATIENCE_S)
+        conversation.end_session()
 
     def test_it_completes_a_turn_that_it_ends_itself(self, product: Product, voices: Voices) -> None:
         conversation, ears = open_conversation(product)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Serve
+from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call, samples_at
 from voiceapp.engines.embedded.asr import Moonshine
@@ -42,8 +42,8 @@ ANSWERED = [
 
 
 @pytest.fixture(scope="module")
-def product(serve: Serve) -> Product:
-    return serve(server="daphne")
+def product(servers: Servers) -> Product:
+    return servers("daphne")
 
 
 @pytest.fixture(scope="module")
