@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from voiceapp.engines import tokens
 from voiceapp.engines.embedded.embedder import MiniLMEmbedder
-from voiceapp.engines.embedded.embedding import BATCH_WINDOWS, DIMENSIONS, MiniLM
+from voiceapp.engines.embedded.embedding import DIMENSIONS, MiniLM
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.text_interfaces import EmbeddingAnswer, EmbeddingRequest, TextType
 
@@ -94,7 +94,7 @@ async def test_cancelling_ends_the_work_after_the_batch_in_progress() -> None:
     batch = lanes().batch
     may_run = threading.Event()
     blocked = asyncio.create_task(batch.run(may_run.wait, 10.0))
-    work = asyncio.create_task(MiniLM().embed_tokens([text.ids] * (BATCH_WINDOWS * 50)))
+    work = asyncio.create_task(MiniLM().embed_tokens([text.ids] * 200))
     await asyncio.sleep(0)
     assert batch.pending == 2
     work.cancel()
@@ -107,7 +107,7 @@ async def test_cancelling_ends_the_work_after_the_batch_in_progress() -> None:
 
 async def test_a_long_list_lets_others_in_between() -> None:
     (text,) = await tokens.count(["word " * 240])
-    work = asyncio.create_task(MiniLM().embed_tokens([text.ids] * (BATCH_WINDOWS * 8)))
+    work = asyncio.create_task(MiniLM().embed_tokens([text.ids] * 40))
     await asyncio.sleep(0)
     assert lanes().batch.pending == 1
     await lanes().batch.run(int)
