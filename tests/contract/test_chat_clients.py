@@ -1,0 +1,390 @@
+"""Chat through the client libraries that exist, against the real server process: with the embedded assistant, and with
+a language model on a server elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import dashscope
+import openai
+import pytest
+from dashscope.aigc.generation import AioGeneration
+from dashscope.v2.errors import APIStatusError
+
+from tests.realtime.chat_server import FIRST, KEY, ChatServer
+from tests.realtime.product import Product, make_home
+from voiceapp.engines.embedded import weights
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+ARGUMENTS = {"city": "Paris"}
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[ChatServer]:
+    server = ChatServer()
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module", params=["daphne embedded", "uvicorn elsewhere"])
+def product(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer
+) -> Iterator[Product]:
+    assert not weights.missing(), "run: python manage.py fetch_models"
+    folder: Path = tmp_path_factory.mktemp("product")
+    server, _, engine = request.param.partition(" ")
+    model = {"CHAT_BASE_URL": elsewhere.base_url, "CHAT_API_KEY": KEY} if engine == "elsewhere" else {}
+    running = Product(make_home(folder / "home"), folder / "served", server=server, **model)
+    yield running
+    running.stop()
+
+
+elsewhere_only = pytest.mark.parametrize("product", ["uvicorn elsewhere"], indirect=True)
+"""What takes a language model; the embedded assistant answers at once and calls no functions."""
+
+
+@pytest.fixture
+def has_language_model(request: pytest.FixtureRequest) -> bool:
+    return "elsewhere" in request.node.callspec.params["product"]
+
+
+@pytest.fixture
+def said(has_language_model: bool) -> tuple[str, str]:
+    """A question, and how its answer ends."""
+    if has_language_model:
+        return "Are you there?", "I am here."
+    return "How do I interrupt it?", "or say stop."
+
+
+@pytest.fixture
+def old(product: Product) -> dict[str, Any]:
+    """What the classes of the 1.x library are told with every call."""
+    return {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
+
+
+@pytest.fixture
+def new(product: Product) -> Iterator[dashscope.Client]:
+    """The 2.x library."""
+    with dashscope.Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def compatible(product: Product) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
+    ) as client:
+        yield client
+
+
+def user(text: Any) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
+
+
+# ── The 1.x library ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_generation_of_1x(old: dict[str, Any], said: tuple[str, str]) -> None:
+    question, end = said
+    answer = dashscope.Generation.call("qwen-plus", messages=user(question), result_format="message", **old)
+    assert answer.status_code == HTTPStatus.OK, answer
+    assert answer.output.choices[0].message.content.endswith(end)
+    assert answer.output.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens == answer.usage.input_tokens + answer.usage.output_tokens
+    assert answer.request_id
+
+
+def test_a_prompt_of_1x(old: dict[str, Any], said: tuple[str, str]) -> None:
+    question, end = said
+    answer = dashscope.Generation.call("qwen-turbo", prompt=question, **old)
+    assert answer.output.text.endswith(end)
+    assert answer.output.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("form", ["text", "message", None])
+@pytest.mark.parametrize("incremental", [True, False, None])
+def test_a_stream_of_1x(old: dict[str, Any], said: tuple[str, str], form: str | None, incremental: bool | None) -> None:
+    question, end = said
+    frames = list(
+        dashscope.Generation.call(
+            "qwen-plus",
+            messages=user(question),
+            stream=True,
+            **({"result_format": form} if form else {}),
+            **({} if incremental is None else {"incremental_output": incremental}),
+            **old,
+        )
+    )
+    assert {frame.status_code for frame in frames} == {HTTPStatus.OK}
+    if form == "message":
+        texts = [frame.output.choices[0].message.content for frame in frames]
+        reasons = [frame.output.choices[0].finish_reason for frame in frames]
+    else:
+        texts = [frame.output.text for frame in frames]
+        reasons = [frame.output.finish_reason for frame in frames]
+    whole = "".join(texts) if incremental else texts[-1]
+    assert whole.endswith(end)
+    assert len(whole) == len(dashscope.Generation.call("qwen-plus", messages=user(question), **old).output.text)
+    assert set(reasons[:-1]) == {"null"}
+    assert reasons[-1] == "stop"
+    assert all(frame.usage.total_tokens for frame in frames)
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_several_answers_of_1x(old: dict[str, Any], said: tuple[str, str], incremental: bool) -> None:
+    question, end = said
+    texts = {0: "", 1: ""}
+    for frame in dashscope.Generation.call(
+        "qwen-plus", messages=user(question), n=2, stream=True, incremental_output=incremental,
+        result_format="message", **old,
+    ):  # fmt: skip
+        for choice in frame.output.choices:
+            text = choice["message"]["content"]  # of the last frame the library makes plain dictionaries
+            texts[choice["index"]] = texts[choice["index"]] + text if incremental else text
+    assert texts[0].endswith(end)
+    assert texts[0] == texts[1]
+
+
+async def test_async_calls_of_1x(old: dict[str, Any], said: tuple[str, str]) -> None:
+    question, end = said
+    answer = await AioGeneration.call("qwen-plus", messages=user(question), **old)
+    assert answer.output.text.endswith(end)
+    frames = await AioGeneration.call("qwen-plus", messages=user(question), stream=True, **old)
+    texts = [frame.output.text async for frame in frames]
+    assert texts[-1] == answer.output.text
+
+
+def test_multimodal_conversation_of_1x(old: dict[str, Any], said: tuple[str, str]) -> None:
+    question, end = said
+    messages = user([{"text": question}])
+    answer = dashscope.MultiModalConversation.call("qwen-vl-plus", messages=messages, **old)
+    assert answer.status_code == HTTPStatus.OK, answer
+    assert answer.output.choices[0].message.content[0]["text"].endswith(end)
+    for incremental in (False, True):
+        pieces = [
+            frame.output.choices[0].message.content
+            for frame in dashscope.MultiModalConversation.call(
+                "qwen-vl-plus", messages=messages, stream=True, incremental_output=incremental, **old
+            )
+        ]
+        texts = ["".join(part["text"] for part in parts) for parts in pieces]
+        assert ("".join(texts) if incremental else max(texts, key=len)).endswith(end)
+
+
+def test_errors_of_1x(old: dict[str, Any], said: tuple[str, str]) -> None:
+    answer = dashscope.Generation.call("nobody", prompt="a", **old)
+    assert (answer.status_code, answer.code) == (HTTPStatus.NOT_FOUND, "ModelNotFound")
+    (frame,) = dashscope.Generation.call("nobody", prompt="a", stream=True, **old)
+    assert (frame.status_code, frame.code) == (HTTPStatus.NOT_FOUND, "ModelNotFound")
+    answer = dashscope.Generation.call("qwen-plus", prompt="a", **old | {"api_key": "sk-wrong"})
+    assert (answer.status_code, answer.code) == (HTTPStatus.UNAUTHORIZED, "InvalidApiKey")
+    answer = dashscope.Generation.call("qwen-plus", prompt="a", temperature=3.0, **old)
+    assert answer.message == "parameters.temperature must be less than 2."
+
+
+@elsewhere_only
+def test_a_stream_that_breaks_off_in_1x(old: dict[str, Any]) -> None:
+    *frames, last = dashscope.Generation.call("qwen-plus", prompt="break it", stream=True, **old)
+    assert frames
+    assert last.code == "ModelUnavailable"
+    assert last.message
+    assert last.status_code != HTTPStatus.OK
+
+
+def test_functions_of_1x(old: dict[str, Any], has_language_model: bool) -> None:
+    if not has_language_model:
+        answer = dashscope.Generation.call(
+            "qwen-plus", messages=user("weather"), tools=[TOOL], tool_choice="required", **old
+        )
+        assert "functions" in answer.message
+        return
+    messages = user("weather")
+    answer = dashscope.Generation.call("qwen-plus", messages=messages, tools=[TOOL], result_format="message", **old)
+    reply = answer.output.choices[0].message
+    assert answer.output.choices[0].finish_reason == "tool_calls"
+    assert json.loads(reply.tool_calls[0]["function"]["arguments"]) == ARGUMENTS
+    frames = list(
+        dashscope.Generation.call(
+            "qwen-plus", messages=messages, tools=[TOOL], result_format="message", stream=True, **old
+        )
+    )
+    call = frames[-1].output.choices[0].message.tool_calls[0]
+    assert (call["id"], json.loads(call["function"]["arguments"])) == ("call_7", ARGUMENTS)
+    messages += [reply, {"role": "tool", "tool_call_id": call["id"], "content": '{"degrees": 20}'}]
+    answer = dashscope.Generation.call("qwen-plus", messages=messages, tools=[TOOL], result_format="message", **old)
+    assert answer.output.choices[0].message.content == "It is 20 degrees."
+
+
+# ── The 2.x library ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_completions_of_2x(new: dashscope.Client, said: tuple[str, str]) -> None:
+    question, end = said
+    answer = new.chat.completions.create(model="qwen-plus", messages=user(question), n=2, stop=["never said"])
+    assert answer.output_text.endswith(end)
+    assert len(answer.choices) == 2
+    assert answer.usage.total_tokens
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_a_stream_of_2x(new: dashscope.Client, said: tuple[str, str], incremental: bool) -> None:
+    question, end = said
+    stream = new.chat.completions.create(
+        model="qwen-plus", messages=user(question), stream=True, incremental_output=incremental
+    )
+    assert stream.get_final_message().output_text.endswith(end)
+
+
+def test_parts_of_2x(new: dashscope.Client, said: tuple[str, str]) -> None:
+    question, end = said
+    answer = new.multimodal.chat.create(model="qwen-vl-plus", messages=user([{"type": "text", "text": question}]))
+    assert answer.output_text.endswith(end)
+    image = {"type": "image", "url": "https://example.org/a.png"}
+    with pytest.raises(APIStatusError, match="without eyes") as caught:
+        new.multimodal.chat.create(model="qwen-vl-plus", messages=user([{"type": "text", "text": question}, image]))
+    assert caught.value.status_code == 400
+
+
+@elsewhere_only
+def test_functions_of_2x(new: dashscope.Client) -> None:
+    stream = new.chat.completions.create(model="qwen-plus", messages=user("weather"), tools=[TOOL], stream=True)
+    (call,) = stream.get_final_message().choices[0].message.tool_calls or []
+    assert json.loads(call.function.arguments) == ARGUMENTS
+
+
+def test_errors_of_2x(new: dashscope.Client, product: Product) -> None:
+    with pytest.raises(APIStatusError) as caught:
+        new.chat.completions.create(model="nobody", messages=user("a"))
+    assert caught.value.status_code == 404
+    with pytest.raises(APIStatusError) as caught:
+        list(new.chat.completions.create(model="nobody", messages=user("a"), stream=True))
+    assert caught.value.status_code == 404
+
+
+# ── The openai library ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_completions_of_openai(compatible: openai.OpenAI, said: tuple[str, str]) -> None:
+    question, end = said
+    answer = compatible.chat.completions.create(model="gpt-4o-mini", messages=user(question), n=2, temperature=2)
+    assert (answer.choices[0].message.content or "").endswith(end)
+    assert answer.choices[0].finish_reason == "stop"
+    assert len(answer.choices) == 2
+    assert answer.usage
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_a_stream_of_openai(compatible: openai.OpenAI, said: tuple[str, str]) -> None:
+    question, end = said
+    chunks = list(
+        compatible.chat.completions.create(
+            model="gpt-4o-mini", messages=user(question), stream=True, stream_options={"include_usage": True}
+        )
+    )
+    *told, last = chunks
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in told).endswith(end)
+    assert told[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in told][-1] == "stop"
+    assert (last.choices, {chunk.usage for chunk in told}) == ([], {None})
+    assert last.usage
+    assert last.usage.completion_tokens
+    plain = list(compatible.chat.completions.create(model="gpt-4o-mini", messages=user(question), stream=True))
+    assert plain[-1].choices[0].finish_reason == "stop"
+
+
+async def test_async_calls_of_openai(product: Product, said: tuple[str, str]) -> None:
+    question, end = said
+    async with openai.AsyncOpenAI(
+        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1"
+    ) as client:
+        stream = await client.chat.completions.create(model="gpt-4o", messages=user(question), stream=True)
+        texts = [chunk.choices[0].delta.content or "" async for chunk in stream]
+    assert "".join(texts).endswith(end)
+
+
+def test_functions_of_openai(compatible: openai.OpenAI, has_language_model: bool) -> None:
+    if not has_language_model:
+        with pytest.raises(openai.BadRequestError, match="functions"):
+            compatible.chat.completions.create(
+                model="gpt-4o", messages=user("weather"), tools=[TOOL], tool_choice="required"
+            )
+        return
+    messages = user("weather")
+    reply = compatible.chat.completions.create(model="gpt-4o", messages=messages, tools=[TOOL]).choices[0]
+    assert reply.finish_reason == "tool_calls"
+    assert reply.message.content is None
+    (call,) = reply.message.tool_calls or []
+    assert (call.function.name, json.loads(call.function.arguments)) == ("weather", ARGUMENTS)
+    messages += [reply.message, {"role": "tool", "tool_call_id": call.id, "content": '{"degrees": 20}'}]
+    with compatible.chat.completions.stream(model="gpt-4o", messages=messages, tools=[TOOL]) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.content == "It is 20 degrees."
+    with compatible.chat.completions.stream(model="gpt-4o", messages=user("weather"), tools=[TOOL]) as stream:
+        final = stream.get_final_completion()
+    (call,) = final.choices[0].message.tool_calls or []
+    assert json.loads(call.function.arguments) == ARGUMENTS
+
+
+def test_json_of_openai(compatible: openai.OpenAI, elsewhere: ChatServer, has_language_model: bool) -> None:
+    answer = compatible.chat.completions.create(
+        model="gpt-4o", messages=user("Which day is it? Answer in JSON."), response_format={"type": "json_object"}
+    )
+    if has_language_model:
+        assert elsewhere.requests[-1]["response_format"] == {"type": "json_object"}
+    else:
+        assert json.loads(answer.choices[0].message.content or "")["answer"]
+
+
+def test_images_of_openai(compatible: openai.OpenAI) -> None:
+    url = f"data:image/png;base64,{base64.b64encode(b'no image').decode()}"
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": url}}]
+    with pytest.raises(openai.BadRequestError, match="without eyes") as caught:
+        compatible.chat.completions.create(model="gpt-4o", messages=user(parts))
+    assert caught.value.param == "messages.1.content"
+
+
+@elsewhere_only
+def test_a_stream_that_breaks_off_in_openai(compatible: openai.OpenAI) -> None:
+    stream = compatible.chat.completions.create(model="gpt-4o", messages=user("break it"), stream=True)
+    assert next(stream).choices[0].delta.content == f"{FIRST} "
+    with pytest.raises(openai.APIError, match="broke"):
+        list(stream)
+
+
+def test_errors_of_openai(compatible: openai.OpenAI, product: Product, has_language_model: bool) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        compatible.chat.completions.create(model="nobody", messages=user("a"), stream=True)
+    assert missing.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError) as bad:
+        compatible.chat.completions.create(model="gpt-4o", messages=[])
+    assert bad.value.param == "messages"
+    with pytest.raises(openai.AuthenticationError):
+        compatible.with_options(api_key="sk-wrong").models.list()
+    with pytest.raises(openai.PermissionDeniedError):
+        compatible.with_options(api_key=product.keys["elsewhere"]).models.list()
+    if has_language_model:
+        with pytest.raises(openai.InternalServerError) as down:
+            compatible.chat.completions.create(model="gpt-4o", messages=user("500"))
+        assert down.value.status_code == 503
+
+
+def test_models_of_openai(compatible: openai.OpenAI) -> None:
+    names = [model.id for model in compatible.models.list()]
+    assert len(names) == len(set(names))
+    assert {"embedded-retrieval", "qwen-plus", "gpt-4o-mini", "text-embedding-v4", "whisper-1", "tts-1"} <= set(names)
+    assert compatible.models.retrieve("gpt-4o-mini").id == "gpt-4o-mini"
+    with pytest.raises(openai.NotFoundError):
+        compatible.models.retrieve("some/thing")
