@@ -114,6 +114,15 @@ def test_an_item_that_cannot_be_placed_is_refused(talk: Conversation) -> None:
     assert talk.item("a")["content"][0]["text"] == "a"
 
 
+def test_the_id_of_what_is_being_said_is_taken(talk: Conversation) -> None:
+    talk.say(640)
+    item_id = talk.assert_event("input_audio_buffer.speech_started")["item_id"]
+    talk.tell("conversation.item.create", item=message("Hello", id=item_id))
+    talk.assert_error("invalid_value", param="item.id")
+    talk.hush(960)
+    talk.assert_event("input_audio_buffer.committed", item_id=item_id)
+
+
 def test_audio_inside_an_item_is_recognised_before_the_answer(talk: Conversation) -> None:
     content = [{"type": "input_audio", "audio": "AAAA"}]
     talk.tell("conversation.item.create", item={"type": "message", "role": "user", "content": content})

@@ -75,6 +75,10 @@ class Listener:
     def heard_ms(self) -> int:
         return self._heard_ms
 
+    def holds(self, item_id: str) -> bool:
+        """The id belongs to a turn whose words are not known yet."""
+        return self._find(item_id) is not None
+
     def stall_due(self) -> float | None:
         """When speech in progress counts as ended because no audio comes any more."""
         return self._audio_at + STALL_S if self.is_speech_open else None

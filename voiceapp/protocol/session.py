@@ -7,7 +7,6 @@ give the same events.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,14 +17,14 @@ from numpy.typing import NDArray
 from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.books import Books
+from voiceapp.protocol.answering import Answerer
 from voiceapp.protocol.configuration import SessionConfig, merge, merge_response
 from voiceapp.protocol.conversation import Conversation, Item, read_item
 from voiceapp.protocol.listening import Hooks, Listener, response_is_wanted
 from voiceapp.protocol.response import Response
-from voiceapp.protocol.states import SESSION_STEPS, ResponseState, SessionState, step
+from voiceapp.protocol.states import SESSION_STEPS, SessionState, step
 from voiceapp.protocol.utterance import Utterance
-from voiceapp.protocol.work import Abandon, Recognize, RecognizeItem, Respond, TurnEnded, Work
+from voiceapp.protocol.work import Recognize, RecognizeItem, TurnEnded, Work
 
 FINISH_S = 15.0
 """Longest wait for work under way after `session.finish`; client libraries wait 20 s."""
@@ -39,13 +38,10 @@ class Session:
         self.config = config
         self.conversation = Conversation()
         self.state = SessionState.ACTIVE
-        self.response: Response | None = None
-        """The latest answer, live or ended."""
-        self._conversation_id = new_id("conv")
         self._new_id = new_id
         self._out: list[ev.ServerEvent] = []
         self._work: list[Work] = []
-        self._books = Books(self.conversation)
+        self._answerer = Answerer(self.conversation, send=self._send, start=self._work.append, new_id=new_id)
         self._listener = Listener(
             config,
             Hooks(
@@ -58,15 +54,7 @@ class Session:
                 words_failed=self._words_failed,
             ),
         )
-        self._unanswered: Utterance | None = None
-        """The last turn that no answer took up yet."""
-        self._answered: Utterance | None = None
-        """The turn that the latest answer took up."""
-        self._owes_answer = False
-        """A turn with words waits for an answer, which begins when nobody speaks."""
         self._items_unrecognized: set[str] = set()
-        self._answered_at = -math.inf
-        """When the latest answer ended."""
         self._finish_at: float | None = None
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,12 +73,17 @@ class Session:
 
     def records(self) -> list[TurnEnded]:
         """Finished exchanges since the last call; a later record of the same ordinal replaces an earlier one."""
-        return self._books.take()
+        return self._answerer.books.take()
 
     def next_timer(self) -> float | None:
         """When `tick` must be called, if nothing else happens before."""
-        playout = self.response.playout.next_due() if self.response and self.response.is_live else None
-        times = (playout, self._listener.stall_due(), self._idle_due(), self._finish_at)
+        live = self._answerer.live
+        times = (
+            live.playout.next_due() if live else None,
+            self._listener.stall_due(),
+            self._idle_due(),
+            self._finish_at,
+        )
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -98,14 +91,20 @@ class Session:
         return self.state is SessionState.FINISHED
 
     @property
+    def response(self) -> Response | None:
+        """The latest answer, live or ended."""
+        return self._answerer.response
+
+    @property
     def turns(self) -> int:
         """Answers that have ended."""
-        return self._books.turns
+        return self._answerer.books.turns
 
     @property
     def has_room_for_audio(self) -> bool:
         """The answer in progress can take more speech; synthesis waits while it cannot."""
-        return self.response is None or not self.response.is_live or self.response.playout.has_room
+        live = self._answerer.live
+        return live is None or live.playout.has_room
 
     # ── What comes in from the client ────────────────────────────────────────────────────────────────────────────────
 
@@ -144,13 +143,13 @@ class Session:
         if _is_due(self._idle_due(), now):
             self._prompt_idle_caller(now)
         if _is_due(self._finish_at, now):
-            self._cancel_response("client_cancelled", now)
+            self._answerer.cancel("client_cancelled", now)
             self._drained()
         self._advance(now)
 
     def close(self, now: float) -> None:
         """The connection is gone: end what is under way, for the books. Whatever comes afterwards is ignored."""
-        self._cancel_response("client_cancelled", now)
+        self._answerer.cancel("client_cancelled", now)
         self._end("close")
 
     # ── What comes back from work ────────────────────────────────────────────────────────────────────────────────────
@@ -179,41 +178,41 @@ class Session:
 
     def answer_text(self, response_id: str, delta: str, now: float) -> None:
         """More words of the answer."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.add_text(delta, now)
 
     def answer_call(self, response_id: str, index: int, call_id: str, name: str, arguments: str, now: float) -> None:
         """A fragment of function call number `index`; the first one names it."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.add_call(index, call_id, name, arguments, now)
 
     def answer_audio(self, response_id: str, pcm: bytes, now: float) -> None:
         """More speech of the answer, in the output format."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.add_audio(pcm, now)
             self._advance(now)
 
     def answer_spoken(self, response_id: str, characters: int) -> None:
         """The audio so far speaks the first `characters` of the answer."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.mark_spoken(characters)
 
     def answer_used(self, response_id: str, input_tokens: int, output_tokens: int) -> None:
         """Tokens as the chat model counted them."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.usage.input_text = input_tokens
             response.usage.output_text = output_tokens
 
     def answer_ended(self, response_id: str, finish_reason: str, now: float) -> None:
         """All words and audio of the answer were handed over."""
-        if response := self._generating(response_id):
+        if response := self._answerer.generating(response_id):
             response.end(finish_reason)
             self._advance(now)
 
     def answer_failed(self, response_id: str, code: str, message: str, now: float) -> None:
         """The answer cannot be completed."""
-        if response := self._generating(response_id):
-            self._fail(response, code, message, now)
+        if response := self._answerer.generating(response_id):
+            self._answerer.fail(response, code, message, now)
             self._advance(now)
 
     # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,6 +238,8 @@ class Session:
 
     def _create_item(self, event: ev.ItemCreate, now: float) -> None:
         item, audio = read_item(event.item, self._new_id("item"))
+        if self._listener.holds(item.id):
+            raise InvalidParameter("This is the id of what the caller is saying.", param="item.id")
         before = self.conversation.add(item, event.previous_item_id)
         self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
         if audio is not None:
@@ -250,7 +251,8 @@ class Session:
 
     def _delete_item(self, event: ev.ItemDelete, now: float) -> None:
         item = self.conversation.find(event.item_id)
-        if self.response and self.response.is_live and self.response.owns(item):
+        live = self._answerer.live
+        if live and live.owns(item):
             raise RemoteProtocolError(
                 "This item is being written; cancel the response first.", code="item_in_progress", param="item_id"
             )
@@ -264,7 +266,7 @@ class Session:
         if event.content_index != 0:
             raise InvalidParameter("content_index must be 0.", param="content_index")
         if self.response and self.response.message is item:
-            self._cancel_response("client_cancelled", now)
+            self._answerer.cancel("client_cancelled", now)
         item.cut(event.audio_end_ms)
         self._send(
             ev.ItemTruncated(
@@ -275,24 +277,24 @@ class Session:
                 unheard=item.unheard,
             )
         )
-        self._books.truncated(item)
+        self._answerer.books.truncated(item)
 
     def _create_response(self, event: ev.ResponseCreate, now: float) -> None:
-        if self.response and self.response.is_live:
+        if self._answerer.live:
             raise RemoteProtocolError(
                 "The conversation already has an active response; cancel it or wait for response.done.",
                 code="conversation_already_has_active_response",
             )
         if self._listener.is_speech_open:
             raise RemoteProtocolError("The user is speaking; the answer follows by itself.", code="user_is_speaking")
-        self._start_response(merge_response(self.config, event.response), now)
+        self._answerer.begin(merge_response(self.config, event.response), now)
 
     def _cancel(self, event: ev.ResponseCancel, now: float) -> None:
-        response = self.response
-        if not response or not response.is_live or event.response_id not in (None, response.id):
+        live = self._answerer.live
+        if not live or event.response_id not in (None, live.id):
             raise RemoteProtocolError("There is no active response to cancel.", code="response_cancel_not_active")
-        self._owes_answer = False
-        self._cancel_response("client_cancelled", now)
+        self._answerer.owes_answer = False
+        self._answerer.cancel("client_cancelled", now)
 
     def _finish(self, event: ev.SessionFinish, now: float) -> None:
         self._listener.finish(now)
@@ -318,29 +320,26 @@ class Session:
     def _speech_started(self, now: float) -> None:
         settings = self.config.turn_detection
         if settings and settings.interrupt_response:
-            self._cancel_response("turn_detected", now)
+            self._answerer.cancel("turn_detected", now)
 
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Item(id=utterance.item_id, role="user", spoken=True)
         before = self.conversation.add(item)
-        self._unanswered = utterance
+        self._answerer.turn_committed(utterance)
         self._send(ev.AudioCommitted(item_id=item.id, previous_item_id=before))
         self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
         is_kept = self._write_words(utterance.item_id, utterance.words or "")
         if is_kept and utterance.words:
-            self._owes_answer = self._owes_answer or response_is_wanted(self.config.turn_detection)
-        elif self._unanswered is utterance:
-            self._unanswered = None
+            self._answerer.turn_has_words(wants_answer=response_is_wanted(self.config.turn_detection))
+        else:
+            self._answerer.turn_is_void(utterance)
 
     def _words_failed(self, utterance: Utterance, code: str, message: str, now: float) -> None:
         error = {"type": "server_error", "code": code, "message": message}
         self._send(ev.TranscriptionFailed(item_id=utterance.item_id, error=error))
-        if self._unanswered is utterance:
-            self._unanswered = None
-        if self.response and self.response.state is ResponseState.WAITING:
-            self._fail(self.response, code, message, now)
+        self._answerer.turn_failed(utterance, code, message, now)
 
     def _write_words(self, item_id: str, words: str) -> bool:
         """Put recognised words into their item; False when it was deleted meanwhile."""
@@ -351,73 +350,16 @@ class Session:
         self._send(ev.TranscriptionCompleted(item_id=item_id, transcript=words))
         return True
 
-    # ── Answering ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _start_response(self, config: SessionConfig, now: float, *, is_idle_prompt: bool = False) -> None:
-        self._answered = None
-        self.response = Response(
-            id=self._new_id("resp"),
-            conversation_id=self._conversation_id,
-            config=config,
-            conversation=self.conversation,
-            send=self._send,
-            new_id=self._new_id,
-            origin=now,
-            is_idle_prompt=is_idle_prompt,
-        )
-        self.response.begin()
-        self._generate_when_settled()
-
-    def _generate_when_settled(self) -> None:
-        """Let the model write once all words that it should read are known."""
-        response = self.response
-        if not response or response.state is not ResponseState.WAITING or not self._is_settled:
-            return
-        self._owes_answer = False
-        self._answered, self._unanswered = self._unanswered, None
-        if self._answered:
-            response.note_turn(self._answered)
-        response.generate()
-        history = self.conversation.history(self.config.max_history_turns)
-        self._work.append(Respond(response.id, response.config, history, response.is_idle_prompt))
-
-    def _cancel_response(self, reason: str, now: float) -> None:
-        response = self.response
-        if response and response.is_live:
-            self._work.append(Abandon(response_id=response.id))
-            response.cancel(reason, now)
-            self._close_books(response, now)
-
-    def _fail(self, response: Response, code: str, message: str, now: float) -> None:
-        response.fail(code, message)
-        self._close_books(response, now)
-
-    def _close_books(self, response: Response, now: float) -> None:
-        self._answered_at = now
-        self._books.close(response, self._answered)
-
-    def _prompt_idle_caller(self, now: float) -> None:
-        settings = self.config.turn_detection
-        item_id = self._new_id("item")
-        heard_ms = self._listener.heard_ms
-        since_ms = max(0, heard_ms - (settings.idle_timeout_ms or 0 if settings else 0))
-        self._send(ev.IdleTimeout(audio_start_ms=since_ms, audio_end_ms=heard_ms, item_id=item_id))
-        self._start_response(self.config, now, is_idle_prompt=True)
-
     # ── After every step ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _advance(self, now: float) -> None:
         if self.is_finished:
             return
-        self._generate_when_settled()
-        response = self.response
-        if response and response.is_live:
-            response.playout.is_hurried = self.state is SessionState.FINISHING
-            response.advance(now)
-            if not response.is_live:
-                self._close_books(response, now)
-        if self._owes_answer and self._is_quiet:
-            self._start_response(self.config, now)
+        self._answerer.advance(now, is_hurried=self.state is SessionState.FINISHING)
+        if self._answerer.owes_answer and self._is_quiet:
+            self._answerer.begin(self.config, now)
+        if self._is_settled:
+            self._answerer.generate(self.config.max_history_turns)
         if self.state is SessionState.FINISHING and self._is_quiet:
             self._drained()
 
@@ -429,8 +371,7 @@ class Session:
     @property
     def _is_quiet(self) -> bool:
         """Nobody speaks, and nothing is under way."""
-        is_answering = self.response is not None and self.response.is_live
-        return self._is_settled and not is_answering and not self._listener.is_speech_open
+        return self._is_settled and not self._answerer.live and not self._listener.is_speech_open
 
     def _drained(self) -> None:
         """Finishing ends when nothing is under way any more."""
@@ -451,14 +392,15 @@ class Session:
             return None
         if self.response is None or self.response.is_idle_prompt:  # ask once, and not before the first exchange
             return None
-        return max(self._answered_at, self._listener.quiet_since) + settings.idle_timeout_ms / 1000
+        return max(self._answerer.ended_at, self._listener.quiet_since) + settings.idle_timeout_ms / 1000
 
-    def _generating(self, response_id: str) -> Response | None:
-        """The answer that the model is writing; None for results that come too late."""
-        response = self.response
-        if response and response.id == response_id and response.state is ResponseState.GENERATING:
-            return response
-        return None
+    def _prompt_idle_caller(self, now: float) -> None:
+        settings = self.config.turn_detection
+        item_id = self._new_id("item")
+        heard_ms = self._listener.heard_ms
+        since_ms = max(0, heard_ms - (settings.idle_timeout_ms or 0 if settings else 0))
+        self._send(ev.IdleTimeout(audio_start_ms=since_ms, audio_end_ms=heard_ms, item_id=item_id))
+        self._answerer.begin(self.config, now, is_idle_prompt=True)
 
     def _send(self, event: ev.ServerEvent) -> None:
         self._out.append(replace(event, event_id=self._new_id("event")))
