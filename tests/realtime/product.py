@@ -46,8 +46,11 @@ for name, kind in {
     "revoked": {},
     "expired": {"expires_at": now + timedelta(hours=1)},
     "elsewhere": {"scopes": ["tasks"]},
+    "narrow": {},
 }.items():
     row, keys[name] = new_key(workspace, name, **kind)
+    if name == "narrow":
+        row.allowed_models = ["text-embedding-v4"]
     if name == "revoked":
         row.revoked_at = now
     if name == "expired":

@@ -98,6 +98,12 @@ async def test_a_key_for_something_else_is_refused_with_403(product: Product) ->
     assert (status, body["code"]) == (403, "AccessDenied")
 
 
+async def test_a_key_for_other_models_is_refused_with_403(product: Product) -> None:
+    status, body, _ = await refusal(product.url, product.keys["narrow"])
+
+    assert (status, body["code"]) == (403, "AccessDenied")
+
+
 async def test_an_unknown_model_is_refused_with_404(product: Product) -> None:
     status, body, _ = await refusal(product.url, product.keys["good"], model="nobody")
 

@@ -17,6 +17,7 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Member
 from tests.realtime.test_bridge import turn
 from voiceapp.accounts.auth import caller_from_bearer
+from voiceapp.accounts.models import UsageRecord
 from voiceapp.formats import identifier
 from voiceapp.realtime import records
 from voiceapp.realtime.models import RealtimeSession, Turn
@@ -80,6 +81,22 @@ async def test_a_turn_that_is_told_again_counts_once(alice: Member) -> None:
     (row,) = await turns_of(session_id)
     assert (row.heard_text, row.interrupted, row.output_audio_ms) == ("Hel", True, 100)
     assert (await RealtimeSession.objects.aget(pk=session_id)).output_audio_ms == 100
+
+
+async def test_the_ledger_has_each_turn_once(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, input_audio_ms=1400, output_audio_ms=700))
+    recorder.add(turn(1, input_audio_ms=1400, output_audio_ms=700, is_interrupted=True, heard_text="Hel"))
+
+    await recorder.finish(1000, "")
+
+    lines = {row.unit: row async for row in UsageRecord.objects.filter(request_id=f"{session_id}:1")}
+    assert {unit: row.quantity for unit, row in lines.items()} == {
+        "input_tokens": 3,
+        "output_tokens": 4,
+        "audio_seconds": 3,
+    }
+    assert {row.key_id for row in lines.values()} == {alice.row.pk}
 
 
 async def test_what_was_heard_is_kept_only_where_something_was_not(alice: Member) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
+from voiceapp.accounts import ledger
 from voiceapp.accounts.auth import Caller
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime.models import RealtimeSession, Turn
@@ -62,6 +64,8 @@ class Recorder:
         self._lengths: dict[int, _Lengths] = {}
         """By ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
+        self._billed: set[int] = set()
+        """Ordinals that stand in the ledger."""
 
     def add(self, turn: TurnEnded) -> None:
         """Take one record; returns at once."""
@@ -149,6 +153,28 @@ class Recorder:
                     "recognition_ms": turn.recognition_ms,
                     "first_token_ms": turn.first_token_ms,
                     "first_audio_ms": turn.first_audio_ms,
+                },
+            )
+        )
+        await self._bill(turn)
+
+    async def _bill(self, turn: TurnEnded) -> None:
+        """The ledger's lines of one exchange; telling it again changes its words, not what it used."""
+        if turn.ordinal in self._billed:
+            return
+        self._billed.add(turn.ordinal)
+        begun = self._beginning
+        await self._safely(
+            ledger.write(
+                begun.caller,
+                operation="realtime",
+                model=begun.model,
+                family="realtime",
+                request_id=f"{begun.session_id}:{turn.ordinal}",
+                quantities={
+                    "input_tokens": turn.input_tokens,
+                    "output_tokens": turn.output_tokens,
+                    "audio_seconds": math.ceil((turn.input_audio_ms + turn.output_audio_ms) / 1000),
                 },
             )
         )

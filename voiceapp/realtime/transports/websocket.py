@@ -21,6 +21,7 @@ from django.http.request import split_domain_port, validate_host
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer, caller_from_user, guest_caller
 from voiceapp.accounts.limits import session_limits
+from voiceapp.accounts.metering import require_model
 from voiceapp.answers import Receive, Scope, Send, refuse
 from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import ModelCard, catalogue
@@ -129,6 +130,7 @@ class _Socket(AsyncConsumer):
         if not name:
             raise InvalidParameter("The query parameter 'model' is missing.", param="model")
         card = catalogue().get(name, "realtime")
+        require_model(caller, name, card.kind)
         address = address_of_scope(scope)
         with session_limits().admit(caller, address) as admission:
             session_id = identifier("sess")
