@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from ninja import Path, Router
+from ninja import File, Form, Path, Router, UploadedFile
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.compatible import models
+from voiceapp.compatible import models, speech, subtitles, transcription
+from voiceapp.compatible.audio_events import speech_events, transcript_events, whole_or_nothing
+from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm
 from voiceapp.compatible.chat import Writer, wish
 from voiceapp.compatible.schemas import Completion, CompletionBody, Model, Models
+from voiceapp.compatible.transcription import Transcript
+from voiceapp.errors import InvalidParameter
 from voiceapp.generation.answers import answer
-from voiceapp.generation.stream import EVENTS, StreamedResponse, begun
+from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact
 from voiceapp.schemas import CleanStr
 
 router = Router(tags=["OpenAI-compatible"])
 
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+TEXT: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
+BINARY = {"schema": {"type": "string", "format": "binary"}}
 STREAMED = {"responses": {200: {"content": EVENTS}}}
+TRANSCRIBED = {"responses": {200: {"content": EVENTS | TEXT}}}
+SPOKEN = {
+    "responses": {200: {"content": EVENTS | {media: BINARY for media in speech.MEDIA_TYPES.values()}}},
+}
+PLAIN: dict[str, Callable[[Transcript], str]] = {
+    "text": lambda transcript: f"{transcript.text}\n",
+    "srt": subtitles.srt,
+    "vtt": subtitles.vtt,
+}
+"""Forms of a transcript that are no JSON."""
 
 
 @router.post("/chat/completions", summary="Answer a conversation", response=Completion, openapi_extra=STREAMED)
@@ -25,7 +45,7 @@ async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpR
     pieces = answer(caller, wish(body), request_id=request.request_id)
     writer = Writer(body, request)
     if body.stream:
-        return StreamedResponse(writer.chunks(await begun(pieces)), "text/event-stream; charset=utf-8")
+        return StreamedResponse(writer.chunks(await begun(pieces)), EVENT_STREAM)
     return HttpResponse(await writer.completion(pieces), content_type="application/json")
 
 
@@ -39,6 +59,50 @@ async def list_models(request: HttpRequest) -> Models:
 async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> Model:
     """One of the names in the list."""
     return models.one(_caller(request), model)
+
+
+@router.post(
+    "/audio/transcriptions", summary="Transcribe a recording", response=Transcription, openapi_extra=TRANSCRIBED
+)
+async def create_transcription(
+    request: HttpRequest, file: File[UploadedFile], form: Form[TranscriptionForm]
+) -> HttpResponseBase:
+    """The words of a recording of up to 15 minutes: wav, mp3, m4a, mp4, aac, ogg, opus, flac or webm.
+
+    Times are of stretches of speech between pauses; those of single words are not known, and asking for them is
+    refused.
+    """
+    caller = _caller(request)
+    _refuse_word_times(request)
+    pieces = transcription.segments(
+        caller, form.model, file.file, language=form.language or None, request_id=request.request_id
+    )
+    if (form.stream or "").lower() == "true":
+        return StreamedResponse(transcript_events(request, await begun(pieces)), EVENT_STREAM)
+    transcript = await transcription.transcript(pieces)
+    if form.response_format in PLAIN:
+        return HttpResponse(PLAIN[form.response_format](transcript), content_type="text/plain; charset=utf-8")
+    shape = subtitles.verbose if form.response_format == "verbose_json" else subtitles.brief
+    return HttpResponse(compact(shape(transcript)), content_type="application/json")
+
+
+@router.post("/audio/speech", summary="Speak a text", response=None, openapi_extra=SPOKEN)
+async def create_speech(request: HttpRequest, body: SpeechBody) -> HttpResponseBase:
+    """A file of speech, sent while it is spoken."""
+    sound = await begun(speech.speak(_caller(request), body, request_id=request.request_id))
+    if body.stream_format == "sse":
+        return StreamedResponse(speech_events(request, sound, len(body.input)), EVENT_STREAM)
+    return StreamedResponse(whole_or_nothing(request, sound), speech.MEDIA_TYPES[body.response_format])
+
+
+def _refuse_word_times(request: HttpRequest) -> None:
+    """
+    Raises:
+        InvalidParameter: if times of single words are asked for.
+    """
+    for name in ("timestamp_granularities[]", "timestamp_granularities"):
+        if "word" in request.POST.getlist(name):
+            raise InvalidParameter(f"{name}: times of single words are not known here; segment is.", param=name)
 
 
 def _caller(request: HttpRequest) -> Caller:

@@ -14,14 +14,15 @@ import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, StreamingHttpResponse
 
 from voiceapp.failures import Refusal, refusal_of
-from voiceapp.generation.answers import Piece
 
 logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 EVENTS = {
     "text/event-stream": {
@@ -55,14 +56,14 @@ class StreamedResponse(StreamingHttpResponse):
         return self._content
 
 
-async def begun(pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
+async def begun(pieces: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
     """The same pieces, once there is a first one: what is refused before it is raised here, and has a status still.
 
     Raises whatever stands in the way of the first piece.
     """
     first = await anext(pieces)
 
-    async def all_of_them() -> AsyncGenerator[Piece, None]:
+    async def all_of_them() -> AsyncGenerator[Item, None]:
         async with aclosing(pieces):
             yield first
             async for piece in pieces:

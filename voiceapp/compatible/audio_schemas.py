@@ -1,0 +1,57 @@
+"""Bodies of the OpenAI-compatible operations on sound."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from voiceapp.schemas import CleanStr, Schema
+
+MAX_INPUT_CHARS = 4096
+
+SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+
+
+class VoiceName(Schema):
+    id: CleanStr
+
+
+class SpeechBody(Schema):
+    model: CleanStr
+    input: Annotated[CleanStr, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
+    """What to say."""
+    voice: CleanStr | VoiceName
+    """One of this server's, such as `en-us` or `en-gb-x-rp`; any other name speaks with the usual one."""
+    response_format: SoundFormat = "mp3"
+    """`pcm` is mono, 24 kHz, 16 bit, without a header; `opus` comes in Ogg."""
+    speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
+    stream_format: Literal["audio", "sse"] | None = None
+    """`sse` sends the sound in base64 inside events."""
+
+
+class TranscriptionForm(Schema):
+    model: CleanStr
+    language: CleanStr | None = None
+    """What is spoken, as an ISO 639-1 code; the embedded recognizer understands `en`."""
+    prompt: CleanStr | None = None
+    """Taken and not used: the embedded recognizer cannot be prompted."""
+    response_format: Literal["json", "text", "srt", "vtt", "verbose_json"] = "json"
+    stream: Literal["true", "false", "True", "False"] | None = None
+    """`true` sends an event for every stretch of speech, and the whole at the end."""
+
+
+class TranscriptionUsage(Schema):
+    type: Literal["duration"] = "duration"
+    seconds: int
+
+
+class Transcription(Schema):
+    text: str
+    usage: TranscriptionUsage
+    task: str | None = None
+    language: str | None = None
+    duration: float | None = None
+    """Of the whole recording, in seconds."""
+    segments: list[dict[str, Any]] | None = None
+    """With `verbose_json`: stretches of speech, `start` and `end` in seconds."""

@@ -1,0 +1,130 @@
+"""Sound in files: read into samples for recognition, and written from speech as it is made.
+
+Everything here blocks, and what a file says of itself is not believed: only containers that hold sound alone are
+opened, each by the one demuxer for it, since others (playlists) read further files and addresses.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import BinaryIO
+
+import av
+import numpy as np
+
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.audio import wav_header
+
+HEAD_BYTES = 12
+KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
+CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
+"""By the name of a format: container and codec."""
+
+
+def demuxer_of(head: bytes) -> str | None:
+    """Which demuxer reads a file that begins with these 12 bytes; None for none of ours."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        return "wav"
+    for magic, name in ((b"fLaC", "flac"), (b"OggS", "ogg"), (b"ID3", "mp3"), (b"\x1aE\xdf\xa3", "matroska")):
+        if head.startswith(magic):
+            return name
+    if head[4:8] == b"ftyp":
+        return "mov"
+    if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
+        # MPEG: layer bits of zero are ADTS, the frames of AAC.
+        return "aac" if head[1] & 0x06 == 0 else "mp3"
+    return None
+
+
+def read_samples(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Samples:
+    """The first sound track as mono float32 at 16 kHz; what was decoded so far when `stop` is set.
+
+    Raises:
+        InvalidParameter: if the file is of no kind that is read here, is broken, holds no sound, or more than `max_s`
+            seconds of it.
+    """
+    demuxer = demuxer_of(file.read(HEAD_BYTES))
+    file.seek(0)
+    if demuxer is None:
+        raise InvalidParameter(f"file is none of the kinds of sound that are read here: {KNOWN}.", param="file")
+    pieces: list[Samples] = []
+    room = int(max_s * ENGINE_SAMPLE_RATE_HZ)
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
+    try:
+        with av.open(file, format=demuxer) as container:
+            if not container.streams.audio:
+                raise InvalidParameter("file holds no sound.", param="file")
+            for frame in container.decode(container.streams.audio[0]):
+                if stop.is_set():
+                    break
+                frame.pts = None  # damaged times would make the resampler fill gaps with silence
+                for resampled in resampler.resample(frame):
+                    pieces.append(resampled.to_ndarray()[0])
+                    room -= pieces[-1].size
+                if room < 0:
+                    raise InvalidParameter(f"file is longer than {max_s:g} s, the most that is read.", param="file")
+    except (av.FFmpegError, ValueError) as error:
+        raise InvalidParameter("file is broken: its sound cannot be read.", param="file") from error
+    if not pieces:
+        raise InvalidParameter("file holds no sound.", param="file")
+    return np.concatenate(pieces)
+
+
+class _Sink:
+    """What the muxer writes to; without `seek`, it writes nothing that it would have to come back to."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._written += data
+        return len(data)
+
+    def take(self) -> bytes:
+        written, self._written = bytes(self._written), bytearray()
+        return written
+
+
+class SoundWriter:
+    """Mono int16 PCM in, a file's bytes out as they are ready; quick enough for the event loop."""
+
+    def __init__(self, kind: str, sample_rate_hz: int) -> None:
+        """`kind` is `pcm`, `wav` or a key of CODECS."""
+        self._rate_hz = sample_rate_hz
+        self._head = wav_header(sample_rate_hz) if kind == "wav" else b""
+        self._sink = _Sink()
+        self._container = None
+        if kind in CODECS:
+            container, codec = CODECS[kind]
+            self._container = av.open(self._sink, "w", format=container)
+            self._stream = self._container.add_stream(codec, rate=48_000 if kind == "opus" else sample_rate_hz)
+            self._stream.layout = "mono"
+            self._resampler = av.AudioResampler(
+                format=self._stream.format.name, layout="mono", rate=self._stream.rate, frame_size=0
+            )
+
+    def feed(self, pcm: bytes) -> bytes:
+        """What is ready after these samples; often nothing, since codecs gather some."""
+        if self._container is None:
+            head, self._head = self._head, b""
+            return head + pcm
+        frame = av.AudioFrame.from_ndarray(np.frombuffer(pcm, dtype="<i2")[None], format="s16", layout="mono")
+        frame.sample_rate = self._rate_hz
+        self._encode(frame)
+        return self._sink.take()
+
+    def finish(self) -> bytes:
+        """The end of the file; of speech without a sound, a file without one."""
+        if self._container is None:
+            head, self._head = self._head, b""
+            return head
+        self._encode(None)
+        self._container.mux(self._stream.encode(None))
+        self._container.close()
+        return self._sink.take()
+
+    def _encode(self, frame: av.AudioFrame | None) -> None:
+        assert self._container is not None
+        for resampled in self._resampler.resample(frame):
+            self._container.mux(self._stream.encode(resampled))
