@@ -6,6 +6,7 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from .conftest import OpenPage
 from .page import VoicePage
 from .proxy import Proxy
 
+SpokenPage = Callable[..., VoicePage]
+
+QUESTION = "What happens when I interrupt you?"
 SIZES = {390: 844, 1280: 800}
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -87,8 +91,6 @@ def test_a_screenshot_of_every_state(
     voice.wait("ai-speaking")
     voice.wait_spoken(30)
     picture("ai-speaking")
-    if os.environ.get("README_SCREENSHOT") and (width, scheme) == (1280, "light"):
-        voice.page.screenshot(path=Path(settings.BASE_DIR, os.environ["README_SCREENSHOT"]))
     voice.page.keyboard.press("Escape")
     voice.wait("listening")
     expect(voice.page.locator("#caption-assistant .unheard")).not_to_be_empty()
@@ -105,6 +107,18 @@ def test_a_screenshot_of_every_state(
     proxy.release()
     voice.orb.click()
     picture("error")
+
+
+def test_the_screenshot_of_the_readme_shows_a_spoken_turn(spoken_page: SpokenPage, screenshots: Path) -> None:
+    voice = spoken_page(1.0, QUESTION, color_scheme="light")
+    voice.talk()
+    voice.wait("ai-speaking")
+    voice.wait_spoken(60)
+    expect(voice.caption("user")).to_have_text(QUESTION)
+    expect(voice.page.locator("#caption-assistant .upcoming")).not_to_be_empty()
+    expect(voice.page.locator("#push-to-talk")).to_have_attribute("aria-pressed", "false")
+    asked_for = os.environ.get("README_SCREENSHOT")
+    voice.page.screenshot(path=Path(settings.BASE_DIR, asked_for) if asked_for else screenshots / "readme.png")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
