@@ -140,7 +140,7 @@ def test_synthesis_waits_when_it_is_far_ahead(talk: Conversation) -> None:
     response_id = talk.ask()
     talk.write(response_id, "A long story.")
     assert talk.session.has_room_for_audio
-    talk.speak(response_id, 11_000)
+    talk.speak(response_id, 4_000)
     assert not talk.session.has_room_for_audio
     talk.wait(2000)
     assert talk.session.has_room_for_audio
@@ -163,14 +163,14 @@ def test_usage_counts_words_as_the_model_did_and_audio_by_its_length(talk: Conve
     talk.speak(response_id, 220, 11)
     talk.session.answer_used(response_id, 50, 4)
     talk.end(response_id)
-    # 640 ms of speech and the 928 ms of silence that ended it, at 25 tokens a second.
+    # 640 ms of speech and the 800 ms of silence that ended it, at 25 tokens a second.
     assert done(talk)["usage"] == {
-        "total_tokens": 50 + 40 + 4 + 6,
-        "input_tokens": 90,
+        "total_tokens": 50 + 36 + 4 + 6,
+        "input_tokens": 86,
         "output_tokens": 10,
-        "input_tokens_details": {"text_tokens": 50, "audio_tokens": 40, "image_tokens": 0},
+        "input_tokens_details": {"text_tokens": 50, "audio_tokens": 36, "image_tokens": 0},
         "output_tokens_details": {"text_tokens": 4, "audio_tokens": 6},
-        "input_token_details": {"text_tokens": 50, "audio_tokens": 40, "image_tokens": 0},
+        "input_token_details": {"text_tokens": 50, "audio_tokens": 36, "image_tokens": 0},
         "output_token_details": {"text_tokens": 4, "audio_tokens": 6},
     }
 
@@ -379,6 +379,7 @@ def test_the_client_can_cancel(talk: Conversation) -> None:
     talk.answer(response_id, "It is noon. The sun shines. ", ms=4000)
     talk.wait(1000)
     talk.skip()
+    talk.work.clear()
     talk.tell("response.cancel", response_id=response_id)
     talk.assert_types(*END_OF_SPEECH, "conversation.item.truncated")
     response = talk.of("response.done")[0]["response"]

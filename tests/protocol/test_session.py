@@ -361,7 +361,7 @@ def test_the_wait_begins_again_when_the_caller_made_a_noise(patient: Conversatio
     patient.answer(patient.ask(), ms=500)
     patient.wait(4000)
     patient.say(160)
-    patient.hush(960)
+    patient.hush(800)
     assert patient.of("input_audio_buffer.speech_stopped")[-1]["reason"] == "turn_invalid"
     patient.wait(4900)
     patient.assert_no_event("input_audio_buffer.timeout_triggered")

@@ -29,14 +29,15 @@ def test_shorter_bursts_are_clicks() -> None:
     assert feed(TurnDetector(TurnDetection()), *[(0.9, 2), (0.1, 1)] * 20) == []
 
 
-def test_without_a_fixed_silence_it_asks_three_times_and_ends_at_the_cap() -> None:
+def test_without_a_fixed_silence_it_asks_four_times_and_ends_at_the_cap() -> None:
     signals = feed(TurnDetector(TurnDetection()), (0.9, 10), (0.0, 40))
     assert signals == [
         (3, Onset(3)),
-        (10 + 192 // FRAME_MS, Pause()),
-        (10 + 384 // FRAME_MS, StillQuiet()),
-        (10 + 576 // FRAME_MS, StillQuiet()),
-        (10 + 29, End(29 * FRAME_MS)),
+        (10 + 160 // FRAME_MS, Pause()),
+        (10 + 320 // FRAME_MS, StillQuiet()),
+        (10 + 480 // FRAME_MS, StillQuiet()),
+        (10 + 640 // FRAME_MS, StillQuiet()),
+        (10 + 25, End(25 * FRAME_MS)),
     ]
 
 
@@ -71,7 +72,7 @@ def test_the_turn_model_has_no_say_while_the_caller_speaks() -> None:
 
 def test_two_frames_of_speech_resume_the_turn() -> None:
     detector = TurnDetector(TurnDetection())
-    signals = feed(detector, (0.9, 10), (0.0, 8), (0.9, 1), (0.0, 1), (0.9, 2))
+    signals = feed(detector, (0.9, 10), (0.0, 6), (0.9, 1), (0.0, 1), (0.9, 2))
     assert [type(signal) for _, signal in signals] == [Onset, Pause, Resume]
     assert detector.silence_ms == 0
 

@@ -253,7 +253,7 @@ class CascadeStream:
             probability = await self._turns.end_probability(work.audio)
         except EngineError as error:  # the cap on the silence ends the turn then
             logger.debug("turn model: %s", error.message)
-            return
+            probability = 0.0
         self._session.turn_judged(work.item_id, work.version, probability, self._now())
         self._follow()
 
@@ -354,6 +354,7 @@ class CascadeStream:
                 async for pcm in pieces:
                     self._session.answer_audio(work.response_id, pcm, self._now())
                     self._follow()
+                    await asyncio.sleep(0)  # many pieces come at once: let the first be sent before the rest is made
                     await self._room.wait()
             said += len(sentence)
             self._session.answer_spoken(work.response_id, said)

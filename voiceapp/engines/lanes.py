@@ -51,8 +51,8 @@ class Lane:
 
     @property
     def has_idle_thread(self) -> bool:
-        """Whether work handed in now starts at once."""
-        return self._pending < self.threads
+        """Whether work handed in now starts at once, and leaves a thread for what is urgent (where there are two)."""
+        return self._pending < max(1, self.threads - 1)
 
     async def run(self, function: Callable[..., Result], *args: object) -> Result:
         """The result of `function(*args)`, computed in this lane.

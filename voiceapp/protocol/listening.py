@@ -114,6 +114,7 @@ class Listener:
         """The turn model's answer; a late one is ignored."""
         utterance = self._open
         if self._detector and utterance and (utterance.item_id, utterance.version) == (item_id, version):
+            utterance.is_judging = False
             self._end(self._detector.judged(probability), now)
 
     def commit(self, now: float) -> None:
@@ -239,6 +240,9 @@ class Listener:
             self._end(signal, now)
         elif self._open is not None:
             if isinstance(signal, Pause):
+                if self._open.partial_running:  # what may be the last words must not wait for the words so far
+                    self._open.partial_running = False
+                    self._hooks.start(Abandon(item_id=self._open.item_id))
                 self._recognize_early(self._open)
                 self._ask(self._open)
             elif isinstance(signal, StillQuiet):
@@ -272,7 +276,10 @@ class Listener:
             self._recognize(utterance)
 
     def _ask(self, utterance: Utterance) -> None:
-        if utterance.is_speech and self._detector and self._detector.asks_model:
+        if not utterance.is_speech or not self._detector or not self._detector.asks_model:
+            return
+        if not utterance.is_judging:  # a busy machine is not asked twice at once
+            utterance.is_judging = True
             self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
 
     def _end(self, end: End | None, now: float) -> None:
@@ -320,7 +327,7 @@ class Listener:
         if utterance.recognizing == utterance.version:
             return
         utterance.recognizing = utterance.version
-        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.audio(), self._language))
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.speech(), self._language))
 
     def _ask_partial(self) -> None:
         utterance = self._open
@@ -328,7 +335,7 @@ class Listener:
             return
         utterance.partial_running = True
         self._hooks.start(
-            Recognize(utterance.item_id, utterance.version, utterance.audio(), self._language, is_partial=True)
+            Recognize(utterance.item_id, utterance.version, utterance.speech(), self._language, is_partial=True)
         )
 
     def _show(self, utterance: Utterance, words: str) -> None:

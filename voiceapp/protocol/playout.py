@@ -13,7 +13,7 @@ from voiceapp.protocol.audio import AudioFormat
 LEAD_MS = 300.0
 PIECE_MS = 100.0
 """Least audio in one event, the last one of an answer excepted."""
-QUEUE_LIMIT_MS = 10_000.0
+QUEUE_LIMIT_MS = 3_000.0
 """How far synthesis may run ahead of sending."""
 ROUNDING_MS = 0.5
 """A timer that fires when a piece is due finds it due, whatever the clock's floating point did to it."""

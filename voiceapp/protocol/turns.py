@@ -1,7 +1,7 @@
 """When the caller begins and ends to speak, from speech probabilities alone.
 
 The clock here is the audio itself: 32 ms a frame. A turn ends after a silence whose length the settings fix, or which a
-turn model shortens: asked after 200, 400 and 600 ms, it ends the turn at once or lets the silence grow to a cap.
+turn model shortens: asked after 160, 320, 480 and 640 ms, it ends the turn at once or lets the silence grow to a cap.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from voiceapp.protocol.states import TURN_STEPS, TurnState, step
 ONSET_FRAMES = 3
 """Speech frames in a row that begin a turn: shorter bursts are clicks and breaths."""
 RESUME_FRAMES = 2
-PAUSE_MS = 192
+PAUSE_MS = 160
 """Silence after which the turn model is asked and recognition starts on speculation."""
-SILENCE_CAP_MS = 900
+SILENCE_CAP_MS = 800
 """Silence that ends a turn whatever the turn model thinks: it holds back short answers that are complete."""
-ASK_AGAIN_MS = frozenset({384, 576})
+ASK_AGAIN_MS = frozenset({320, 480, 640})
 """Silences at which the turn model is asked again: more silence changes its mind about short answers. Asking once gave
 a p95 of 1.0 s from the last sound to the decision on recorded speech, asking again 0.6 to 0.7 s, without ending more
 turns early."""
@@ -39,7 +39,7 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """200 ms without speech: time to ask and to start recognising."""
+    """160 ms without speech: time to ask and to start recognising."""
 
 
 @dataclass(frozen=True, slots=True)

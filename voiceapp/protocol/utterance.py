@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.turns import MIN_SPEECH_MS
 
+MARGIN_FRAMES = 2
+"""What recognition hears around the speech: 64 ms. On 70 variants of recorded speech (shifted, quieter, in noise) 4.6 %
+of the words came out wrong with 300 ms in front, 2.4 % with 64 ms; with none, quiet beginnings are lost (3.7 %)."""
 MAX_UTTERANCE_MS = 120_000
 """Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
 PARTIAL_EVERY_MS = 500
@@ -36,12 +39,16 @@ class Utterance:
         self.recognizing: int | None = None
         """Version now being recognised as final."""
         self.partial_running = False
+        self.is_judging = False
+        """The turn model was asked and did not answer yet."""
         self.is_announced = False
         """`speech_started` went out for it, so `speech_stopped` must follow."""
         self._words: tuple[int, str] | None = None
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._partial = ""
         self._frames: list[Pcm] = []
+        self._speech = slice(0, 0)
+        """From the first to the last speech frame."""
 
     @property
     def is_full(self) -> bool:
@@ -70,20 +77,24 @@ class Utterance:
         """There is more speech than its readings know: they count no more."""
         self.version += 1
         self.recognizing = None
-        self.partial_running = False
+        self.partial_running = self.is_judging = False
 
     def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
         self._frames.append(frame)
         self.length_ms += FRAME_MS
         if is_speech:
+            first = self._speech.start if self.speech_ms else len(self._frames) - 1
+            self._speech = slice(first, len(self._frames))
             self.speech_ms += FRAME_MS
             self.last_speech_at = now
 
     def audio(self) -> NDArray[np.float32]:
-        """Everything so far as float32 in [-1, 1) at 16 kHz."""
-        if not self._frames:
-            return np.zeros(0, dtype=np.float32)
-        return np.concatenate(self._frames).astype(np.float32) / np.float32(32768)
+        """Everything so far as float32 in [-1, 1) at 16 kHz: the turn model listens to the silence too."""
+        return _floats(self._frames)
+
+    def speech(self) -> NDArray[np.float32]:
+        """The same without what lies before and behind the speech: a recognizer reads that better."""
+        return _floats(self._frames[max(0, self._speech.start - MARGIN_FRAMES) : self._speech.stop + MARGIN_FRAMES])
 
     def drop_audio(self) -> None:
         """The words are known; the samples are not needed any more."""
@@ -106,3 +117,9 @@ class Utterance:
         while agreed < min(len(before), len(after)) and before[agreed] == after[agreed]:
             agreed += 1
         return " ".join(after[:agreed]), " ".join(after[agreed:])
+
+
+def _floats(frames: list[Pcm]) -> NDArray[np.float32]:
+    if not frames:
+        return np.zeros(0, dtype=np.float32)
+    return np.concatenate(frames).astype(np.float32) / np.float32(32768)
