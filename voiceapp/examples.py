@@ -35,7 +35,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "/compatible-mode/v1/embeddings": {"model": "text-embedding-v4", "input": QUESTION},
     "/compatible-mode/v1/audio/speech": {"model": "tts-1", "input": "Good morning.", "voice": "alloy"},
 }
-"""By path. The operations that take files need none: the reference names a file for them."""
+"""By path."""
+FORMS: dict[str, dict[str, Any]] = {
+    "/compatible-mode/v1/audio/transcriptions": {"file": "recording.wav", "model": "whisper-1"},
+}
+"""By path, for those that take files; of a file, its name."""
 
 PARAMETERS = {"model": "qwen-plus"}
 """By name, what stands in an address."""
@@ -48,8 +52,8 @@ def put_examples(document: dict[str, Any]) -> None:
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "path" and parameter["name"] in PARAMETERS:
                     parameter.setdefault("example", PARAMETERS[parameter["name"]])
-    for path, body in BODIES.items():
-        content = document["paths"].get(path, {}).get("post", {}).get("requestBody", {}).get("content", {})
-        media = content.get("application/json")
-        if media is not None and not {"example", "examples"} & media.keys():
-            media["example"] = body
+    for content_type, examples in (("application/json", BODIES), ("multipart/form-data", FORMS)):
+        for path, example in examples.items():
+            media = document["paths"][path]["post"]["requestBody"]["content"][content_type]
+            if not {"example", "examples"} & media.keys():
+                media["example"] = example

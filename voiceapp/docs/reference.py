@@ -132,16 +132,16 @@ def _curl(schemas: Schemas, method: str, path: str, details: Json, origin: str) 
 
 
 def _example_of(schemas: Schemas, media: Json) -> Any:
-    if "example" in media:
-        return media["example"]
-    if media.get("examples"):
-        return next(iter(media["examples"].values()))["value"]
     schema = media.get("schema", {})
-    whole = schemas.resolve(schema)
-    if whole.get("type") != "object" or "examples" in whole or "example" in whole:
-        return schemas.example(schema)
-    files = {name: f"@{FILE}" for name, part in whole.get("properties", {}).items() if schemas.type_of(part) == "file"}
-    return {**schemas.example(schema), **files}
+    if "example" in media:
+        example = media["example"]
+    elif media.get("examples"):
+        example = next(iter(media["examples"].values()))["value"]
+    else:
+        example = schemas.example(schema)
+    parts = schemas.resolve(schema).get("properties", {})
+    files = {name: f"@{FILE}" for name, part in parts.items() if schemas.type_of(part) == "file"}
+    return {**example, **files} if files else example
 
 
 def _sent(content_type: str, example: Any) -> list[str]:
