@@ -158,11 +158,12 @@ async def _one(
                 text += stopper.flush()
             if is_wrapped:
                 text, is_first = _in_json(text, is_first=is_first, is_last=ends), is_first and not text and not ends
-            reason = "stop" if stopper.has_stopped else delta.finish_reason
+            if text != delta.text or stopper.has_stopped:
+                delta = replace(delta, text=text, finish_reason="stop" if stopper.has_stopped else delta.finish_reason)
             if ends or text or delta.reasoning or delta.tool_call or delta.usage:
-                yield replace(delta, text=text, finish_reason=reason)
-            if ends:
-                return
+                yield delta
+            if stopper.has_stopped:
+                return  # and stop the engine; one that ended by itself keeps its connection when read to the end
 
 
 def _in_json(text: str, *, is_first: bool, is_last: bool) -> str:
@@ -186,17 +187,21 @@ class _Tally:
 
     def add(self, index: int, delta: ChatDelta) -> ChatUsage:
         """The usage of all answers, with one more piece."""
-        call = delta.tool_call
-        written = delta.text + delta.reasoning + (call.name + call.arguments if call else "")
+        written = delta.text + delta.reasoning
+        if delta.tool_call is not None:
+            written += delta.tool_call.name + delta.tool_call.arguments
         self._written[index] += len(written.encode("utf-8", "replace"))
         if delta.usage is not None:
             self._said[index] = delta.usage
         said = self._said.values()
+        output_tokens = sum(map(self.output_tokens, range(len(self._written))))
+        if not said:
+            return ChatUsage(self._input, output_tokens)
         return ChatUsage(
             # The messages were read once, however many answers they got.
-            input_tokens=max((usage.input_tokens for usage in said), default=0) or self._input,
-            output_tokens=sum(map(self.output_tokens, range(len(self._written)))),
-            cached_tokens=max((usage.cached_tokens for usage in said), default=0),
+            input_tokens=max(usage.input_tokens for usage in said) or self._input,
+            output_tokens=output_tokens,
+            cached_tokens=max(usage.cached_tokens for usage in said),
             reasoning_tokens=sum(usage.reasoning_tokens for usage in said),
         )
 
