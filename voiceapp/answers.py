@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from voiceapp import failures
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -24,9 +26,9 @@ def new_request_id() -> str:
     return str(uuid.uuid4())
 
 
-def refusal_body(code: str, message: str, request_id: str) -> bytes:
-    """The one shape of every refusal: `{"code", "message", "request_id"}`."""
-    return json.dumps({"code": code, "message": message, "request_id": request_id}).encode()
+def refusal_body(status: int, code: str, message: str, request_id: str, *, path: str = "") -> bytes:
+    """A refusal in the shape that the clients of `path` read; the native one where no path is known."""
+    return json.dumps(failures.refusal_body(path, failures.Refusal(status, code, message), request_id)).encode()
 
 
 def json_headers(body: bytes, request_id: str) -> list[tuple[bytes, bytes]]:
@@ -41,7 +43,7 @@ def json_headers(body: bytes, request_id: str) -> list[tuple[bytes, bytes]]:
 async def refuse(scope: Scope, send: Send, status: int, code: str, message: str, headers: Headers = ()) -> None:
     """Answer a request, or an unaccepted WebSocket handshake, with a status and the JSON of a refusal."""
     request_id = request_id_of(scope)
-    body = refusal_body(code, message, request_id)
+    body = refusal_body(status, code, message, request_id, path=scope["path"])
     prefix = "websocket." if scope["type"] == "websocket" else ""
     await send(
         {

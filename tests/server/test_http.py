@@ -31,6 +31,12 @@ def test_it_refuses_a_body_announced_too_large(server: Served) -> None:
     assert refusal["request_id"] == headers["x-request-id"]
 
 
+def test_it_refuses_in_the_shape_that_the_clients_of_an_address_read(server: Served) -> None:
+    _, refusal, _ = server.request("POST", "/compatible-mode/v1/chat/completions", body=b"x" * 3_000_000)
+    assert "200000 bytes" in refusal["error"]["message"]
+    assert refusal["error"]["type"] == "invalid_request_error"
+
+
 def test_it_refuses_a_chunked_body_that_grows_too_large(server: Served) -> None:
     def chunks() -> Iterator[bytes]:
         for _ in range(20):

@@ -176,7 +176,7 @@ class Socket(WebSocketProtocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         request_id = request_id_of(self.scope)
-        body = refusal_body(code, message, request_id)
+        body = refusal_body(status, code, message, request_id)
         self._refusal = (status, json_headers(body, request_id), body)
         self._deny()
 

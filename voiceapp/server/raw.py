@@ -22,5 +22,5 @@ def raw_answer(status: int, headers: Headers, body: bytes) -> bytes:
 def raw_refusal(status: int, code: str, message: str, request_id: str | None = None, headers: Headers = ()) -> bytes:
     """`raw_answer` with the JSON of a refusal."""
     request_id = request_id or new_request_id()
-    body = refusal_body(code, message, request_id)
+    body = refusal_body(status, code, message, request_id)
     return raw_answer(status, [*json_headers(body, request_id), *headers], body)
