@@ -110,7 +110,8 @@ class Request(WebRequest):
         self._stop_timer()
         self.requestHeaders.removeHeader(b"expect")  # no "100 Continue" after this answer
         request_id = new_request_id()
-        self.channel.transport.write(raw_refusal(status, code, message, request_id))
+        path = self.channel._path.decode("latin-1")  # the request itself learns it only after its body
+        self.channel.transport.write(raw_refusal(status, code, message, request_id, path=path))
         access_logger.info("- - %d %s - %s", status, self.channel.transport.getPeer().host, request_id)
 
     def _stop_timer(self) -> None:

@@ -137,7 +137,7 @@ class LimitedBody:
         if self._answered:
             return
         request_id = request_id_of(self._scope)
-        body = refusal_body(status, code, message, request_id, path=self._scope["path"])
+        body = refusal_body(status, code, message, request_id, path=self._scope.get("path", ""))
         headers = [*json_headers(body, request_id), (b"connection", b"close")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": True})

@@ -19,8 +19,10 @@ def raw_answer(status: int, headers: Headers, body: bytes) -> bytes:
     return b"\r\n".join(lines)
 
 
-def raw_refusal(status: int, code: str, message: str, request_id: str | None = None, headers: Headers = ()) -> bytes:
-    """`raw_answer` with the JSON of a refusal."""
+def raw_refusal(
+    status: int, code: str, message: str, request_id: str | None = None, headers: Headers = (), *, path: str = ""
+) -> bytes:
+    """`raw_answer` with the JSON of a refusal, in the shape that the clients of `path` read."""
     request_id = request_id or new_request_id()
-    body = refusal_body(status, code, message, request_id)
+    body = refusal_body(status, code, message, request_id, path=path)
     return raw_answer(status, [*json_headers(body, request_id), *headers], body)
