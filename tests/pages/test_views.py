@@ -32,6 +32,24 @@ def test_it_is_not_there_when_switched_off(person: Client, settings: Settings) -
     assert person.get("/voice/config").status_code == 404
 
 
+def test_guessing_a_password_ends_after_five_attempts(person: Client) -> None:
+    guesser = Client()
+    for _ in range(5):
+        refused = guesser.post("/login", {"username": "paula", "password": "a guess"})
+        assert "do not go together" in refused.content.decode()
+    refused = guesser.post("/login", {"username": "paula", "password": "a long enough secret"})
+    assert refused.status_code == 200
+    assert "Wait 15 minutes" in refused.content.decode()
+
+
+def test_the_login_leads_to_no_other_site(person: Client) -> None:
+    for elsewhere in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        signed_in = Client().post(
+            "/login", {"username": "paula", "password": "a long enough secret", "next": elsewhere}
+        )
+        assert (signed_in.status_code, signed_in["Location"]) == (302, "/"), elsewhere
+
+
 def test_it_sends_strangers_to_the_login(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "login"
     answer = guest.get("/")

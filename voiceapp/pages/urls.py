@@ -1,13 +1,14 @@
 """Where people find the pages."""
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from . import views
+from .login import PageLoginView
 
 urlpatterns = [
     path("", views.voice, name="voice"),
     path("voice/config", views.config, name="voice-config"),
-    path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login", PageLoginView.as_view(), name="login"),
     path("logout", LogoutView.as_view(next_page="voice"), name="logout"),
 ]
