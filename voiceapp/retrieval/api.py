@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Sequence
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from voiceapp import formats
 from voiceapp.accounts.auth import Caller
-from voiceapp.engines.lanes import lanes
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.embedding import Embedded
@@ -206,8 +206,11 @@ def _items(reranked: Reranked, documents: Sequence[str] | None) -> list[RerankIt
 
 
 async def _json(reply: Any, *parts: object) -> HttpResponse:
-    """What `reply(*parts)` gives, written in the batch lane: ten long vectors take milliseconds to spell."""
-    body = await lanes().batch.run(lambda: json.dumps(reply(*parts), separators=(",", ":")))
+    """What `reply(*parts)` gives, written in a thread: ten long vectors take milliseconds to spell.
+
+    Not in a lane: the next call is computed there meanwhile.
+    """
+    body = await asyncio.to_thread(lambda: json.dumps(reply(*parts), separators=(",", ":")))
     return HttpResponse(body, content_type="application/json")
 
 
