@@ -180,15 +180,6 @@ class Synthesizer(Protocol):
         """
 
 
-class Embedder(Protocol):
-    """Text to vectors."""
-
-    dimensions: int
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), dimensions]."""
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a realtime model must know of the conversation it is opened for."""

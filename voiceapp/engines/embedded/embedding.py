@@ -38,7 +38,7 @@ Vectors = NDArray[np.float32]
 
 
 class MiniLM:
-    """An `Embedder`. Its files are loaded when first used, in a lane."""
+    """Texts to unit vectors. Its files are loaded when first used, in a lane."""
 
     dimensions = DIMENSIONS
 
