@@ -185,6 +185,23 @@ def test_it_fits_every_screen(open_page: OpenPage, screenshots: Path, width: int
         assert box["y"] + box["height"] <= height, name
 
 
+def test_a_long_conversation_scrolls_in_its_transcript_and_not_the_page(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.set_switch("is-spoken", False)
+    for count in range(1, 6):
+        voice.type("How do I create an API key?")
+        expect(voice.page.locator('.turn[data-role="assistant"][data-state="done"]')).to_have_count(count)
+    heights = voice.page.evaluate(
+        """[document.documentElement.scrollHeight - innerHeight,
+            document.querySelector('#turns').scrollHeight > document.querySelector('#turns').clientHeight]"""
+    )
+    assert heights == [0, True]
+    for name in ("orb", "message", "end", "copy-transcript"):
+        box = voice.page.locator(f"#{name}").bounding_box()
+        assert box is not None, name
+        assert box["y"] + box["height"] <= 800, name
+
+
 def test_what_is_touched_is_large_enough(open_page: OpenPage) -> None:
     voice = open_page(viewport={"width": 390, "height": 844})
     voice.talk()
