@@ -252,6 +252,8 @@ CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
 CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+CHAT_MODEL_DIR: str = env.str("CHAT_MODEL_DIR", default="")
+"""A folder with a language model for onnxruntime-genai, run in this process (`requirements-genai.txt`)."""
 CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
 """Whether that server's model takes images."""
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
@@ -390,6 +392,16 @@ VOICE_MODELS: list[dict[str, Any]] = [
     },
 ]
 """Model names and aliases, their kind, and the class that provides them (see `voiceapp.engines.catalogue`)."""
+if CHAT_MODEL_DIR:
+    VOICE_MODELS.insert(
+        0,
+        {
+            "name": Path(CHAT_MODEL_DIR).name or "local",
+            "kind": "chat",
+            "provider": "voiceapp.engines.genai.chat.GenaiChat",
+            "options": {"folder": CHAT_MODEL_DIR},
+        },
+    )
 if CHAT_BASE_URL:
     VOICE_MODELS.insert(
         0,

@@ -1,0 +1,1 @@
+"""Language models inside this process, by onnxruntime-genai (`requirements-genai.txt`)."""
