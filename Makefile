@@ -18,8 +18,7 @@ endif
 
 run: install
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
-	$(BIN)/python manage.py migrate --verbosity 0
-	$(BIN)/python manage.py bootstrap
+	$(BIN)/python manage.py bootstrap  # tables; on first start, an account, a key and a login
 	exec $(BIN)/python manage.py serve
 
 install: .venv/runtime.stamp
