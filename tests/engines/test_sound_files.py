@@ -1,0 +1,109 @@
+"""Sound in files, written and read."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceapp.engines.sound_files import CODECS, SoundWriter, demuxer_of, read_samples
+from voiceapp.errors import InvalidParameter
+
+RATE_HZ = 24_000
+HEADS = [
+    b"RIFF\0\0\0\0WAVE",
+    b"fLaC",
+    b"OggS",
+    b"ID3\x03",
+    b"\x1aE\xdf\xa3",
+    b"\0\0\0\x18ftypM4A ",
+    b"\xff\xfb",
+    b"\xff\xf1",
+]
+
+
+def tone(seconds: float) -> bytes:
+    times = np.arange(int(RATE_HZ * seconds)) / RATE_HZ
+    return (np.sin(2 * np.pi * 440 * times) * 8000).astype("<i2").tobytes()
+
+
+def written(kind: str, pcm: bytes) -> bytes:
+    writer = SoundWriter(kind, RATE_HZ)
+    pieces = [writer.feed(pcm[at : at + 1920]) for at in range(0, len(pcm), 1920)]
+    return b"".join([*pieces, writer.finish()])
+
+
+def read(file: bytes, *, max_s: float = 60.0) -> np.ndarray:
+    return read_samples(io.BytesIO(file), max_s=max_s, stop=threading.Event())
+
+
+def pitch_hz(samples: np.ndarray) -> float:
+    spectrum = np.abs(np.fft.rfft(samples))
+    return float(spectrum.argmax() * 16_000 / len(samples))
+
+
+@pytest.mark.parametrize("kind", ["wav", *CODECS])
+def test_what_is_written_is_read_again(kind: str) -> None:
+    samples = read(written(kind, tone(2.0)))
+    assert samples.dtype == np.float32
+    assert len(samples) / 16_000 == pytest.approx(2.0, abs=0.1)
+    assert pitch_hz(samples) == pytest.approx(440, abs=2)
+    assert np.abs(samples).max() == pytest.approx(8000 / 32768, abs=0.03)
+
+
+def test_bare_samples_are_left_as_they_are() -> None:
+    assert written("pcm", tone(0.1)) == tone(0.1)
+
+
+@pytest.mark.parametrize("kind", ["pcm", "wav", *CODECS])
+def test_a_file_without_sound_holds_none(kind: str) -> None:
+    with pytest.raises(InvalidParameter):
+        read(SoundWriter(kind, RATE_HZ).finish())
+
+
+def test_a_file_may_not_be_longer_than_allowed() -> None:
+    file = written("flac", tone(2.0))
+    with pytest.raises(InvalidParameter, match=r"longer than 1.5 s"):
+        read(file, max_s=1.5)
+
+
+def test_reading_stops_when_nobody_waits() -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(InvalidParameter):
+        read_samples(io.BytesIO(written("wav", tone(1.0))), max_s=60, stop=stop)
+
+
+@pytest.mark.parametrize("head", [b"", b"#EXTM3U\nhttp://a/", b"ffconcat version 1.0\nfile /etc/passwd", b"<svg/>"])
+def test_what_reads_further_files_is_never_opened(head: bytes) -> None:
+    assert demuxer_of(head[:12]) is None
+    with pytest.raises(InvalidParameter, match="none of the kinds"):
+        read(head)
+
+
+def read_or_refused(file: bytes) -> str | None:
+    """Which field is to blame, if the file is refused."""
+    try:
+        read(file, max_s=5)
+    except InvalidParameter as refusal:
+        return refusal.param
+    return "file"
+
+
+@given(st.sampled_from(HEADS), st.binary(max_size=400))
+def test_broken_files_do_no_harm(head: bytes, rest: bytes) -> None:
+    assert read_or_refused(head + rest) == "file"
+
+
+@given(st.sampled_from(["wav", *CODECS]), st.integers(0, 2000), st.binary(min_size=1, max_size=40))
+def test_damaged_files_do_no_harm(kind: str, at: int, damage: bytes) -> None:
+    file = bytearray(FILES.setdefault(kind, written(kind, tone(0.3))))
+    file[at : at + len(damage)] = damage
+    assert read_or_refused(bytes(file)) == "file"
+
+
+FILES: dict[str, bytes] = {}
