@@ -7,6 +7,10 @@ import json
 import re
 import shlex
 import signal
+import sqlite3
+import threading
+import time
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +21,7 @@ from django.utils import timezone
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from .process import ROOT, Process, environment_in
+from .process import ROOT, Process, environment_in, served
 
 
 @pytest.mark.django_db
@@ -40,6 +44,20 @@ def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Pat
         assert "Stopped" in worker.text
     finally:
         worker.end()
+
+
+def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
+    database = tmp_path / "kept.sqlite3"
+    environment = environment_in(tmp_path, DATABASE_URL=f"sqlite:///{database}")
+    assert Process("migrate", "--verbosity", "0", environment=environment).wait(60) == 0
+    with closing(sqlite3.connect(database)) as rows:
+        rows.execute("INSERT INTO django_session VALUES ('old', '', '2020-01-01')")
+        rows.commit()
+    with served("daphne", tmp_path, DATABASE_URL=f"sqlite:///{database}"), closing(sqlite3.connect(database)) as rows:
+        deadline, pause = time.monotonic() + 20, threading.Event()
+        while rows.execute("SELECT 1 FROM django_session").fetchone():
+            assert time.monotonic() < deadline, "the expired login is still there"
+            pause.wait(0.05)
 
 
 def test_every_line_of_the_procfile_names_a_command_that_exists() -> None:

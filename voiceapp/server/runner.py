@@ -72,6 +72,8 @@ class Life:
     limits: Limits
     warm_up: Callable[[], Awaitable[None]]
     """Loads the engines; runs beside the serving, readiness waits for it."""
+    keep_house: Callable[[], Awaitable[None]]
+    """Deletes what is past its time, again and again, beside the serving."""
     close: Callable[[], Awaitable[None]]
     """Ends the engines."""
 
@@ -89,7 +91,10 @@ class Life:
         loop.add_signal_handler(signal.SIGINT, interrupted)
         await adapter.start()
         logger.info("Serving on http://%s with %s, process %d", address, adapter.name, os.getpid())
-        warming = asyncio.create_task(self._warm_up(), name="warm up")
+        beside = (
+            asyncio.create_task(self._warm_up(), name="warm up"),
+            asyncio.create_task(self._keep_house(), name="housekeeping"),
+        )
         await stop.wait()
 
         logger.info("Stopping: %d being served, waiting at most %g s", self.drain.working, self.limits.drain_s)
@@ -99,8 +104,9 @@ class Life:
         await self._wait_idle(hurry, LAST_WORDS_S)
         if self.drain.working:
             logger.warning("Cutting off %d that did not end", self.drain.working)
-        warming.cancel()
-        await asyncio.gather(warming, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.close()
@@ -126,6 +132,12 @@ class Life:
             logger.exception("The engines could not be loaded")
         finally:
             self.readiness.warming = False
+
+    async def _keep_house(self) -> None:
+        try:
+            await self.keep_house()
+        except Exception:
+            logger.exception("Housekeeping failed; `manage.py worker --once` does it by hand")
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -13,6 +13,7 @@ from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
 from voiceapp.realtime.records import close_abandoned
+from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
 
@@ -36,6 +37,7 @@ class Command(BaseCommand):
             process_readiness(),
             Limits.from_settings(),
             warm_up=_warm_up,
+            keep_house=keep_tidy,
             close=catalogue.close,
         )
         serve(application, listening, server=server, life=life)

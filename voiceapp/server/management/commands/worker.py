@@ -8,16 +8,11 @@ import signal
 import threading
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, close_old_connections
-from django.utils import timezone
 
-from voiceapp.realtime.retention import purge_transcripts
+from voiceapp.server.housekeeping import HOUR_S, tidy, try_to_tidy
 
 logger = logging.getLogger(__name__)
-
-HOUR_S = 3600.0
 
 
 class Command(BaseCommand):
@@ -36,18 +31,6 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         logger.info("Housekeeping every %g s", every)
         while not stop.is_set():
-            try:
-                tidy()
-            except DatabaseError:
-                logger.exception("The database does not answer; trying again in %g s", every)
-            close_old_connections()
+            try_to_tidy(every)
             stop.wait(every)
         logger.info("Stopped")
-
-
-def tidy() -> None:
-    """Everything that is due now."""
-    purged = purge_transcripts(timezone.now())
-    call_command("clearsessions")
-    if purged:
-        logger.info("Deleted the words of %d turns", purged)

@@ -1,0 +1,50 @@
+"""What is due now and then: words past their time, logins past theirs.
+
+`serve` sees to it by itself, because an installation is complete with that one process; `worker` does the same in a
+process of its own. Doing it twice at once does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from asgiref.sync import sync_to_async
+from django.core.management import call_command
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+
+from voiceapp.realtime.retention import purge_transcripts
+
+logger = logging.getLogger(__name__)
+
+HOUR_S = 3600.0
+
+
+def tidy() -> None:
+    """Everything that is due now.
+
+    Raises:
+        DatabaseError: if the database does not answer.
+    """
+    purged = purge_transcripts(timezone.now())
+    call_command("clearsessions")
+    if purged:
+        logger.info("Deleted the words of %d turns", purged)
+
+
+def try_to_tidy(every_s: float) -> None:
+    """`tidy`, by somebody who comes again in `every_s` seconds."""
+    try:
+        tidy()
+    except DatabaseError as error:  # such as one before its first migration; readiness says so
+        logger.warning("The database does not answer; trying again in %g s: %s", every_s, error)
+    finally:
+        close_old_connections()
+
+
+async def keep_tidy(every_s: float = HOUR_S) -> None:
+    """Tidy now and every so often, on a thread of its own, until cancelled."""
+    while True:
+        await sync_to_async(try_to_tidy, thread_sensitive=False)(every_s)
+        await asyncio.sleep(every_s)
