@@ -3,6 +3,7 @@
 import { SERVER } from "./events.js";
 
 const RECONNECT_DELAYS_MS = [200, 1000, 2000, 4000, 8000, 8000, 8000, 8000];
+const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
 const QUEUE_DELAY_MS = 3000;
 const GREETING_TIMEOUT_MS = 10000;
 
@@ -20,6 +21,8 @@ export class Connection extends EventTarget {
   #transport = null;
   #phase = "closed";
   #attempt = 0;
+  #greetedAt = 0;
+  #quickLosses = 0; // in a row
   #wake = null;
   #closing = null;
 
@@ -47,6 +50,7 @@ export class Connection extends EventTarget {
   async open() {
     this.#attempt += 1;
     const attempt = this.#attempt;
+    this.#quickLosses = 0;
     this.#enter("connecting");
     let wasQueued = false;
     for (;;) {
@@ -96,6 +100,7 @@ export class Connection extends EventTarget {
         }
         if (detail.type === SERVER.SESSION_CREATED) {
           clearTimeout(timer);
+          this.#greetedAt = Date.now();
           this.#enter("open");
           resolve(detail.session);
         } else if (detail.type === SERVER.SESSION_CLOSING) {
@@ -139,9 +144,10 @@ export class Connection extends EventTarget {
   async #comeBack() {
     this.#attempt += 1;
     const attempt = this.#attempt;
+    this.#quickLosses = Date.now() - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
     this.#enter("reconnecting");
     this.dispatchEvent(new Event("lost"));
-    for (const delayMs of RECONNECT_DELAYS_MS) {
+    for (const delayMs of RECONNECT_DELAYS_MS.slice(Math.max(0, this.#quickLosses - 1))) {
       await this.#pause(delayMs, "reconnecting");
       if (attempt !== this.#attempt) {
         return;
