@@ -3,6 +3,7 @@
 import { USUAL_MS_PER_CHAR, spokenChars } from "./alignment.js";
 import { SERVER } from "./events.js";
 
+const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a flood of more
 const KEPT_AUDIO_SAMPLES = 24000 * 60 * 8; // for "play again"; the oldest replies lose their sound first
 
 /** One message or tool call. `state` is live, done, interrupted or failed. */
@@ -134,6 +135,7 @@ export class Conversation extends EventTarget {
   history() {
     return this.items
       .filter(({ role, text }) => (role === "user" || role === "assistant") && text.trim() !== "")
+      .slice(-REMEMBERED_MESSAGES)
       .map(({ id, role, text }) => ({ id, role, text }));
   }
 

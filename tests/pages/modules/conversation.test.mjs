@@ -103,3 +103,13 @@ test("the page notices when it hears itself, and not when it is answered", () =>
   assert.ok(!isEcho("how do I open a second page", spoken));
   assert.ok(!isEcho("the page", spoken));
 });
+
+test("a long conversation goes on from its latest messages", () => {
+  const conversation = new Conversation();
+  for (let index = 0; index < 1500; index += 1) {
+    conversation.addTyped(`u${index}`, `message ${index}`);
+  }
+  const history = conversation.history();
+  assert.equal(history.length, 200);
+  assert.equal(history.at(-1).text, "message 1499");
+});
