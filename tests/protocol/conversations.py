@@ -126,6 +126,12 @@ class Conversation:
         self.collect()
         return work
 
+    def fail_item(self) -> None:
+        self.session.item_recognition_failed(
+            self.take(RecognizeItem).item_id, "ModelUnavailable", "The engine is away.", self.now
+        )
+        self.collect()
+
     def late(self, work: Recognize, words: str) -> None:
         """Answer a request that was taken before."""
         self.session.recognized(work, words, self.now)

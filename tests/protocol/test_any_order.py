@@ -144,6 +144,8 @@ class Script:
             session.recognition_failed(work, "ModelUnavailable", "The engine is away.", now)
         elif isinstance(work, Recognize):
             session.recognized(work, words, now)
+        elif isinstance(work, RecognizeItem) and fails:
+            session.item_recognition_failed(work.item_id, "ModelUnavailable", "The engine is away.", now)
         elif isinstance(work, RecognizeItem):
             session.item_recognized(work.item_id, words, now)
         elif isinstance(work, JudgeTurn):

@@ -134,6 +134,18 @@ def test_audio_inside_an_item_is_recognised_before_the_answer(talk: Conversation
     talk.assert_event("conversation.item.input_audio_transcription.completed", transcript="Hello")
 
 
+def test_audio_inside_an_item_that_cannot_be_recognised_is_not_taken_for_silence(talk: Conversation) -> None:
+    content = [{"type": "input_audio", "audio": "AAAA"}]
+    talk.tell("conversation.item.create", item={"type": "message", "role": "user", "content": content, "id": "said"})
+    talk.tell("response.create")
+    talk.fail_item()
+    failed = talk.assert_event("conversation.item.input_audio_transcription.failed", item_id="said")
+    assert failed["error"]["code"] == "ModelUnavailable"
+    talk.assert_no_event("conversation.item.input_audio_transcription.completed")
+    assert talk.assert_event("response.done")["response"]["status"] == "failed"
+    assert not talk.asks(Respond)
+
+
 def test_words_of_an_item_that_was_deleted_meanwhile_are_forgotten(talk: Conversation) -> None:
     talk.say(640)
     talk.hush(960)

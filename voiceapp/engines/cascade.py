@@ -280,7 +280,7 @@ class CascadeStream:
         except InvalidParameter as refused:
             self._session.refuse(refused)
         except EngineError as error:
-            logger.warning("recognition of an item: %s", error.message)
+            self._session.item_recognition_failed(work.item_id, error.code, error.message, self._now())
         self._session.item_recognized(work.item_id, words, self._now())
         self._follow()
 

@@ -68,9 +68,8 @@ class Answerer:
         if self._unanswered is turn:
             self._unanswered = None
 
-    def turn_failed(self, turn: Utterance, code: str, message: str, now: float) -> None:
-        """Its words will never be known; an answer that waits for them fails."""
-        self.turn_is_void(turn)
+    def words_failed(self, code: str, message: str, now: float) -> None:
+        """Words will never be known; an answer that waits for them fails."""
         if self.response and self.response.state is ResponseState.WAITING:
             self.fail(self.response, code, message, now)
 

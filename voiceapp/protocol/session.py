@@ -176,6 +176,14 @@ class Session:
             self._write_words(item_id, words)
             self._advance(now)
 
+    def item_recognition_failed(self, item_id: str, code: str, message: str, now: float) -> None:
+        """`RecognizeItem` could not be done; an answer that waits for the words fails."""
+        if item_id in self._items_unrecognized:
+            self._items_unrecognized.remove(item_id)
+            self._say_words_failed(item_id, code, message)
+            self._answerer.words_failed(code, message, now)
+            self._advance(now)
+
     def answer_text(self, response_id: str, delta: str, now: float) -> None:
         """More words of the answer."""
         if response := self._answerer.generating(response_id):
@@ -337,9 +345,13 @@ class Session:
             self._answerer.turn_is_void(utterance)
 
     def _words_failed(self, utterance: Utterance, code: str, message: str, now: float) -> None:
+        self._say_words_failed(utterance.item_id, code, message)
+        self._answerer.turn_is_void(utterance)
+        self._answerer.words_failed(code, message, now)
+
+    def _say_words_failed(self, item_id: str, code: str, message: str) -> None:
         error = {"type": "server_error", "code": code, "message": message}
-        self._send(ev.TranscriptionFailed(item_id=utterance.item_id, error=error))
-        self._answerer.turn_failed(utterance, code, message, now)
+        self._send(ev.TranscriptionFailed(item_id=item_id, error=error))
 
     def _write_words(self, item_id: str, words: str) -> bool:
         """Put recognised words into their item; False when it was deleted meanwhile."""

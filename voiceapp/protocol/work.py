@@ -36,7 +36,7 @@ class Recognize:
 
 @dataclass(frozen=True, slots=True)
 class RecognizeItem:
-    """Find the words of audio that came inside an item; answer with `item_recognized`."""
+    """Find the words of audio that came inside an item; answer with `item_recognized` or `item_recognition_failed`."""
 
     item_id: str
     audio: str
