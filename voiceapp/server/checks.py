@@ -1,4 +1,7 @@
-"""Contradictory or dangerous settings, found before anything starts: each has an id and says what to do."""
+"""Contradictory or dangerous settings, found before anything starts: each has an id and says what to do.
+
+What concerns people, conversations and quotas is looked at in `voiceapp.accounts.checks`.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,6 @@ def _hosting() -> Iterator[CheckMessage]:
 
 
 def _values() -> Iterator[CheckMessage]:
-    if settings.PUBLIC_PAGE not in ("off", "login", "guest"):
-        yield Error(f"PUBLIC_PAGE is {settings.PUBLIC_PAGE!r}.", hint="Use off, login or guest.", id="server.E003")
     if not 1 <= settings.PORT <= 65535:
         yield Error(f"PORT is {settings.PORT}.", hint="Use a number from 1 to 65535.", id="server.E004")
     chat = urlsplit(settings.CHAT_BASE_URL)
@@ -102,27 +103,12 @@ def _limits() -> Iterator[CheckMessage]:
         "HEADER_TIMEOUT_S",
         "BODY_TIMEOUT_S",
         "MAX_BODY_BYTES",
-        "MAX_SESSIONS",
-        "MAX_SESSIONS_PER_ACCOUNT",
-        "SESSION_LIFETIME_S",
     ):
         if getattr(settings, name) <= 0:
             yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")
-    if settings.TRUST_PROXY and settings.TRUSTED_PROXY_COUNT < 1:
-        yield Error(
-            f"TRUST_PROXY is on and TRUSTED_PROXY_COUNT is {settings.TRUSTED_PROXY_COUNT}.",
-            hint="Count the proxies in front of this server, at least 1.",
-            id="server.E012",
-        )
     if not 0 <= settings.DRAIN_S <= LONGEST_DRAIN_S:
         yield Warning(
             f"DRAIN_S is {settings.DRAIN_S:g}; hosts kill a process that has not ended 30 s after they asked.",
             hint=f"Use 0 to {LONGEST_DRAIN_S:g} seconds, unless your host waits longer.",
             id="server.W013",
-        )
-    if settings.TRANSCRIPT_DAYS < 0:
-        yield Error(
-            f"TRANSCRIPT_DAYS is {settings.TRANSCRIPT_DAYS}.",
-            hint="Use 0 to keep no words, or a number of days.",
-            id="server.E014",
         )
