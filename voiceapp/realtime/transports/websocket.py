@@ -9,6 +9,7 @@ wait there.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
@@ -154,10 +155,16 @@ def _call(session_id: str, name: str, card: ModelCard, query: dict[str, list[str
     return Call(
         session_id=session_id,
         model=name,
-        time_zone=zone if zone in available_timezones() else settings.LOCAL_TIME_ZONE,
+        time_zone=zone if zone in _time_zones() else settings.LOCAL_TIME_ZONE,
         # Clients of this family send 24 kHz without saying so.
         input_rate_hz=24_000 if name.startswith("gpt-") else 16_000,
     )
+
+
+@functools.cache
+def _time_zones() -> frozenset[str]:
+    """Names that a client may give. Looking them up reads hundreds of files: too long for every handshake."""
+    return frozenset(available_timezones())
 
 
 class ApiSocket(_Socket):
