@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from voiceapp.generation.schemas import Message, Sampling
+from voiceapp.generation.schemas import Messages, Sampling
 from voiceapp.schemas import CleanStr, Schema
 
 
@@ -15,7 +15,7 @@ class StreamOptions(Schema):
 
 class CompletionBody(Sampling):
     model: CleanStr
-    messages: list[Message]
+    messages: Messages
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 

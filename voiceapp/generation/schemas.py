@@ -8,6 +8,9 @@ from pydantic import ConfigDict, Field
 
 from voiceapp.schemas import CleanStr, Schema
 
+MAX_MESSAGES = 2_000
+"""Of one conversation: two megabytes hold far more, and reading those would hold up everybody."""
+
 Count = Annotated[int | None, Field(ge=1, le=4)]
 Tokens = Annotated[int | None, Field(ge=1)]
 Seed = Annotated[int | None, Field(ge=-(2**63), le=2**63 - 1)]
@@ -60,6 +63,9 @@ class Message(Schema):
     """Of a tool: which call this answers."""
 
 
+Messages = Annotated[list[Message], Field(max_length=MAX_MESSAGES)]
+
+
 class Exchange(Schema):
     """One question and its answer, in the older style of input."""
 
@@ -100,11 +106,11 @@ class ResponseFormat(Schema):
 
 
 class GenerationInput(Schema):
-    messages: list[Message] | None = None
+    messages: Messages | None = None
     """The conversation so far, the newest message last."""
     prompt: CleanStr | None = None
     """A question, in the older style; with `messages`, one more message of the user."""
-    history: list[Exchange] | None = None
+    history: Annotated[list[Exchange], Field(max_length=MAX_MESSAGES)] | None = None
     """What came before `prompt`."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -52,6 +53,9 @@ _MORE = Phrases(
     "(and then|more detail|more details)",
     "[please|can you]* explain [it|that] [more|further]",
 )
+MAX_READ_CHARS = 2_000
+"""Of each message, how much is read: a question is shorter, and reading megabytes would hold up everybody's voice."""
+MAX_COUNTED_CHARS = 20_000
 MAX_LOOK_BACK = 6
 """How many turns back the topic of a follow-up may lie."""
 
@@ -103,12 +107,13 @@ class RetrievalAssistant:
         )
 
     async def _answer(self, request: ChatRequest) -> SkillAnswer:
-        asked = [message.content for message in request.messages if message.role == "user" and message.content.strip()]
+        messages = [replace(message, content=message.content[:MAX_READ_CHARS]) for message in request.messages]
+        asked = [message.content for message in messages if message.role == "user" and message.content.strip()]
         if request.context.get("is_idle_prompt"):
             return SkillAnswer(IDLE_PROMPT)
         if not asked:
             return SkillAnswer(OPENING)
-        answered = [message for message in request.messages if message.role == "assistant" and message.content]
+        answered = [message for message in messages if message.role == "assistant" and message.content]
         scene = self._scene(request, asked, answered)
         found = skills.answer(asked[-1], scene)
         if found is not None:
@@ -172,8 +177,9 @@ def _unknown(request: ChatRequest, answered: Sequence[ChatMessage]) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """Words and marks: near to what a tokenizer counts for English, and costs nothing."""
-    return len(re.findall(r"\w+|[^\w\s]", text))
+    """Words and marks: near to what a tokenizer counts for English, and costs nothing. Long texts are estimated."""
+    read = text[:MAX_COUNTED_CHARS]
+    return len(re.findall(r"\w+|[^\w\s]", read)) * max(len(text), 1) // max(len(read), 1)
 
 
 def _within(text: str, max_tokens: int | None) -> tuple[list[str], bool]:

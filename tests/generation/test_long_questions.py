@@ -1,0 +1,42 @@
+"""Megabytes of question, through the door to the embedded assistant: nobody else's voice waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from voiceapp.engines.embedded.chat import RetrievalAssistant, count_tokens
+from voiceapp.engines.interfaces import ChatMessage, ChatRequest
+
+HELD_UP_S = 0.3
+"""Generous: without a limit to what is read it is seconds."""
+
+
+@pytest.mark.parametrize("text", ["a," * 800_000, "1 2 " * 400_000, "what is 1 plus " * 100_000, "9" * 1_800_000])
+async def test_a_long_question_holds_nobody_up(text: str) -> None:
+    assistant = RetrievalAssistant()
+    await assistant.warm()
+    longest_s, is_over = 0.0, asyncio.Event()
+
+    async def beat() -> None:
+        nonlocal longest_s
+        while not is_over.is_set():
+            begun = time.perf_counter()
+            await asyncio.sleep(0)
+            longest_s = max(longest_s, time.perf_counter() - begun)
+
+    beating = asyncio.create_task(beat())
+    deltas = [delta async for delta in assistant.stream(ChatRequest((ChatMessage("user", text),)))]
+    is_over.set()
+    await beating
+    await assistant.close()
+    assert deltas[-1].finish_reason == "stop"
+    assert longest_s < HELD_UP_S
+
+
+def test_long_texts_are_counted_nearly() -> None:
+    assert count_tokens("one two, three") == 4
+    assert count_tokens("") == 0
+    assert count_tokens("word " * 100_000) == pytest.approx(100_000, rel=0.01)
