@@ -39,7 +39,6 @@ class RealtimeSession(models.Model):
     )
     is_guest = models.BooleanField("guest", default=False)
     model = models.CharField(max_length=100)
-    voice = models.CharField(max_length=100, blank=True, default="")
     transport = models.CharField(max_length=10, choices=Door.choices)
     client_address = models.CharField(max_length=45, blank=True, default="")
     """Internet address of the caller as the proxy rules found it; empty when unknown."""
