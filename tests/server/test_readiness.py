@@ -10,7 +10,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from voiceapp.engines.embedded import weights
-from voiceapp.health import Readiness, Reason, readiness
+from voiceapp.health import Readiness, Reason, process_readiness, readiness
 
 from .process import ROOT, Served, environment_in, served
 
@@ -85,8 +85,13 @@ async def test_it_waits_for_the_engines(models_dir: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_it_tells_the_page_the_same(models_dir: Path) -> None:
-    assert "models_missing" in codes(await readiness())
+async def test_it_tells_the_page_the_same() -> None:
+    this = process_readiness()
+    this.warm_up_failed = True
+    try:
+        assert "engines_failed" in codes(await readiness())
+    finally:
+        this.warm_up_failed = False
 
 
 def test_it_says_that_the_database_does_not_answer(tmp_path: Path) -> None:
