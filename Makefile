@@ -14,7 +14,7 @@ ifneq ($(wildcard ../shared/audio/manifest.tsv),)
 export SPEECH_DIR ?= $(abspath ../shared/audio)
 endif
 
-.PHONY: run install models test lint format bench lock screenshot clean
+.PHONY: run install models key test lint format bench lock screenshot clean
 
 run: install
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
@@ -25,6 +25,10 @@ install: .venv/runtime.stamp
 
 models: install
 	$(BIN)/python manage.py fetch_models
+
+# An API key, alone on standard output.
+key: install
+	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Say whose: make key ACCOUNT=NAME))"
 
 test: .venv/tests.stamp models .venv/system.stamp lint
 	$(BIN)/python -m pytest $(ARGS)

@@ -73,7 +73,8 @@ class Readiness:
             found.append(
                 Reason(
                     "models_missing",
-                    f"Voice models missing: {', '.join(missing)}; run `python manage.py fetch_models`.",
+                    f"Voice models missing: {', '.join(missing)}; run `make models`, or without make "
+                    "`python manage.py fetch_models`.",
                 )
             )
         return found
