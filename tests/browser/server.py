@@ -47,24 +47,26 @@ class Server:
     def log(self) -> str:
         return self.log_path.read_text()
 
-    def collect_static(self) -> None:
-        """What an installation does once, at build."""
+    def manage(self, *command: str, **environment: str) -> None:
+        """Run a management command of this installation."""
         subprocess.run(
-            [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"],
+            [sys.executable, "manage.py", *command, "--verbosity", "0"],
             cwd=settings.BASE_DIR,
-            env=self._environment,
+            env={**self._environment, **environment},
             check=True,
             timeout=START_S,
         )
 
     def start(self, *, ready: bool = True) -> None:
         """Migrate, start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
-        manage = [sys.executable, "manage.py"]
-        common = {"cwd": settings.BASE_DIR, "env": self._environment}
-        subprocess.run([*manage, "migrate", "--verbosity", "0"], check=True, timeout=START_S, **common)  # type: ignore[call-overload]
+        self.manage("migrate")
         with self.log_path.open("w") as log:
             self._process = subprocess.Popen(
-                [*manage, "serve", "--port", str(self.port)], stdout=log, stderr=subprocess.STDOUT, **common
+                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                cwd=settings.BASE_DIR,
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         deadline = time.monotonic() + START_S
         pause = threading.Event()
@@ -99,7 +101,7 @@ def running(place: Path, *, ready: bool = True, **environment: str) -> Iterator[
     """A server for the time of a `with` block."""
     server = Server(place, **environment)
     if environment.get("DEBUG") == "0":
-        server.collect_static()
+        server.manage("collectstatic", "--noinput")
     server.start(ready=ready)
     try:
         yield server

@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 from .conftest import OpenPage
 from .page import VoicePage
 from .proxy import Proxy
+from .server import Server
 
 SpokenPage = Callable[..., VoicePage]
 
@@ -183,6 +184,35 @@ def test_it_fits_every_screen(open_page: OpenPage, screenshots: Path, width: int
         assert box["y"] >= 0, name
         assert box["x"] + box["width"] <= width, name
         assert box["y"] + box["height"] <= height, name
+
+
+@pytest.fixture(scope="session")
+def person(server: Server) -> tuple[str, str]:
+    """Name and password of somebody who may sign in."""
+    name, password = "paula", "a long enough secret"
+    command = ("createsuperuser", "--noinput", "--username", name, "--email", "paula@example.org")
+    server.manage(*command, DJANGO_SUPERUSER_PASSWORD=password)
+    return name, password
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_it_fits_for_people_who_signed_in_too(
+    open_page: OpenPage, proxy: Proxy, person: tuple[str, str], screenshots: Path, width: int
+) -> None:
+    voice = open_page(viewport={"width": width, "height": 800})
+    voice.page.goto(f"http://127.0.0.1:{proxy.port}/login")
+    voice.page.fill("#id_username", person[0])
+    voice.page.fill("#id_password", person[1])
+    voice.page.keyboard.press("Enter")
+    leave = voice.page.get_by_role("button", name="Sign out")
+    expect(leave).to_be_visible()
+    voice.page.screenshot(path=screenshots / f"signed-in-{width}.png")
+    box = leave.bounding_box()
+    assert box is not None
+    assert (overflow(voice), box["x"] + box["width"] <= width, box["height"]) == (0, True, 44)
+    assert violations(voice) == []
+    leave.click()
+    expect(leave).to_have_count(0)
 
 
 def test_a_long_conversation_scrolls_in_its_transcript_and_not_the_page(open_page: OpenPage) -> None:
