@@ -191,6 +191,8 @@ MAX_CONNECTIONS_PER_ADDRESS: int = env.int("MAX_CONNECTIONS_PER_ADDRESS", defaul
 HEADER_TIMEOUT_S: float = env.float("HEADER_TIMEOUT_S", default=10.0)
 BODY_TIMEOUT_S: float = env.float("BODY_TIMEOUT_S", default=30.0)
 MAX_BODY_BYTES: int = env.int("MAX_BODY_BYTES", default=2 * 1024 * 1024)
+MAX_UPLOAD_BYTES: int = env.int("MAX_UPLOAD_BYTES", default=25 * 1024 * 1024)
+"""The same where recordings are uploaded."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES  # Django's own limit, files left out
 ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
 

@@ -19,6 +19,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         HEADER_TIMEOUT_S="1",
         BODY_TIMEOUT_S="1",
         MAX_BODY_BYTES="200000",
+        MAX_UPLOAD_BYTES="400000",
         MAX_CONNECTIONS_PER_ADDRESS="60",
     ) as process:
         yield process

@@ -37,6 +37,13 @@ def test_it_refuses_in_the_shape_that_the_clients_of_an_address_read(server: Ser
     assert refusal["error"]["type"] == "invalid_request_error"
 
 
+def test_it_takes_more_where_recordings_are_uploaded_but_not_without_end(server: Served) -> None:
+    status, seen, _ = server.request("POST", "/compatible-mode/v1/audio/transcriptions", body=b"x" * 300_000)
+    assert (status, seen["received"]) == (200, 300_000)
+    status, refusal, _ = server.request("POST", "/compatible-mode/v1/audio/transcriptions", body=b"x" * 500_000)
+    assert (status, "400000 bytes" in refusal["error"]["message"]) == (413, True)
+
+
 def test_it_refuses_a_chunked_body_that_grows_too_large(server: Served) -> None:
     def chunks() -> Iterator[bytes]:
         for _ in range(20):

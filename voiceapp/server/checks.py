@@ -103,6 +103,7 @@ def _limits() -> Iterator[CheckMessage]:
         "HEADER_TIMEOUT_S",
         "BODY_TIMEOUT_S",
         "MAX_BODY_BYTES",
+        "MAX_UPLOAD_BYTES",
     ):
         if getattr(settings, name) <= 0:
             yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")

@@ -58,6 +58,7 @@ class Request(WebRequest):
 
     _response_started: bool
     _received = 0
+    _allowed = 0
     _refused = False
     _timer: Any = None
 
@@ -67,7 +68,8 @@ class Request(WebRequest):
         self.limits: Limits = self.server.limits
 
     def gotLength(self, length: int | None) -> None:
-        if length is not None and length > self.limits.body_bytes:
+        self._allowed = self.limits.body_bytes_at(self._path().partition("?")[0])
+        if length is not None and length > self._allowed:
             super().gotLength(0)
             self._too_large()
             return
@@ -80,7 +82,7 @@ class Request(WebRequest):
         if self._refused:
             if self._received > LINGER_BYTES:
                 self.channel.transport.abortConnection()
-        elif self._received > self.limits.body_bytes:
+        elif self._received > self._allowed:
             self._too_large()
         else:
             super().handleContentChunk(data)
@@ -97,7 +99,7 @@ class Request(WebRequest):
         super().connectionLost(reason)
 
     def _too_large(self) -> None:
-        self._refuse(413, "InvalidParameter", TOO_LARGE.format(self.limits.body_bytes))
+        self._refuse(413, "InvalidParameter", TOO_LARGE.format(self._allowed))
         # What is still coming is read and thrown away: closing now would reset the connection, answer included.
         self._timer = reactor.callLater(LINGER_S, self.channel.transport.abortConnection)
 
@@ -110,9 +112,12 @@ class Request(WebRequest):
         self._stop_timer()
         self.requestHeaders.removeHeader(b"expect")  # no "100 Continue" after this answer
         request_id = new_request_id()
-        path = self.channel._path.decode("latin-1")  # the request itself learns it only after its body
-        self.channel.transport.write(raw_refusal(status, code, message, request_id, path=path))
+        self.channel.transport.write(raw_refusal(status, code, message, request_id, path=self._path()))
         access_logger.info("- - %d %s - %s", status, self.channel.transport.getPeer().host, request_id)
+
+    def _path(self) -> str:
+        """From the channel: the request itself learns its address only after its body."""
+        return str(self.channel._path.decode("latin-1"))
 
     def _stop_timer(self) -> None:
         if self._timer is not None and self._timer.active():

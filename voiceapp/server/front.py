@@ -120,8 +120,8 @@ class Front:
                     await self._application(scope, receive, send)
                     return
                 body = LimitedBody(scope, receive, send, self._limits)
-                if length is not None and length > self._limits.body_bytes:
-                    await body.refuse(413, "InvalidParameter", TOO_LARGE.format(self._limits.body_bytes))
+                if length is not None and length > body.allowed:
+                    await body.refuse(413, "InvalidParameter", TOO_LARGE.format(body.allowed))
                 else:
                     await self._application(scope, body.receive, body.send)
         finally:

@@ -20,6 +20,9 @@ LINGER_S = 2.0
 LINGER_BYTES = 16 * 1024 * 1024
 """How much of it, at most."""
 
+UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions"})
+"""Where clients send files. Everywhere else a body is JSON that is read as a whole."""
+
 TOO_LARGE = "The request's body is larger than {} bytes."
 TOO_SLOW = "The request's body did not arrive within {:g} s."
 HEADERS_TOO_SLOW = "The request's headers did not arrive within {:g} s."
@@ -38,6 +41,8 @@ class Limits:
     body_timeout_s: float = 30.0
     """A request's body must be complete this long after its headers."""
     body_bytes: int = 2 * 1024 * 1024
+    upload_bytes: int = 25 * 1024 * 1024
+    """Instead of `body_bytes`, where recordings are uploaded."""
     message_bytes: int = 1024 * 1024
     """Largest WebSocket message; a larger one ends the connection with 1009."""
     ping_s: float = 20.0
@@ -55,9 +60,14 @@ class Limits:
             header_timeout_s=settings.HEADER_TIMEOUT_S,
             body_timeout_s=settings.BODY_TIMEOUT_S,
             body_bytes=settings.MAX_BODY_BYTES,
+            upload_bytes=max(settings.MAX_UPLOAD_BYTES, settings.MAX_BODY_BYTES),
             drain_s=settings.DRAIN_S,
             trusted_proxies=settings.TRUSTED_PROXY_COUNT if settings.TRUST_PROXY else 0,
         )
+
+    def body_bytes_at(self, path: str) -> int:
+        """The largest body at this address."""
+        return self.upload_bytes if path.rstrip("/") in UPLOAD_PATHS else self.body_bytes
 
 
 class Gate:
@@ -101,6 +111,8 @@ class LimitedBody:
         self._receive = receive
         self._send = send
         self._limits = limits
+        self.allowed = limits.body_bytes_at(scope.get("path", ""))
+        """Bytes, in all."""
         self._deadline = asyncio.get_running_loop().time() + limits.body_timeout_s
         self._received = 0
         self._complete = False
@@ -121,8 +133,8 @@ class LimitedBody:
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             self._complete = not message.get("more_body", False)
-            if self._received > self._limits.body_bytes:
-                await self.refuse(413, "InvalidParameter", TOO_LARGE.format(self._limits.body_bytes))
+            if self._received > self.allowed:
+                await self.refuse(413, "InvalidParameter", TOO_LARGE.format(self.allowed))
                 return {"type": "http.disconnect"}
         return message
 

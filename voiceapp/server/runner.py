@@ -148,6 +148,8 @@ def bind(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
+    # Inherited by every connection: an answer of several writes must not wait 40 ms for the client's acknowledgement.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listening.setblocking(False)  # Twisted accepts until there is nothing left to accept
     return listening
 
