@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from voiceapp.drain import Drain, drain_event, draining
+from voiceapp.drain import Drain, drain_event
 
 
 async def test_it_wakes_everyone_who_waits_and_those_who_come_late() -> None:
@@ -41,4 +41,4 @@ async def test_it_forgets_a_waiter_that_was_cancelled() -> None:
 
 
 def test_a_process_that_was_not_told_does_not_drain() -> None:
-    assert draining() is drain_event().begun is False
+    assert not drain_event().begun

@@ -79,8 +79,3 @@ _process = Drain()
 def drain_event() -> Drain:
     """The drain of this process."""
     return _process
-
-
-def draining() -> bool:
-    """Whether this process is stopping: nothing new begins."""
-    return _process.begun

@@ -12,7 +12,6 @@ from voiceapp.errors import InvalidParameter
 
 Pcm = NDArray[np.int16]
 
-ENGINE_RATE_HZ = 16_000
 FRAME_SAMPLES = 512
 """One voice-detection frame at 16 kHz."""
 FRAME_MS = 32

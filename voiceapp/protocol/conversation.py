@@ -94,10 +94,6 @@ class Conversation:
     def __init__(self) -> None:
         self.items: list[Item] = []
 
-    @property
-    def last_id(self) -> str | None:
-        return self.items[-1].id if self.items else None
-
     def find(self, item_id: str) -> Item:
         """Raises InvalidParameter when there is no such item."""
         for item in self.items:
