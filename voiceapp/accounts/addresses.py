@@ -31,9 +31,14 @@ def address_of_request(request: HttpRequest) -> str:
 
 def address_of_scope(scope: Mapping[str, Any]) -> str:
     """Where an ASGI connection came from, by the proxy settings."""
+    return address_behind(scope, proxies=_proxies())
+
+
+def address_behind(scope: Mapping[str, Any], *, proxies: int) -> str:
+    """Where an ASGI connection came from, behind so many proxies of ours."""
     peer = (scope.get("client") or ("", 0))[0] or ""
     forwarded = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"x-forwarded-for"]
-    return caller_address(peer, ",".join(forwarded), proxies=_proxies())
+    return caller_address(peer, ",".join(forwarded), proxies=proxies)
 
 
 def neighbourhood(address: str) -> str:
@@ -52,7 +57,14 @@ def _proxies() -> int:
 
 
 def _canonical(address: str) -> str:
-    """One spelling per address: an IPv4 address mapped into IPv6 is the IPv4 address; a zone is dropped."""
+    """One spelling per address: an IPv4 address mapped into IPv6 is the IPv4 address; zone and port are dropped.
+
+    Some proxies write the port too. Empty when it is no address.
+    """
+    if address.startswith("["):
+        address = address[1:].partition("]")[0]
+    elif address.count(":") == 1:
+        address = address.partition(":")[0]
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
