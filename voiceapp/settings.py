@@ -432,7 +432,11 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
     "filters": {"secrets": {"()": "voiceapp.server.logs.MaskSecrets"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
-    # Every request has its line from voiceapp.access; Django would write a second one for each that is refused.
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "loggers": {
+        # Without Django's own handlers: in development they would write every line twice, the second time unmasked.
+        "django": {"handlers": []},
+        # Every request has its line from voiceapp.access; Django would write a second one for each that is refused.
+        "django.request": {"level": "ERROR"},
+    },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }

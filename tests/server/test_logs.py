@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 
 from voiceapp.server.logs import MaskSecrets, mask
+
+from .process import ROOT
 
 
 @pytest.mark.parametrize(
@@ -56,3 +61,15 @@ def test_it_masks_arguments_and_tracebacks() -> None:
     assert "0123456789" not in said
     assert "key sk-*** of 3" in said
     assert "ValueError: refused sk-***" in said
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_what_django_says_is_written_once_and_masked(debug: str) -> None:
+    program = (
+        "import django, logging; django.setup(); "
+        "logging.getLogger('django.security.csrf').warning('seen with sk-abcdefghijklmnop')"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "voiceapp.settings", "DEBUG": debug, "SECRET_KEY": "s" * 50}
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60).stderr
+    assert (said.count("seen with"), said.count("sk-***"), "abcdefgh" in said) == (1, 1, False)
