@@ -4,8 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-# Without a .env this is somebody's laptop: guests may talk, a local account is made, secrets may be missing.
-ifeq ($(wildcard .env),)
+# Without a secret, and without a word about DEBUG, this is somebody's laptop: guests may talk, a local account is made.
+ifeq ($(SECRET_KEY)$(shell grep -sE '^(SECRET_KEY|DEBUG)=.' .env),)
 export DEBUG ?= 1
 endif
 

@@ -1,0 +1,44 @@
+"""What `make` decides by itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def development(folder: Path, **environment: str) -> str:
+    """What `make` says about DEBUG to the commands that it starts in this folder."""
+    shutil.copy(ROOT / "Makefile", folder)
+    (folder / "show.mk").write_text('show:\n\t@echo "$$DEBUG"\n')
+    clean = {name: value for name, value in os.environ.items() if name not in ("DEBUG", "SECRET_KEY", "MAKEFLAGS")}
+    command = ["make", "--silent", "-f", "Makefile", "-f", "show.mk", "show"]
+    told = subprocess.run(command, cwd=folder, env={**clean, **environment}, capture_output=True, text=True, check=True)
+    return told.stdout.strip()
+
+
+def test_a_fresh_checkout_is_for_development(tmp_path: Path) -> None:
+    assert development(tmp_path) == "1"
+
+
+def test_it_stays_so_when_the_example_of_settings_is_copied(tmp_path: Path) -> None:
+    shutil.copy(ROOT / ".env.example", tmp_path / ".env")
+    with (tmp_path / ".env").open("a") as settings:
+        settings.write("CHAT_BASE_URL=http://127.0.0.1:11434/v1\n")
+    assert development(tmp_path) == "1"
+
+
+@pytest.mark.parametrize("line", ["SECRET_KEY=long-and-random", "DEBUG=0"])
+def test_an_installation_with_a_secret_or_a_word_about_it_is_left_alone(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".env").write_text(f"{line}\n")
+    assert development(tmp_path) == ""
+
+
+def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
+    assert development(tmp_path, SECRET_KEY="long-and-random") == ""
+    assert development(tmp_path, DEBUG="0") == "0"
