@@ -25,9 +25,13 @@ OpenPage = Callable[..., VoicePage]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.browser)
+    def is_browser(item: pytest.Item) -> bool:
+        return Path(__file__).parent in item.path.parents
+
+    for item in filter(is_browser, items):
+        item.add_marker(pytest.mark.browser)
+    # Last: Playwright's loop runs until the end of the run, and no other can run beside it in this thread.
+    items.sort(key=is_browser)
 
 
 @pytest.fixture(scope="session")
