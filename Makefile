@@ -44,6 +44,9 @@ format: .venv/tests.stamp
 
 bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench.retrieval $(ARGS)
+	$(BIN)/python -m tests.bench.generation $(ARGS)
+	$(BIN)/python -m tests.bench.metering
 
 # The pictures in the README, made by the browser tests.
 screenshot: .venv/tests.stamp models .venv/system.stamp
