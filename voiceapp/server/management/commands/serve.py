@@ -30,7 +30,7 @@ class Command(BaseCommand):
         try:
             listening = bind(host, port)
         except (OSError, OverflowError) as error:
-            raise CommandError(f"Cannot listen on {host} port {port}: {error}. Choose another with --port.") from error
+            raise CommandError(f"Cannot listen on {host} port {port}: {error}. Choose another with PORT or --port.") from error
         application = import_string(settings.ASGI_APPLICATION)
         life = Life(
             drain_event(),
