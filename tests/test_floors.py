@@ -30,6 +30,7 @@ FLOORS: dict[str, float] = {
     "tasks": 2,
     "webhooks": 2,
     "health": 2,
+    "ice": 2,
     "realtime": 3,
     "generation": 3,
     "retrieval": 3,

@@ -19,6 +19,7 @@ from voiceapp.compatible import api as compatible
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation import api as generation
 from voiceapp.openapi import complete
+from voiceapp.realtime.api import router as realtime
 from voiceapp.retrieval import api as retrieval
 from voiceapp.schemas import UNWRITABLE
 
@@ -82,6 +83,7 @@ api = VoiceApi(
     docs_url=None,
     urls_namespace="api",
 )
+api.add_router("/api/v1/webrtc", realtime)
 api.add_router("/api/v1/services/aigc", generation.router)
 api.add_router("/api/v1/services", retrieval.native)
 api.add_router("/compatible-api/v1", retrieval.flat)

@@ -206,6 +206,27 @@ REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
 TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
 """How long the words of a conversation are kept; 0 keeps none."""
 
+# ── WebRTC ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ICE_SERVERS: list[str] = env.list("ICE_SERVERS", default=[])
+"""STUN servers, such as stun:stun.example.org:3478; a server with a public address needs none."""
+TURN_URLS: list[str] = env.list("TURN_URLS", default=[])
+"""The relay for callers behind strict networks, such as turn:turn.example.org:3478?transport=tcp."""
+TURN_SECRET: str = env.str("TURN_SECRET", default="")
+"""The relay's `static-auth-secret`: credentials for a limited time are made with it."""
+if TURN_URLS and not TURN_SECRET:
+    raise ImproperlyConfigured("TURN_URLS is set: set TURN_SECRET to the relay's static-auth-secret as well.")
+RTC_FORCE_RELAY: bool = env.bool("RTC_FORCE_RELAY", default=False)
+"""This server itself is reached through the relay only: for hosts that let no UDP in."""
+if RTC_FORCE_RELAY and not TURN_URLS:
+    raise ImproperlyConfigured("RTC_FORCE_RELAY needs a relay: set TURN_URLS and TURN_SECRET.")
+RTC_PUBLIC_ADDRESS: str = env.str("RTC_PUBLIC_ADDRESS", default="")
+"""The Internet address under which a router maps UDP onto this machine, port by port."""
+RTC_PORT_RANGE: str = env.str("RTC_PORT_RANGE", default="")
+"""UDP ports for media, such as 40000-40099; empty lets the system choose."""
+RTC_ALLOW_PRIVATE: bool = env.bool("RTC_ALLOW_PRIVATE", default=DEBUG)
+"""Try candidates with addresses that are not public. Off, a caller cannot have this server probe its own network."""
+
 # ── Who pays ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RATE_LIMITS: dict[str, str] = {
@@ -258,6 +279,11 @@ CHAT_MODEL_DIR: str = env.str("CHAT_MODEL_DIR", default="")
 """A folder with a language model for onnxruntime-genai, run in this process (`requirements-genai.txt`)."""
 CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
 """Whether that server's model takes images."""
+UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
+"""Where a service elsewhere answers `/api/v1/webrtc/realtime`, such as https://voice.example.org; empty offers none."""
+UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
+UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
+"""The service's name for its model. Callers find it here under this name and as `upstream`."""
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
 
 EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=min(4, os.cpu_count() or 1))
@@ -403,6 +429,23 @@ if CHAT_MODEL_DIR:
             "provider": "voiceapp.engines.genai.chat.GenaiChat",
             "options": {"folder": CHAT_MODEL_DIR},
         },
+    )
+if UPSTREAM_BASE_URL:
+    _voice = VOICE_MODELS[0]
+    _voice["aliases"] = [alias for alias in _voice["aliases"] if alias != UPSTREAM_REALTIME_MODEL]
+    VOICE_MODELS.append(
+        {
+            "name": "upstream",
+            "kind": "realtime",
+            "title": f"{UPSTREAM_REALTIME_MODEL or 'Model'} (service elsewhere)",
+            "provider": "voiceapp.engines.upstream.media.RelayedRealtime",
+            "aliases": [name for name in (UPSTREAM_REALTIME_MODEL,) if name not in ("", "upstream", _voice["name"])],
+            "options": {
+                "base_url": UPSTREAM_BASE_URL,
+                "api_key": UPSTREAM_API_KEY,
+                "model": UPSTREAM_REALTIME_MODEL,
+            },
+        }
     )
 if CHAT_BASE_URL:
     VOICE_MODELS.insert(

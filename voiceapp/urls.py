@@ -9,6 +9,7 @@ from voiceapp.api import api, openapi
 urlpatterns = [
     path(settings.ADMIN_PATH, admin.site.urls),
     path("", include("voiceapp.pages.urls")),
+    path("", include("voiceapp.realtime.urls")),
     path("", include("voiceapp.docs.urls")),
     path("openapi.json", openapi, name="openapi"),
     path("", api.urls),

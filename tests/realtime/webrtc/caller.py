@@ -1,0 +1,256 @@
+"""A program that calls over WebRTC, with aiortc as it comes: microphone, loudspeaker, and everything it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fractions
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import av
+import numpy as np
+from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamTrack
+
+from tests.realtime.talker import Event, Heard, in_order, samples_at
+from voiceapp.engines.interfaces import Samples
+
+PATIENCE_S = 25.0
+RATE_HZ = 16_000
+FRAME = RATE_HZ // 50
+LOUD = 300
+"""Peak of int16 samples from which on somebody is heard."""
+
+
+class Microphone(AudioStreamTrack):
+    """Silence for ever, and in it what is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spoken_at = 0.0
+        """When the last sample of the last utterance was sent."""
+        self._voice: asyncio.Queue[bytes] = asyncio.Queue()
+        self._said = asyncio.Event()
+        self._began_at: float | None = None
+        self._position = 0
+
+    async def say(self, speech: Samples) -> None:
+        """Speak; returns when the last sample was sent."""
+        self._said.clear()
+        pcm = (np.clip(speech, -1, 1) * 32767).astype("<i2").tobytes()
+        for start in range(0, len(pcm), FRAME * 2):
+            self._voice.put_nowait(pcm[start : start + FRAME * 2].ljust(FRAME * 2, b"\0"))
+        await self._said.wait()
+
+    async def recv(self) -> av.AudioFrame:
+        if self.readyState != "live":
+            raise MediaStreamError
+        self._began_at = self._began_at or time.monotonic()
+        await asyncio.sleep(self._began_at + self._position / RATE_HZ - time.monotonic())
+        pcm = bytes(FRAME * 2)
+        if not self._voice.empty():
+            pcm = self._voice.get_nowait()
+            if self._voice.empty():
+                self.spoken_at = time.monotonic()
+                self._said.set()
+        frame = av.AudioFrame.from_ndarray(np.frombuffer(pcm, dtype="<i2")[None], format="s16", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = RATE_HZ, self._position, fractions.Fraction(1, RATE_HZ)
+        self._position += FRAME
+        return frame
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A frame of the answer, 48 kHz mono int16, and when it came."""
+
+    at: float
+    pts: int
+    pcm: Any
+
+    @property
+    def peak(self) -> int:
+        return int(np.abs(self.pcm.astype(np.int32)).max())
+
+
+class Caller:
+    """One call from the caller's side."""
+
+    def __init__(self, connection: RTCPeerConnection) -> None:
+        self.connection = connection
+        self.microphone = Microphone()
+        self.heard: list[Heard] = []
+        self.sounds: list[Sound] = []
+        self.channel: RTCDataChannel | None = None
+        self.answer = ""
+        self.is_closed = False
+        self._listening: asyncio.Task[None] | None = None
+        self._news = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+        connection.on("track", self._listen)
+        connection.on("datachannel", self.adopt)
+        connection.on("connectionstatechange", self._state_changed)
+
+    def adopt(self, channel: RTCDataChannel) -> None:
+        self.channel = channel
+        channel.on("message", lambda text: self._later(self._note(json.loads(text))))
+        channel.on("close", lambda: self._later(self._end()))
+
+    async def send(self, type_: str, **fields: Any) -> None:
+        assert self.channel is not None
+        self.channel.send(json.dumps({"type": type_, **fields}))
+
+    async def ask(self, text: str, **response: Any) -> None:
+        """Type instead of speaking."""
+        await self.send(
+            "conversation.item.create",
+            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+        )
+        await self.send("response.create", **({"response": response} if response else {}))
+
+    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
+        """The `count`th event of this type."""
+        try:
+            async with asyncio.timeout(timeout_s), self._news:
+                await self._news.wait_for(lambda: len(self.all(type_)) >= count or self.is_closed)
+        except TimeoutError:
+            raise AssertionError(f"no {type_}: {self.types}") from None
+        found = self.all(type_)
+        assert len(found) >= count, f"closed before {type_}: {self.types}"
+        return found[count - 1]
+
+    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> None:
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: self.is_closed)
+
+    async def wait_loud(self, timeout_s: float = PATIENCE_S) -> None:
+        """Until the answer can be heard."""
+        seen = len(self.sounds)
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: any(sound.peak > LOUD for sound in self.sounds[seen:]))
+
+    async def wait_quiet(self, quiet_s: float = 0.6, timeout_s: float = PATIENCE_S) -> None:
+        """Until nothing was heard for a while."""
+        async with asyncio.timeout(timeout_s):
+            while True:
+                loud = [sound.at for sound in self.sounds if sound.peak > LOUD]
+                left = (loud[-1] if loud else 0.0) + quiet_s - time.monotonic()
+                if left <= 0:
+                    return
+                await asyncio.sleep(left)
+
+    def all(self, type_: str) -> list[Event]:
+        return [heard.event for heard in self.heard if heard.event["type"] == type_]
+
+    def at(self, type_: str, *, count: int = 1) -> float:
+        return [heard.at for heard in self.heard if heard.event["type"] == type_][count - 1]
+
+    @property
+    def types(self) -> list[str]:
+        return in_order(heard.event["type"] for heard in self.heard)
+
+    def speech(self, since: float = 0.0) -> Samples:
+        """What was heard of the answer, as a recognizer hears it; pauses that were not sent are put back."""
+        pieces: list[bytes] = []
+        expected: int | None = None
+        for sound in self.sounds:
+            if sound.at < since:
+                continue
+            if expected is not None and expected < sound.pts < expected + 48_000 * 3:
+                pieces.append(bytes((sound.pts - expected) * 2))
+            pieces.append(sound.pcm.tobytes())
+            expected = sound.pts + len(sound.pcm)
+        return samples_at(b"".join(pieces), 48_000)
+
+    async def close(self) -> None:
+        await self.connection.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def _listen(self, track: MediaStreamTrack) -> None:
+        if track.kind == "audio":
+            self._later(self._hear(track))
+
+    async def _hear(self, track: MediaStreamTrack) -> None:
+        with contextlib.suppress(MediaStreamError):
+            while True:
+                frame = await track.recv()
+                assert isinstance(frame, av.AudioFrame)
+                stereo = frame.to_ndarray().reshape(-1, 2)
+                async with self._news:
+                    self.sounds.append(Sound(time.monotonic(), frame.pts or 0, stereo[:, 0].copy()))
+                    self._news.notify_all()
+
+    def _state_changed(self) -> None:
+        if self.connection.connectionState in ("failed", "closed"):
+            self._later(self._end())
+
+    async def _note(self, event: Event) -> None:
+        async with self._news:
+            self.heard.append(Heard(time.monotonic(), event))
+            self._news.notify_all()
+
+    async def _end(self) -> None:
+        async with self._news:
+            self.is_closed = True
+            self._news.notify_all()
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+@contextlib.asynccontextmanager
+async def calling(
+    origin: str,
+    key: str,
+    *,
+    model: str = "voice",
+    label: str | None = "svc-events",
+    has_video: bool = False,
+    change_answer: Callable[[str], str] = lambda answer: answer,
+) -> AsyncIterator[Caller]:
+    """An open call, its `session.created` read. Without a `label` the server is expected to open the channel."""
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    caller = Caller(connection)
+    try:
+        connection.addTrack(caller.microphone)
+        if has_video:
+            connection.addTransceiver("video", direction="sendrecv")
+        if label is None:
+            unused = connection.createDataChannel("", negotiated=True, id=900)  # asks for channels, opens none
+            unused.on("message", lambda text: None)
+        else:
+            caller.adopt(connection.createDataChannel(label))
+        await connection.setLocalDescription(await connection.createOffer())
+        status, answer, _ = await post_offer(origin, key, connection.localDescription.sdp, model=model)
+        assert status == 200, answer
+        caller.answer = answer
+        await connection.setRemoteDescription(RTCSessionDescription(change_answer(answer), "answer"))
+        await caller.wait("session.created")
+        yield caller
+    finally:
+        await caller.close()
+
+
+async def post_offer(
+    origin: str,
+    key: str | None,
+    offer: str | bytes,
+    *,
+    model: str | None = "voice",
+    content_type: str = "application/sdp",
+) -> tuple[int, str, dict[str, str]]:
+    """Status, body and headers of the answer."""
+    headers = {"Content-Type": content_type, **({"Authorization": f"Bearer {key}"} if key else {})}
+    query = f"?model={model}" if model is not None else ""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{origin}/api/v1/webrtc/realtime{query}", data=offer, headers=headers) as answer,
+    ):
+        return answer.status, await answer.text(), dict(answer.headers)

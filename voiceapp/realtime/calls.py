@@ -1,0 +1,72 @@
+"""From an HTTP request with an offer to an answer: who may call, with which model, and who answers."""
+
+from __future__ import annotations
+
+import logging
+from zoneinfo import available_timezones
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from voiceapp import ice
+from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.limits import session_limits
+from voiceapp.accounts.metering import require_model
+from voiceapp.drain import draining
+from voiceapp.engines.catalogue import catalogue
+from voiceapp.engines.interfaces import Call
+from voiceapp.errors import EngineUnavailable, InvalidParameter
+from voiceapp.failures import MediaTypeRefused
+from voiceapp.formats import identifier
+from voiceapp.health import readiness
+from voiceapp.realtime import sdp
+from voiceapp.realtime.models import Door
+from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.transports import webrtc
+
+logger = logging.getLogger(__name__)
+
+SDP_TYPE = "application/sdp"
+
+
+async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = "") -> HttpResponse:
+    """Answer the offer in a request's body for a caller who is known.
+
+    Raises:
+        RequestRefused: another kind of body, no model, one the caller may not use, no room, an offer that is no good.
+        EngineUnavailable: the server cannot talk over WebRTC now.
+    """
+    caller.require("realtime")
+    if request.content_type != SDP_TYPE:
+        raise MediaTypeRefused(f"Send the offer as {SDP_TYPE}.")
+    name = request.GET.get("model", "")
+    if not name:
+        raise InvalidParameter("The query parameter 'model' is missing.", param="model")
+    card = catalogue().get(name, "realtime")
+    require_model(caller, name, card.kind)
+    if draining():
+        raise EngineUnavailable("The server is stopping; connect again in a moment.")
+    address = address_of_request(request)
+    session_limits().check(caller, address)
+    offer = await sdp.read_offer(request.body, allow_private=settings.RTC_ALLOW_PRIVATE)
+    provider = catalogue().provider(card)
+    if hasattr(provider, "relay_offer"):  # media flows directly between the caller and the service elsewhere
+        return _answer(await provider.relay_offer(offer, name))
+    if not ice.available():
+        raise EngineUnavailable("This server cannot talk over WebRTC: libopus is missing. Use a WebSocket.")
+    if reasons := await readiness():
+        raise EngineUnavailable(reasons[0].message)
+    session_id = identifier("sess")
+    call = Call(
+        session_id=session_id,
+        model=name,
+        time_zone=time_zone if time_zone in available_timezones() else settings.LOCAL_TIME_ZONE,
+    )
+    recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
+    seat = session_limits().admit(caller, address)
+    return _answer(await webrtc.answer(offer, provider, call, recorder, seat, caller.key_id))
+
+
+def _answer(text: str) -> HttpResponse:
+    return HttpResponse(text, content_type=SDP_TYPE, headers={"Cache-Control": "no-store"})

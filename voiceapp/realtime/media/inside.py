@@ -1,0 +1,255 @@
+"""The only file that reaches inside aiortc and aioice: RTP past their senders, receivers and queues.
+
+aiortc's own media path costs a decoder thread per caller, three queues and a task per direction; a voice server carries
+three to four times as many calls without them. Everything else of a call (ICE, DTLS, SCTP, negotiation) stays theirs.
+`INSIDE` names every private attribute used here; the versions are pinned, and a test looks for each name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import aioice
+import pylibsrtp
+from aioice.candidate import candidate_foundation, candidate_priority
+from aioice.ice import StunProtocol
+from aiortc import RTCPeerConnection, RTCRtpTransceiver
+from aiortc.rtcrtpreceiver import StreamStatistics
+from aiortc.rtp import (
+    RtcpReceiverInfo,
+    RtcpRrPacket,
+    RtcpSdesPacket,
+    RtcpSenderInfo,
+    RtcpSourceInfo,
+    RtcpSrPacket,
+)
+
+from voiceapp.realtime.media import rtp
+
+VERSIONS = {"aiortc": "1.16.0", "aioice": "0.13.0", "pylibsrtp": "1.0.0"}
+"""For which this file was written."""
+
+INSIDE: dict[type, Sequence[str]] = {
+    aioice.Connection: ("_nominated", "_protocols", "data_received", "get_component_candidates"),
+    StunProtocol: ("local_candidate", "transport"),
+    RTCRtpTransceiver: ("_codecs",),
+}
+"""Class → names that are not part of its documented interface. What is set in constructors is in INSIDE_INSTANCES."""
+INSIDE_INSTANCES = {
+    "RTCIceTransport": ("_connection",),
+    "RTCDtlsTransport": ("_rx_srtp", "_tx_srtp", "_register_rtp_receiver", "_register_rtp_sender"),
+    "RTCRtpSender": ("_ssrc",),
+}
+
+CLOCK_HZ = 48_000
+REPORT_TICKS = 125
+"""A report on what was sent and received every 2.5 s (RFC 3550, 6.2: not more often than 5 s for a whole session)."""
+NTP_EPOCH_S = 2_208_988_800
+FIRST_RTCP, LAST_RTCP = 192, 223
+"""Second byte of control packets among media packets (RFC 5761, 4)."""
+
+
+class Line:
+    """The RTP of one audio transceiver, both ways. Make it after the offer is set and before the answer is."""
+
+    def __init__(self, transceiver: RTCRtpTransceiver, hear: Callable[[rtp.Packet], None]) -> None:
+        self._hear = hear
+        self._ssrc = transceiver.sender._ssrc
+        """Under this name aiortc looks for the receiver of control packets."""
+        self._dtls: Any = transceiver.receiver.transport
+        self._connection: Any = self._dtls.transport._connection
+        self._payload_type = int(transceiver._codecs[0].payloadType or 0)
+        self._may_send = False
+        self._sequence = secrets.randbelow(1 << 15)
+        self._timestamp = secrets.randbelow(rtp.TIMESTAMPS)
+        self._sent_packets = self._sent_octets = 0
+        self._received: dict[int, Any] = {}
+        self._sender_reports: dict[int, tuple[int, float]] = {}
+        """By source: the middle of the NTP time of its last report, and when that came."""
+        self._ticks = secrets.randbelow(REPORT_TICKS)
+        self.datagrams = 0
+        """Received, of any kind but ICE; stands still when the caller is gone."""
+        receiver: Any = transceiver.receiver
+        sender: Any = transceiver.sender
+        receiver.receive, sender.send = self._begin_receiving, self._begin_sending
+        self._queue_datagram: Callable[[bytes, int], None] = self._connection.data_received
+        self._connection.data_received = self._datagram
+
+    # ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def pass_time(self, ticks: int) -> None:
+        """The media clock moves on by so many RTP ticks, whether or not anything is sent."""
+        self._timestamp = (self._timestamp + ticks) % rtp.TIMESTAMPS
+
+    def send(self, payload: bytes, *, marker: bool) -> None:
+        """Send one packet now; nothing happens before the connection is up and after it is down."""
+        if not self._may_send:
+            return
+        packet = rtp.build(self._payload_type, self._sequence, self._timestamp, self._ssrc, payload, marker=marker)
+        if self._transmit(self._dtls._tx_srtp.protect(packet)):
+            self._sequence = (self._sequence + 1) % rtp.SEQUENCES
+            self._sent_packets += 1
+            self._sent_octets += len(payload)
+
+    def report(self) -> None:
+        """Call once per tick: sends the control packets when they are due."""
+        self._ticks += 1
+        if self._ticks % REPORT_TICKS or not self._may_send:
+            return
+        now = time.time()
+        reports = [self._reception(ssrc, statistics, now) for ssrc, statistics in self._received.items()]
+        if self._sent_packets:
+            seconds, fraction = divmod(now + NTP_EPOCH_S, 1)
+            sender = RtcpSenderInfo(
+                ntp_timestamp=int(seconds) << 32 | int(fraction * (1 << 32)),
+                rtp_timestamp=self._timestamp,
+                packet_count=self._sent_packets,
+                octet_count=self._sent_octets,
+            )
+            first: RtcpSrPacket | RtcpRrPacket = RtcpSrPacket(ssrc=self._ssrc, sender_info=sender, reports=reports)
+        else:
+            first = RtcpRrPacket(ssrc=self._ssrc, reports=reports)
+        name = RtcpSdesPacket(chunks=[RtcpSourceInfo(ssrc=self._ssrc, items=[(1, b"voice")])])
+        self._transmit(self._dtls._tx_srtp.protect_rtcp(bytes(first) + bytes(name)))
+
+    def _transmit(self, datagram: bytes) -> bool:
+        pair = self._connection._nominated.get(1)
+        if pair is None:
+            return False
+        pair.protocol.transport.sendto(datagram, pair.remote_addr)
+        return True
+
+    def _reception(self, ssrc: int, statistics: Any, now: float) -> RtcpReceiverInfo:
+        last, came_at = self._sender_reports.get(ssrc, (0, now))
+        return RtcpReceiverInfo(
+            ssrc=ssrc,
+            fraction_lost=statistics.fraction_lost,
+            packets_lost=statistics.packets_lost,
+            highest_sequence=statistics.cycles + (statistics.max_seq or 0),
+            jitter=statistics.jitter,
+            lsr=last,
+            dlsr=int((now - came_at) * 65536) & 0xFFFFFFFF if last else 0,
+        )
+
+    async def _begin_sending(self, parameters: Any) -> None:
+        """Stands in the place of `RTCRtpSender.send`: the connection is up."""
+        if not self._may_send:
+            self._dtls._register_rtp_sender(self, parameters)
+            self._may_send = True
+
+    # ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _begin_receiving(self, parameters: Any) -> None:
+        """Stands in the place of `RTCRtpReceiver.receive`, which would start a thread."""
+        self._dtls._register_rtp_receiver(self, parameters)
+
+    def _datagram(self, data: bytes, component: int) -> None:
+        """Stands in the place of the connection's queue: media is read here and now, everything else waits there."""
+        self.datagrams += 1
+        if len(data) < rtp.HEADER.size or not 127 < data[0] < 192 or FIRST_RTCP <= data[1] <= LAST_RTCP:
+            self._queue_datagram(data, component)
+            return
+        session = self._dtls._rx_srtp
+        if session is None or data[1] & 0x7F != self._payload_type:
+            return  # before the keys are known; or video, which nobody looks at
+        try:
+            packet = rtp.parse(session.unprotect(data))
+        except (pylibsrtp.Error, ValueError):
+            return
+        if packet.ssrc not in self._received:  # one source at a time; a new one follows a change of microphone
+            self._received = {packet.ssrc: StreamStatistics(CLOCK_HZ)}
+        statistics: Any = self._received[packet.ssrc]
+        statistics.add(_Counted(packet.sequence, packet.timestamp))
+        self._hear(packet)
+
+    async def _handle_rtcp_packet(self, packet: Any) -> None:
+        """aiortc's router hands control packets over."""
+        if isinstance(packet, RtcpSrPacket):
+            middle = packet.sender_info.ntp_timestamp >> 16 & 0xFFFFFFFF
+            self._sender_reports = {packet.ssrc: (middle, time.time())}
+
+    async def _handle_rtp_packet(self, packet: Any, arrival_time_ms: int) -> None:
+        """aiortc's router would hand media over; none comes that far."""
+
+    def _handle_disconnect(self) -> None:
+        """aiortc says that the connection is gone."""
+        self._may_send = False
+
+
+class _Counted:
+    """What `StreamStatistics` reads of a packet."""
+
+    __slots__ = ("sequence_number", "timestamp")
+
+    def __init__(self, sequence_number: int, timestamp: int) -> None:
+        self.sequence_number = sequence_number
+        self.timestamp = timestamp
+
+
+def ignore_media(transceiver: RTCRtpTransceiver) -> None:
+    """Neither send nor receive on it, whatever was negotiated."""
+
+    async def nothing(parameters: Any) -> None:
+        return
+
+    receiver: Any = transceiver.receiver
+    sender: Any = transceiver.sender
+    receiver.receive = sender.send = nothing
+
+
+def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:
+    """Let a connection bind its host candidates within a range of UDP ports; call it before the answer is set.
+
+    aioice lets the system choose the port. Server-reflexive candidates are not gathered for these sockets.
+    """
+    transports = {transceiver.receiver.transport.transport for transceiver in peer.getTransceivers()}
+    if peer.sctp is not None:
+        transports.add(peer.sctp.transport.transport)
+    for transport in transports:
+        connection: Any = transport._connection
+        gather = connection.get_component_candidates
+
+        async def within(
+            component: int,
+            addresses: list[str],
+            timeout: int = 5,  # noqa: ASYNC109
+            *,
+            connection: Any = connection,
+            gather: Any = gather,
+        ) -> list[aioice.Candidate]:
+            bound = [await _bind(connection, component, address, first, last) for address in addresses]
+            found = [protocol.local_candidate for protocol in bound if protocol is not None]
+            connection._protocols += [protocol for protocol in bound if protocol is not None]
+            return found + list(await gather(component, [], timeout))
+
+        connection.get_component_candidates = within
+
+
+async def _bind(connection: Any, component: int, address: str, first: int, last: int) -> StunProtocol | None:
+    """A socket on a free port of the range, begun at a random place so that calls seldom ask for the same one."""
+    loop = asyncio.get_running_loop()
+    count = last - first + 1
+    start = secrets.randbelow(count)
+    for step in range(count):
+        port = first + (start + step) % count
+        try:
+            _, protocol = await loop.create_datagram_endpoint(
+                lambda: StunProtocol(connection), local_addr=(address, port)
+            )
+        except OSError:
+            continue
+        protocol.local_candidate = aioice.Candidate(
+            foundation=candidate_foundation("host", "udp", address),
+            component=component,
+            transport="udp",
+            priority=candidate_priority(component, "host"),
+            host=address,
+            port=port,
+            type="host",
+        )
+        return protocol
+    return None

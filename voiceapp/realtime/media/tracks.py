@@ -1,0 +1,128 @@
+"""The two directions of a call's sound: packets of the caller to PCM, PCM of the answer to packets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import numpy as np
+
+from voiceapp.engines import opus
+from voiceapp.protocol.audio import Meter
+from voiceapp.realtime.media import rtp
+
+CLOCK_HZ = 48_000
+"""The RTP clock of Opus, whatever rate is in it (RFC 7587, 4.1)."""
+TICKS_PER_PACKET = CLOCK_HZ * opus.FRAME_MS // 1000
+LONGEST_PAUSE_MS = 1000
+"""Of a pause that the caller's encoder did not send; what is longer is heard as this long."""
+PACKETS_PER_S = 400
+"""More than the shortest frames make (2.5 ms); beyond it, packets are not decoded."""
+TAIL_FRAMES = 5
+"""Silence sent after speech: it pushes the last words out of jitter buffers and lets a decoder end softly."""
+ALIVE_TICKS = 20
+"""In silence one packet in 400 ms, as an encoder does that stops in silence (RFC 7587, 3.1.3)."""
+FADE_SAMPLES = opus.ENCODED_RATE_HZ * 5 // 1000
+SILENCE = bytes(opus.FRAME_BYTES)
+
+
+class Microphone:
+    """The caller's track: RTP packets in, mono int16 PCM at 16 kHz out, gaps concealed."""
+
+    def __init__(self, hear: Callable[[bytes], None]) -> None:
+        self._hear = hear
+        self._order = rtp.Order()
+        self._decoder = opus.Decoder()
+        self._meter = Meter(rate_per_s=PACKETS_PER_S, window_s=1.0)
+        self._ssrc: int | None = None
+        self._expected: int | None = None
+        """Timestamp of the next packet if nothing is left out."""
+        self._frame_ms = opus.FRAME_MS
+
+    def receive(self, packet: rtp.Packet, now: float) -> None:
+        """Take the next packet as it came; what can be heard now is handed on before this returns."""
+        if not self._meter.accept(1, now):
+            return
+        if packet.ssrc != self._ssrc:  # a new stream, such as after the caller changed the microphone
+            self._ssrc, self._order, self._expected = packet.ssrc, rtp.Order(), None
+        for piece in self._order.push(packet):
+            pcm = self._conceal(piece) if isinstance(piece, rtp.Lost) else self._decode(piece)
+            if pcm:
+                self._hear(pcm)
+
+    def _decode(self, packet: rtp.Packet) -> bytes:
+        pause = self._pause_before(packet)
+        if not packet.payload:
+            return pause
+        try:
+            pcm = self._decoder.decode(packet.payload)
+        except opus.OpusError:
+            return pause + self._conceal(rtp.Lost(None))
+        length = len(pcm) // 2 * (CLOCK_HZ // opus.DECODED_RATE_HZ)
+        self._frame_ms = max(1, length * 1000 // CLOCK_HZ)
+        self._expected = (packet.timestamp + length) % rtp.TIMESTAMPS
+        return pause + pcm
+
+    def _pause_before(self, packet: rtp.Packet) -> bytes:
+        """Silence for the time that the caller's encoder saved (DTX): packets are in order, timestamps leap."""
+        if self._expected is None:
+            return b""
+        missing = (packet.timestamp - self._expected) % rtp.TIMESTAMPS
+        if missing >= rtp.TIMESTAMPS // 2:
+            return b""
+        missing_ms = min(LONGEST_PAUSE_MS, missing * 1000 // CLOCK_HZ)
+        return bytes(missing_ms * opus.DECODED_RATE_HZ // 1000 * 2)
+
+    def _conceal(self, lost: rtp.Lost) -> bytes:
+        try:
+            pcm = self._decoder.conceal(self._frame_ms, lost.following)
+        except opus.OpusError:
+            return b""
+        if self._expected is not None:
+            self._expected = (self._expected + self._frame_ms * CLOCK_HZ // 1000) % rtp.TIMESTAMPS
+        return pcm
+
+
+class Speaker:
+    """The answer's track: mono int16 PCM at 24 kHz in, one Opus packet per tick out."""
+
+    def __init__(self) -> None:
+        self._encoder = opus.Encoder()
+        self._queue = bytearray()
+        self._quiet_ticks = TAIL_FRAMES + 1
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def queued_ms(self) -> float:
+        return len(self._queue) / 2 * 1000 / opus.ENCODED_RATE_HZ
+
+    def push(self, pcm: bytes) -> None:
+        """Play this after everything pushed before."""
+        self._queue += pcm
+        if self._queue:
+            self._empty.clear()
+
+    def cut(self) -> None:
+        """Forget what was not sent, but for a few milliseconds that fade out: a step would be heard as a click."""
+        end = np.frombuffer(bytes(self._queue[: FADE_SAMPLES * 2]), dtype="<i2")
+        faded = end * np.linspace(1, 0, len(end), dtype=np.float32)
+        self._queue = bytearray(faded.astype("<i2").tobytes())
+
+    def take(self) -> tuple[bytes, bool] | None:
+        """The next packet and whether speech begins with it; None while silence need not be sent."""
+        if self._queue:
+            pcm = bytes(self._queue[: opus.FRAME_BYTES])
+            del self._queue[: opus.FRAME_BYTES]
+            begins = self._quiet_ticks > TAIL_FRAMES
+            self._quiet_ticks = 0
+            return self._encoder.encode(pcm.ljust(opus.FRAME_BYTES, b"\0")), begins
+        self._empty.set()
+        self._quiet_ticks += 1
+        if self._quiet_ticks <= TAIL_FRAMES or not self._quiet_ticks % ALIVE_TICKS:
+            return self._encoder.encode(SILENCE), False
+        return None
+
+    async def wait_empty(self) -> None:
+        """Return when everything pushed was taken."""
+        await self._empty.wait()

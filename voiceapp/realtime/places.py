@@ -1,0 +1,27 @@
+"""Where media flows through on the server's side of a call: addresses, the relay, ports; by the settings."""
+
+from __future__ import annotations
+
+from aiortc import RTCBundlePolicy, RTCConfiguration, RTCIceServer, RTCIceTransportPolicy
+from django.conf import settings
+
+from voiceapp.ice import turn_credentials
+
+
+def configuration(ttl_s: float) -> RTCConfiguration:
+    """Host candidates, with a STUN server's view of them where one is set; or only the relay, where UDP is closed."""
+    servers: list[RTCIceServer] = []
+    if settings.RTC_FORCE_RELAY:
+        servers.append(RTCIceServer(urls=list(settings.TURN_URLS), **turn_credentials("server", ttl_s)))
+    elif settings.ICE_SERVERS and not settings.RTC_PUBLIC_ADDRESS:
+        servers.append(RTCIceServer(urls=[url for url in settings.ICE_SERVERS if url.startswith("stun:")]))
+    policy = RTCIceTransportPolicy.RELAY if settings.RTC_FORCE_RELAY else RTCIceTransportPolicy.ALL
+    return RTCConfiguration(iceServers=servers, iceTransportPolicy=policy, bundlePolicy=RTCBundlePolicy.MAX_BUNDLE)
+
+
+def ports() -> tuple[int, int] | None:
+    """First and last UDP port for media; None lets the system choose."""
+    if not settings.RTC_PORT_RANGE:
+        return None
+    first, _, last = settings.RTC_PORT_RANGE.partition("-")
+    return int(first), int(last or first)

@@ -1,0 +1,412 @@
+"""The WebRTC door: events on a data channel, sound on an audio track each way.
+
+A request brings the offer and takes the answer away; the conversation begins afterwards, when the channel opens.
+`Peers` owns it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from aiortc import RTCDataChannel, RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
+from aiortc.exceptions import InternalError, InvalidAccessError, InvalidStateError, OperationError
+from django.conf import settings
+
+from voiceapp.accounts.limits import Admission
+from voiceapp.drain import drain_event
+from voiceapp.engines.interfaces import Call, RealtimeModel
+from voiceapp.errors import FloodError, InvalidParameter
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.audio import Meter
+from voiceapp.realtime import bridge, places, sdp
+from voiceapp.realtime.media import inside, rtp
+from voiceapp.realtime.media.ticker import PERIOD_S, ticker
+from voiceapp.realtime.media.tracks import TICKS_PER_PACKET, Microphone, Speaker
+from voiceapp.realtime.records import ABANDONED, Recorder
+from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.watch import revocation_watch
+
+logger = logging.getLogger(__name__)
+
+LABEL = "svc-events"
+"""Of the channel that this server opens when the caller opens none."""
+ANSWER_S = 10.0
+"""To gather candidates: 5 s for a relay that does not answer, and some."""
+CONNECT_S = 15.0
+"""From the answer to the open channel."""
+CALLER_OPENS_S = 1.0
+"""How long a connected caller is waited for who may open the channel."""
+SILENT_S = 15.0
+"""Nothing at all from a caller for this long: gone without a word. Consent by ICE expires only after 30 s."""
+CLOSE_S = 3.0
+GOODBYE_S = 2.0
+"""How long before the stopping server's patience ends a conversation ends itself."""
+PLAYED_S = 60.0
+"""Longest rest of an answer that is still played after the session has finished."""
+SENT_S = 1.0
+MESSAGES_PER_S = 100
+WAITING_EVENTS = 1000
+MAX_BUFFERED_BYTES = 1024 * 1024
+SLOW_S = 10.0
+"""A caller who does not read for this long has lost the conversation."""
+GONE = 1001
+"""The caller closed the connection, or their page is gone (RFC 6455, 7.4.1, has the word for it)."""
+FORMATS = ("input_audio_format", "output_audio_format")
+
+_Arrival = str | bytes | Exception
+Refused = (OperationError, InternalError, InvalidStateError, InvalidAccessError)
+
+
+class WebRtcTransport:
+    """An accepted peer connection as a `Transport`."""
+
+    def __init__(self, connection: RTCPeerConnection) -> None:
+        self._connection = connection
+        self._now = asyncio.get_running_loop().time
+        self._meter = Meter(rate_per_s=MESSAGES_PER_S)
+        self._arrivals: asyncio.Queue[_Arrival] = asyncio.Queue()
+        self._waiting_texts = 0
+        self._channel: RTCDataChannel | None = None
+        self._writable = asyncio.Event()
+        self._line: inside.Line | None = None
+        self._microphone = Microphone(self._hear)
+        self._speaker = Speaker()
+        self._is_open = True
+        self._is_slow = False
+        self._is_answering = False
+        self._may_interrupt = True
+        self._is_begun = False
+        self._datagrams_seen = 0
+        self._silent_ticks = 0
+        self.connected = asyncio.Event()
+        self.opened = asyncio.Event()
+        """The channel is open: the conversation can begin. Set as well when the connection ends before."""
+        connection.on("datachannel", self._adopt)
+        connection.on("connectionstatechange", self._state_changed)
+
+    # ── Making the call ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def accept(self, offer: str) -> str:
+        """The answer to an offer that `sdp.read_offer` let pass, all candidates in it.
+
+        Raises:
+            InvalidParameter: aiortc cannot make sense of the offer.
+        """
+        connection = self._connection
+        audio = connection.addTransceiver("audio", direction="sendrecv")
+        codecs = RTCRtpReceiver.getCapabilities("audio")
+        assert codecs is not None
+        audio.setCodecPreferences([codec for codec in codecs.codecs if codec.mimeType == "audio/opus"])
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
+                for transceiver in connection.getTransceivers():
+                    if transceiver is not audio:
+                        transceiver.direction = "inactive"
+                        inside.ignore_media(transceiver)
+                self._line = inside.Line(audio, self._receive_packet)
+                if ports := places.ports():
+                    inside.use_ports(connection, *ports)
+                await connection.setLocalDescription(await connection.createAnswer())
+        except (*sdp.MALFORMED, *Refused) as error:
+            raise InvalidParameter(f"The offer is refused: {str(error)[:200] or 'it cannot be read'}.") from error
+        ticker().join(self._tick)
+        return sdp.finish_answer(connection.localDescription.sdp, public_address=settings.RTC_PUBLIC_ADDRESS)
+
+    def open_channel(self) -> None:
+        """Open the channel from this side."""
+        if self._channel is None and self._is_open:
+            self._adopt(self._connection.createDataChannel(LABEL))
+
+    def _adopt(self, channel: RTCDataChannel) -> None:
+        if self._channel is not None:
+            return  # one is enough, whatever its label; what comes on others is not read
+        self._channel = channel
+        channel.on("message", self._message)
+        channel.on("close", lambda: self._lost(GONE))
+        channel.on("bufferedamountlow", self._writable.set)
+        channel.on("open", self.opened.set)
+        if channel.readyState == "open":
+            self.opened.set()
+
+    def _state_changed(self) -> None:
+        state = self._connection.connectionState
+        if state == "connected":
+            self.connected.set()
+        elif state in ("failed", "closed"):
+            self._lost(GONE if state == "closed" else ABANDONED)
+
+    def _lost(self, code: int) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._arrivals.put_nowait(Disconnected(code))
+        self._writable.set()
+        self.connected.set()
+        self.opened.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self) -> ev.ClientEvent:
+        self._is_begun = True
+        while True:
+            arrival = await self._arrivals.get()
+            if isinstance(arrival, Exception):
+                raise arrival
+            if isinstance(arrival, bytes):
+                return ev.AudioAppend(audio=arrival)
+            self._waiting_texts -= 1
+            return _of_a_call(ev.parse_client_event(arrival))
+
+    def _message(self, message: str | bytes) -> None:
+        if not self._is_open:
+            return
+        if not self._meter.accept(1, self._now()) or self._waiting_texts >= WAITING_EVENTS:
+            self._arrivals.put_nowait(
+                FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
+            )
+            return
+        if isinstance(message, bytes):
+            self._arrivals.put_nowait(
+                ev.EventError("Send JSON text: binary messages are not understood.", code="invalid_frame")
+            )
+            return
+        self._waiting_texts += 1
+        self._arrivals.put_nowait(message)
+
+    async def send(self, event: ev.ServerEvent) -> None:
+        if isinstance(event, ev.AudioDelta):
+            self._speaker.push(event.audio)
+            return
+        self._follow(event)
+        channel = self._channel
+        if not self._is_open or self._is_slow or channel is None:
+            return
+        if channel.bufferedAmount > MAX_BUFFERED_BYTES:
+            await self._wait_writable(MAX_BUFFERED_BYTES // 2, SLOW_S)
+        with suppress(InvalidStateError, ConnectionError):  # it closed just now
+            channel.send(json.dumps(event.to_wire(), separators=(",", ":")))
+
+    async def _wait_writable(self, low_bytes: int, patience_s: float) -> None:
+        channel = self._channel
+        assert channel is not None
+        channel.bufferedAmountLowThreshold = low_bytes
+        self._writable.clear()
+        try:
+            async with asyncio.timeout(patience_s):
+                while self._is_open and channel.bufferedAmount > low_bytes:
+                    await self._writable.wait()
+                    self._writable.clear()
+        except TimeoutError:
+            self._is_slow = True
+            raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
+
+    def _follow(self, event: ev.ServerEvent) -> None:
+        """Keep the track in step with what the session says: an interrupted answer falls silent at once."""
+        if isinstance(event, ev.ResponseCreated):
+            self._is_answering = True
+        elif isinstance(event, ev.ResponseDone):
+            self._is_answering = False
+            if event.response["status"] in ("cancelled", "failed"):
+                self._speaker.cut()
+        elif isinstance(event, ev.SpeechStarted):
+            # The session has handed everything out already, and the caller speaks into the last words.
+            if not self._is_answering and self._may_interrupt:
+                self._speaker.cut()
+        elif isinstance(event, ev.SessionCreated | ev.SessionUpdated):
+            detection = event.session.get("turn_detection") or {}
+            self._may_interrupt = bool(detection.get("interrupt_response", True))
+
+    async def close(self, code: int, reason: str) -> None:
+        if code == bridge.NORMAL and self._is_open:  # the session finished: its last words are on their way
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PLAYED_S):
+                    await self._either(self._speaker.wait_empty())
+        if self._channel is not None and self._is_open:
+            with suppress(FloodError):
+                await self._wait_writable(0, SENT_S)
+        self._is_open = False
+        await self.hang_up()
+
+    async def _either(self, wait: Coroutine[Any, Any, None]) -> None:
+        """Wait, or until the caller is gone."""
+        tasks = [asyncio.create_task(wait), asyncio.create_task(self._until_lost())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _until_lost(self) -> None:
+        while self._is_open:
+            await self._writable.wait()
+            self._writable.clear()
+
+    async def hang_up(self) -> None:
+        """Close the connection and leave the clock; harmless when that was done."""
+        ticker().leave(self._tick)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._connection.close()
+        except TimeoutError:
+            logger.warning("a peer connection did not close within %g s", CLOSE_S)
+
+    # ── Sound ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _receive_packet(self, packet: rtp.Packet) -> None:
+        if self._is_begun and self._is_open:  # what came before session.created is dropped
+            self._microphone.receive(packet, self._now())
+
+    def _hear(self, pcm: bytes) -> None:
+        if self._arrivals.qsize() < WAITING_EVENTS:
+            self._arrivals.put_nowait(pcm)
+
+    def _tick(self, periods: int) -> None:
+        line = self._line
+        assert line is not None
+        line.pass_time(TICKS_PER_PACKET * periods)
+        found = self._speaker.take()
+        if found is not None:
+            line.send(found[0], marker=found[1])
+        line.report()
+        if line.datagrams != self._datagrams_seen:
+            self._datagrams_seen, self._silent_ticks = line.datagrams, 0
+        elif self.opened.is_set():
+            self._silent_ticks += periods
+            if self._silent_ticks * PERIOD_S > SILENT_S:
+                self._lost(ABANDONED)
+
+
+def _of_a_call(event: ev.ClientEvent) -> ev.ClientEvent:
+    """Sound has its own way here: formats that a client asks for are those of WebSockets, and audio is no event.
+
+    Raises:
+        EventError: for an event that carries audio.
+    """
+    if isinstance(event, ev.AudioAppend):
+        raise ev.EventError(
+            "Over WebRTC, audio comes on the track.", code="invalid_event", param="audio", event_id=event.event_id
+        )
+    if isinstance(event, ev.SessionUpdate):
+        return replace(event, session=_without_formats(event.session))
+    if isinstance(event, ev.ResponseCreate):
+        return replace(event, response=_without_formats(event.response))
+    return event
+
+
+def _without_formats(patch: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in patch.items() if name not in FORMATS}
+    if isinstance(audio := kept.get("audio"), dict):
+        kept["audio"] = {
+            side: {name: value for name, value in of.items() if name != "format"} if isinstance(of, dict) else of
+            for side, of in audio.items()
+        }
+    return kept
+
+
+class Peers:
+    """The conversations that outlive their request. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def keep(self, conversation: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a conversation to its end; the stopping server waits for it."""
+        task = asyncio.create_task(conversation, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End them all now."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+_peers: WeakKeyDictionary[asyncio.AbstractEventLoop, Peers] = WeakKeyDictionary()
+
+
+def peers() -> Peers:
+    """The conversations of the running event loop."""
+    return _peers.setdefault(asyncio.get_running_loop(), Peers())
+
+
+async def answer(
+    offer: str, model: RealtimeModel, call: Call, recorder: Recorder, seat: Admission, key_id: int | None
+) -> str:
+    """Accept a call: returns the answer, and lets the conversation begin when the caller has it.
+
+    The seat is given back when the conversation is over, or when there will be none.
+
+    Raises:
+        InvalidParameter: nothing can be made of the offer.
+    """
+    transport = WebRtcTransport(RTCPeerConnection(places.configuration(seat.lifetime_s)))
+    try:
+        text = await transport.accept(offer)
+    except BaseException:
+        seat.release()
+        await transport.hang_up()
+        raise
+    limits = bridge.Limits(
+        lifetime_s=seat.lifetime_s,
+        drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
+        stopping=drain_event().wait_begun,
+        revoked=lambda: revocation_watch().wait(key_id),
+    )
+    conversation = _converse(transport, model, call, recorder, limits, seat)
+    peers().keep(conversation, f"call {call.session_id}")
+    return text
+
+
+async def _converse(
+    transport: WebRtcTransport,
+    model: RealtimeModel,
+    call: Call,
+    recorder: Recorder,
+    limits: bridge.Limits,
+    seat: Admission,
+) -> None:
+    with seat, drain_event().work():
+        try:
+            if await _connect(transport):
+                await bridge.run(transport, model, call, recorder, limits)
+            else:
+                await recorder.finish(ABANDONED, "The connection was not established.")
+        finally:
+            await transport.hang_up()
+
+
+async def _connect(transport: WebRtcTransport) -> bool:
+    """Wait for the open channel; False when the caller does not come, or the server stops before."""
+    stopping = asyncio.create_task(drain_event().wait_begun())
+    opening = asyncio.create_task(_open(transport))
+    try:
+        await asyncio.wait((opening, stopping), timeout=CONNECT_S, return_when=asyncio.FIRST_COMPLETED)
+        return opening.done() and transport.is_open
+    finally:
+        stopping.cancel()
+        opening.cancel()
+
+
+async def _open(transport: WebRtcTransport) -> None:
+    await transport.connected.wait()
+    try:
+        async with asyncio.timeout(CALLER_OPENS_S):
+            await transport.opened.wait()
+    except TimeoutError:
+        transport.open_channel()
+        await transport.opened.wait()
