@@ -3,7 +3,7 @@
 import { SERVER } from "./events.js";
 
 const RECONNECT_DELAYS_MS = [200, 1000, 2000, 4000, 8000, 8000, 8000, 8000];
-const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
+const SHORT_LIFE_MS = 10000; // a session that ends sooner is one more attempt, not a success
 const QUEUE_DELAY_MS = 3000;
 const GREETING_TIMEOUT_MS = 10000;
 
@@ -12,7 +12,9 @@ const FINAL_CLOSES = { 4000: "session_over", 4400: "refused", 4401: "signed_out"
 
 /**
  * Events: `phase` (detail {phase, retryAt}), `event` (detail: a server event), `congested` (detail: boolean),
- * `lost` before the first attempt to come back, `failed` (detail {code, message, reasons}) when it stays closed.
+ * `quality` (detail {rttMs, lossShare}), `fallback` (detail: a TransportFailure) when an open session is not on the
+ * transport that was tried first, `lost` before the first attempt to come back, `failed` (detail {code, message,
+ * reasons}) when it stays closed.
  * Phases: closed, connecting, queued, open, reconnecting.
  */
 export class Connection extends EventTarget {
@@ -21,12 +23,16 @@ export class Connection extends EventTarget {
   #transport = null;
   #phase = "closed";
   #attempt = 0;
-  #greetedAt = 0;
-  #quickLosses = 0; // in a row
+  #failed = []; // transports that did not come up in the last attempt: {name, failure}
+  #openedAt = 0;
+  #triesBack = 0;
   #wake = null;
   #closing = null;
 
-  /** `makeTransport()` gives a fresh one; `diagnose()` tells why a dial failed: {code, message, reasons}. */
+  /**
+   * `makeTransport(failed)` gives a fresh one, or null when none is left beside those that failed, [{name, failure}];
+   * `diagnose(failed)` tells why a dial failed: {code, message, reasons}.
+   */
   constructor({ makeTransport, diagnose }) {
     super();
     this.#makeTransport = makeTransport;
@@ -36,6 +42,11 @@ export class Connection extends EventTarget {
 
   get phase() {
     return this.#phase;
+  }
+
+  /** Name of the transport in use, or null. */
+  get transportName() {
+    return this.#transport?.name ?? null;
   }
 
   send(event) {
@@ -49,8 +60,8 @@ export class Connection extends EventTarget {
   /** Resolves to {session, wasQueued} once the server has greeted us, or to null when it failed or was closed. */
   async open() {
     this.#attempt += 1;
+    this.#triesBack = 0;
     const attempt = this.#attempt;
-    this.#quickLosses = 0;
     this.#enter("connecting");
     let wasQueued = false;
     for (;;) {
@@ -58,7 +69,7 @@ export class Connection extends EventTarget {
       if (session || attempt !== this.#attempt) {
         return session && { session, wasQueued };
       }
-      const problem = await this.#diagnose();
+      const problem = await this.#diagnose(this.#failed);
       if (attempt !== this.#attempt) {
         return null;
       }
@@ -86,10 +97,31 @@ export class Connection extends EventTarget {
     this.#wake?.();
   }
 
-  /** One attempt: the greeting's session, or null. */
+  /** One attempt by whichever transport comes up: the greeting's session, or null. */
   async #dial(attempt) {
-    this.#hangUp();
-    const transport = this.#makeTransport();
+    this.#failed = [];
+    for (;;) {
+      this.#hangUp();
+      const transport = this.#makeTransport(this.#failed);
+      if (!transport) {
+        return null;
+      }
+      const { session, failure } = await this.#greet(transport);
+      if (attempt !== this.#attempt) {
+        return null;
+      }
+      if (session) {
+        if (this.#failed.length > 0) {
+          this.dispatchEvent(new CustomEvent("fallback", { detail: this.#failed[0].failure }));
+        }
+        return session;
+      }
+      this.#failed.push({ name: transport.name, failure });
+    }
+  }
+
+  /** Connect and wait for the greeting: {session}, or {failure}. */
+  async #greet(transport) {
     this.#transport = transport;
     this.#closing = null;
     const greeted = new Promise((resolve) => {
@@ -100,7 +132,7 @@ export class Connection extends EventTarget {
         }
         if (detail.type === SERVER.SESSION_CREATED) {
           clearTimeout(timer);
-          this.#greetedAt = Date.now();
+          this.#openedAt = performance.now();
           this.#enter("open");
           resolve(detail.session);
         } else if (detail.type === SERVER.SESSION_CLOSING) {
@@ -116,15 +148,15 @@ export class Connection extends EventTarget {
         }
       });
     });
-    transport.addEventListener("congested", ({ detail }) => {
-      this.dispatchEvent(new CustomEvent("congested", { detail }));
-    });
-    const isOpen = await transport.connect().then(() => true, () => false);
-    const session = isOpen ? await greeted : null;
+    for (const name of ["congested", "quality"]) {
+      transport.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
+    }
+    const failure = await transport.connect().then(() => null, (error) => error);
+    const session = failure ? null : await greeted;
     if (!session && transport === this.#transport) {
       this.#hangUp();
     }
-    return attempt === this.#attempt ? session : null;
+    return { session, failure };
   }
 
   /** The open socket closed and we did not ask for it. */
@@ -144,11 +176,14 @@ export class Connection extends EventTarget {
   async #comeBack() {
     this.#attempt += 1;
     const attempt = this.#attempt;
-    this.#quickLosses = Date.now() - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
     this.#enter("reconnecting");
     this.dispatchEvent(new Event("lost"));
-    for (const delayMs of RECONNECT_DELAYS_MS.slice(Math.max(0, this.#quickLosses - 1))) {
-      await this.#pause(delayMs, "reconnecting");
+    if (performance.now() - this.#openedAt > SHORT_LIFE_MS) {
+      this.#triesBack = 0;
+    }
+    while (this.#triesBack < RECONNECT_DELAYS_MS.length) {
+      this.#triesBack += 1;
+      await this.#pause(RECONNECT_DELAYS_MS[this.#triesBack - 1], "reconnecting");
       if (attempt !== this.#attempt) {
         return;
       }
@@ -156,7 +191,7 @@ export class Connection extends EventTarget {
       if (session || attempt !== this.#attempt) {
         return;
       }
-      const problem = await this.#diagnose();
+      const problem = await this.#diagnose(this.#failed);
       if (attempt === this.#attempt && problem.code === "signed_out") {
         this.#fail(problem);
         return;

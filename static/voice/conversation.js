@@ -20,7 +20,7 @@ class Item {
     this.metrics = null;
     this.playoutMs = null;
     this.tool = null; // {name, arguments}
-    this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false };
+    this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false };
     this.msPerChar = USUAL_MS_PER_CHAR;
     this.playedMs = 0;
   }
@@ -78,10 +78,15 @@ export class Conversation extends EventTarget {
     this.#changed(item);
   }
 
+  /** The sound of an item comes as it is heard: it is complete when the voice has reached its end, and not before. */
+  followSound(id) {
+    this.#add(id, "assistant").audio.isFollowed = true;
+  }
+
   /** Sound of an assistant item arrived. */
   addAudio(id, pcm, rateHz) {
     const item = this.find(id);
-    if (item && item.state === "live") {
+    if (item && (item.state === "live" || (item.state === "done" && item.audio.isFollowed))) {
       item.audio.rateHz = rateHz;
       item.audio.pieces.push(pcm);
       item.audio.samples += pcm.length;
@@ -96,6 +101,16 @@ export class Conversation extends EventTarget {
       item.playedMs = playedMs;
       this.#changed(item);
     }
+  }
+
+  /** The voice has reached the end of an item. */
+  heardToTheEnd(id) {
+    const item = this.find(id);
+    if (item) {
+      item.audio.isComplete = true;
+      this.#learnPace(item);
+    }
+    this.heardUntil(id, Infinity);
   }
 
   setPlayout(id, playoutMs) {
@@ -213,7 +228,7 @@ export class Conversation extends EventTarget {
 
   #audioDone({ item_id: id }) {
     const item = this.find(id);
-    if (item) {
+    if (item && !item.audio.isFollowed) {
       item.audio.isComplete = true;
       this.#changed(item);
     }
@@ -234,14 +249,18 @@ export class Conversation extends EventTarget {
       return;
     }
     item.metrics = response.metrics ?? null;
-    item.audio.isComplete = true;
+    item.audio.isComplete ||= !item.audio.isFollowed;
     if (item.state === "live") {
       item.state = { failed: "failed", cancelled: "interrupted" }[response.status] ?? "done";
     }
-    if (item.state === "done" && item.audioMs > 1000) {
+    this.#learnPace(item);
+    this.#changed(item);
+  }
+
+  #learnPace(item) {
+    if (item.state === "done" && item.audio.isComplete && item.audioMs > 1000) {
       this.#msPerChar = item.audioMs / item.text.length;
     }
-    this.#changed(item);
   }
 
   #add(id, role) {

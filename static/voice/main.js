@@ -34,7 +34,7 @@ function start(config) {
   const preferences = new Preferences(localStorage);
   const conversation = new Conversation();
   const sound = new Sound({ capture: captureWorklet, playback: playbackWorklet });
-  const session = new VoiceSession({ sound, conversation, preferences, fetchConfig, socketPath: config.socket_path });
+  const session = new VoiceSession({ sound, conversation, preferences, fetchConfig });
   const wakeLock = new WakeLock();
   const drawer = new Drawer();
 
@@ -88,7 +88,7 @@ function start(config) {
     } else if (name === "speaker") {
       sound.setSpeaker(preferences.speaker);
     } else {
-      session.applyPreferences();
+      session.applyPreferences(name);
     }
   });
   sound.setSpeaker(preferences.speaker);

@@ -3,6 +3,7 @@
 const STORAGE_KEY = "voiceapp.preferences";
 const DEFAULTS = {
   model: "",
+  transport: "automatic",
   voice: "",
   instructions: "",
   microphone: "",

@@ -1,10 +1,12 @@
-// Push to talk: sound goes out while the key is held; letting go sends the turn.
+// Push to talk: sound goes out while the key is held; letting go ends the turn.
 
 import * as events from "./events.js";
 
 const SHORTEST_HOLD_MS = 250;
+const TAIL_MS = 128;
 const TAIL_FRAMES = 4; // what was said while the key went up is still on its way: 128 ms
 
+/** Where we send the sound piece by piece, and end turns by hand. */
 export class PushToTalk {
   #send;
   #sendAudio;
@@ -64,5 +66,41 @@ export class PushToTalk {
   forget() {
     this.#heldSince = null;
     this.#tail = 0;
+  }
+}
+
+/** Where the microphone's own track is sent: it is silent unless held, and the server notices the end of the turn. */
+export class HeldTrack {
+  #sound;
+  #isHeld = false;
+
+  constructor(sound) {
+    this.#sound = sound;
+  }
+
+  get isHeld() {
+    return this.#isHeld;
+  }
+
+  start() {
+    this.#isHeld = true;
+    this.#sound.capture.isHeldBack = false;
+  }
+
+  /** Returns whether a turn goes out: the server will say. */
+  end() {
+    this.#isHeld = false;
+    setTimeout(() => {
+      this.#sound.capture.isHeldBack = !this.#isHeld;
+    }, TAIL_MS);
+    return false;
+  }
+
+  hear() {}
+
+  giveWay() {}
+
+  forget() {
+    this.#isHeld = false;
   }
 }

@@ -2,6 +2,7 @@
 
 const PATIENCE_MS = 30000;
 const STEP_MS = 700;
+const FRESH_MS = 30000;
 
 /** What is in the way, as an error card shows it. */
 export function problem(code, message = "", reasons = []) {
@@ -10,16 +11,33 @@ export function problem(code, message = "", reasons = []) {
 
 export class Readiness {
   #fetchConfig;
+  #config = null;
+  #askedAt = -Infinity;
 
   /** `fetchConfig()` asks the server; it rejects with an error whose `code` may name a card. */
   constructor(fetchConfig) {
     this.#fetchConfig = fetchConfig;
   }
 
+  /** What the server said last, or null. */
+  get config() {
+    return this.#config;
+  }
+
+  /** What the server says now, or said just before. Rejects as `fetchConfig` does. */
+  async freshConfig() {
+    if (performance.now() - this.#askedAt > FRESH_MS) {
+      this.#config = await this.#fetchConfig();
+      this.#askedAt = performance.now();
+    }
+    return this.#config;
+  }
+
   /** What stands in the way now, or null. */
   async obstacle() {
     try {
-      const { ready, reasons } = await this.#fetchConfig();
+      this.#askedAt = -Infinity;
+      const { ready, reasons } = await this.freshConfig();
       return ready ? null : problem(reasons[0]?.code ?? "not_ready", "", reasons);
     } catch (error) {
       return problem(error.code ?? "unreachable");

@@ -16,8 +16,11 @@ export class Replies extends EventTarget {
     playback.addEventListener("position", ({ detail }) => {
       conversation.heardUntil(detail.itemId, Math.max(0, detail.playedMs - playback.deviceLatencyMs));
     });
+    playback.addEventListener("heard", ({ detail }) => {
+      conversation.addAudio(detail.itemId, detail.pcm, detail.sampleRateHz);
+    });
     playback.addEventListener("ended", ({ detail }) => {
-      conversation.heardUntil(detail.itemId, Infinity);
+      conversation.heardToTheEnd(detail.itemId);
       this.dispatchEvent(new Event("change"));
     });
   }
@@ -39,6 +42,14 @@ export class Replies extends EventTarget {
     }
     this.#conversation.addAudio(itemId, Int16Array.from(pcm), sampleRateHz);
     this.#playback.push(itemId, pcm, sampleRateHz);
+  }
+
+  /** An answer in sound begins; on a media track, its samples will not say whose they are. */
+  expect(itemId) {
+    if (this.#playback.isFollowing) {
+      this.#conversation.followSound(itemId);
+      this.#playback.expect(itemId);
+    }
   }
 
   end(itemId) {

@@ -3,22 +3,29 @@
 import * as events from "./events.js";
 import { Connection } from "./connection.js";
 import { MicrophoneError } from "./audio/capture.js";
-import { PushToTalk } from "./push_to_talk.js";
+import { HeldTrack, PushToTalk } from "./push_to_talk.js";
 import { Readiness, problem } from "./readiness.js";
 import { Replies } from "./replies.js";
+import { TransportChoice } from "./transports/choice.js";
 import { Turn } from "./turn.js";
-import { WebSocketTransport } from "./transports/websocket.js";
 import { chosenSettings, defaultTurnDetection, outputRateHz } from "./session_settings.js";
 import { isEcho } from "./echo.js";
 
 const { SERVER } = events;
 const HELD_TURN_MS = 25000;
 const ASKING_MS = 600; // longer than this and the browser is asking the person
+const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
 const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
+
+/** The card for a conversation that the server would take, but that did not come up. */
+function refusal(failure) {
+  return failure?.kind === "no_path" ? "no_path" : "refused";
+}
 
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
- * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `waiting` (detail: for what).
+ * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `quality` (detail {rttMs,
+ * lossShare}), `waiting` (detail: for what).
  * States: idle, connecting, queued, your-turn, listening, user-speaking, processing, ai-speaking, error, reconnecting.
  */
 export class VoiceSession extends EventTarget {
@@ -26,9 +33,11 @@ export class VoiceSession extends EventTarget {
   #conversation;
   #preferences;
   #readiness;
+  #choice;
   #connection;
   #turn = new Turn();
-  #pushToTalk = new PushToTalk((event) => this.#send(event), (pcm) => this.#sendAudio(pcm));
+  #pieces = new PushToTalk((event) => this.#send(event), (pcm) => this.#sendAudio(pcm));
+  #heldTrack;
   #replies = null; // from the first sound on
   #phase = "idle"; // idle, connecting, queued, your-turn, live, reconnecting, error
   #state = "idle";
@@ -44,21 +53,27 @@ export class VoiceSession extends EventTarget {
   /** When this session began (epoch ms), while live. */
   liveSince = null;
 
-  constructor({ sound, conversation, preferences, fetchConfig, socketPath }) {
+  constructor({ sound, conversation, preferences, fetchConfig }) {
     super();
     this.#sound = sound;
     this.#conversation = conversation;
     this.#preferences = preferences;
     this.#readiness = new Readiness(fetchConfig);
+    this.#heldTrack = new HeldTrack(sound);
+    this.#choice = new TransportChoice({ preferences, sound, readiness: this.#readiness });
     this.#connection = new Connection({
-      makeTransport: () => new WebSocketTransport(socketPath, this.#query()),
-      diagnose: async () => (await this.#readiness.obstacle()) ?? problem("refused"),
+      makeTransport: (failed) => this.#choice.make(failed),
+      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? problem(refusal(failed.at(-1)?.failure)),
     });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
     this.#connection.addEventListener("lost", () => this.#lost());
     this.#connection.addEventListener("failed", ({ detail }) => this.#failed(detail));
     this.#connection.addEventListener("congested", ({ detail }) => this.#tell("congested", detail));
+    this.#connection.addEventListener("quality", ({ detail }) => this.#tell("quality", detail));
+    this.#connection.addEventListener("fallback", ({ detail }) => {
+      this.#tell("problem", problem(detail?.kind === "no_path" ? "no_udp" : "no_webrtc"));
+    });
     this.#turn.addEventListener("change", () => this.#update());
     sound.addEventListener("blocked", () => this.#tell("problem", problem("autoplay_blocked")));
     sound.addEventListener("unblocked", () => this.#tell("solved", "autoplay_blocked"));
@@ -76,12 +91,26 @@ export class VoiceSession extends EventTarget {
     return this.#phase !== "idle" && this.#phase !== "error";
   }
 
+  /** Name of the transport in use, or null. */
+  get transportName() {
+    return this.#connection.transportName;
+  }
+
   get hasMicrophone() {
     return this.#sound.capture?.isOpen ?? false;
   }
 
   get isHolding() {
     return this.#pushToTalk.isHeld;
+  }
+
+  /** The microphone's own track is sent, and only the server can tell where a turn ends. */
+  get #isTrackSent() {
+    return this.transportName === "WebRTC";
+  }
+
+  get #pushToTalk() {
+    return this.#isTrackSent ? this.#heldTrack : this.#pieces;
   }
 
   // ── What the person does ─────────────────────────────────────────────────────────────────────────────────────────
@@ -216,9 +245,18 @@ export class VoiceSession extends EventTarget {
     }
   }
 
-  /** Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. */
-  applyPreferences() {
-    if (this.isLive) {
+  /**
+   * Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. `changed` is the name of
+   * the choice, when one changed: some need another transport, and the conversation moves there.
+   */
+  async applyPreferences(changed = "") {
+    if (!this.isLive) {
+      return;
+    }
+    const { preferred } = this.#choice;
+    if (TRANSPORT_CHOICES.includes(changed) && preferred !== this.transportName) {
+      await this.restart();
+    } else {
       this.#send(this.#settingsUpdate());
     }
   }
@@ -253,6 +291,11 @@ export class VoiceSession extends EventTarget {
         break;
       case SERVER.RESPONSE_CREATED:
         this.#turn.replyStarted(event.response.id);
+        break;
+      case SERVER.CONTENT_PART_ADDED:
+        if (event.part.type === "audio") {
+          this.#replies.expect(event.item_id);
+        }
         break;
       case SERVER.AUDIO_DELTA:
         this.#replies.play(event, this.#outputRateHz);
@@ -354,7 +397,8 @@ export class VoiceSession extends EventTarget {
   }
 
   #forgetTurn() {
-    this.#pushToTalk.forget();
+    this.#pieces.forget();
+    this.#heldTrack.forget();
     this.#turn.forget();
   }
 
@@ -422,13 +466,12 @@ export class VoiceSession extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
-  #query() {
-    return { model: this.#preferences.model, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone };
-  }
-
   #settingsUpdate() {
-    const { isSilent } = this.#sound;
-    return events.sessionUpdate(chosenSettings(this.#preferences, { turnDetection: this.#turnDetection, isSilent }));
+    const { isSilent, capture } = this.#sound;
+    const { isPushToTalk } = this.#preferences;
+    capture.isHeldBack = isPushToTalk && this.#isTrackSent;
+    const chosen = { ...this.#preferences, isPushToTalk: isPushToTalk && !this.#isTrackSent };
+    return events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent }));
   }
 
   #sendAudio(pcm) {

@@ -86,18 +86,22 @@ def quiet_browser(playwright: Playwright, silence: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
-    """Opens the voice page; `address`, `browser` and Playwright's context options may be given.
+    """Opens the voice page; `address`, `browser`, `transport` and Playwright's context options may be given.
 
+    The WebSocket carries the conversation unless another transport is asked for: it is what the proxy can cut.
     What the console or the content policy objected to fails the test.
     """
     opened: list[VoicePage] = []
     with ExitStack() as contexts:
 
-        def open_page(address: str = "", *, browser: Browser | None = None, **options: Any) -> VoicePage:
+        def open_page(
+            address: str = "", *, browser: Browser | None = None, transport: str = "websocket", **options: Any
+        ) -> VoicePage:
             context = (browser or quiet_browser).new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
             context.set_default_timeout(15_000)
             contexts.callback(context.close)
-            opened.append(VoicePage(context.new_page(), address or f"http://127.0.0.1:{proxy.port}/"))
+            address = address or f"http://127.0.0.1:{proxy.port}/"
+            opened.append(VoicePage(context.new_page(), address, transport))
             return opened[-1]
 
         yield open_page

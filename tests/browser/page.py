@@ -13,7 +13,7 @@ LIVE = ("listening", "user-speaking", "processing", "ai-speaking")
 class VoicePage:
     """One open page. `complaints` holds what the console and the content policy objected to."""
 
-    def __init__(self, page: Page, address: str) -> None:
+    def __init__(self, page: Page, address: str, transport: str) -> None:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
@@ -22,6 +22,11 @@ class VoicePage:
             """addEventListener('securitypolicyviolation', (event) => {
                 console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
             });"""
+        )
+        page.add_init_script(
+            f"""if (!localStorage.getItem('voiceapp.preferences')) {{
+                localStorage.setItem('voiceapp.preferences', JSON.stringify({{ transport: {transport!r} }}));
+            }}"""
         )
         page.goto(address)
         page.wait_for_selector("body[data-loaded]")

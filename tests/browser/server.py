@@ -86,6 +86,11 @@ class Server:
             self._process.kill()
             self._process.wait(5)
 
+    def kill(self) -> None:
+        """End it without a word, as a crash does; `start` brings it back on the same port."""
+        self._process.kill()
+        self._process.wait(5)
+
     def _readiness(self) -> tuple[int, object]:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from voiceapp.accounts.limits import session_limits
+from voiceapp.engines.catalogue import catalogue
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +92,7 @@ def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -
 def test_it_names_models_voices_and_the_socket(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
     config = guest.get("/voice/config").json()
-    assert {"name": "voice", "title": "Voice assistant"} in config["models"]
+    assert {"name": "voice", "title": "Voice assistant"}.items() <= config["models"][0].items()
     assert config["default_model"] == "voice"
     assert config["default_voice"] in [voice["name"] for voice in config["voices"]]
     assert {"name", "title", "language"} == set(config["voices"][0])
@@ -156,3 +159,49 @@ def test_it_tells_a_guest_why_no_conversation_can_begin(guest: Client, settings:
 def test_it_tells_a_person_without_an_account_whom_to_ask(person: Client) -> None:
     [*_, reason] = person.get("/voice/config").json()["reasons"]
     assert (reason["code"], "account" in reason["message"]) == ("not_allowed", True)
+
+
+def test_it_says_how_each_model_is_reached(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    upstream = {
+        "name": "upstream",
+        "kind": "realtime",
+        "provider": "voiceapp.engines.upstream.media.RelayedRealtime",
+        "options": {"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
+    }
+    settings.VOICE_MODELS = [*settings.VOICE_MODELS, upstream]
+    catalogue.cache_clear()
+    try:
+        answer = guest.get("/voice/config")
+    finally:
+        catalogue.cache_clear()
+    transports = {model["name"]: model["transports"] for model in answer.json()["models"]}
+    assert transports == {"voice": ["webrtc", "websocket"], "upstream": ["webrtc"]}
+    assert answer.json()["webrtc_path"] == "/voice/webrtc"
+    assert b"their-secret" not in answer.content
+    assert b"voice.example.org" not in answer.content
+
+
+def test_it_gives_what_an_offer_must_be_sent_with(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    config = guest.get("/voice/config").json()
+    assert len(config["csrf_token"]) > 30
+    assert "csrftoken" in guest.cookies
+
+
+def test_it_lends_a_relay_to_those_who_may_talk_for_as_long_as_they_may(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    settings.GUEST_SESSION_S = 180
+    settings.TURN_URLS = ["turn:turn.example.org:3478?transport=tcp"]
+    settings.TURN_SECRET = "shared with the relay"
+    [server] = guest.get("/voice/config").json()["ice_servers"]
+    assert server["urls"] == settings.TURN_URLS
+    expires_at = int(server["username"].split(":")[0])
+    assert 180 <= expires_at - time.time() <= 180 + 120
+    assert "shared" not in json.dumps(server)
+
+
+def test_it_lends_no_relay_to_a_person_without_an_account(person: Client, settings: Settings) -> None:
+    settings.TURN_URLS = ["turn:turn.example.org:3478?transport=tcp"]
+    settings.TURN_SECRET = "shared with the relay"
+    assert person.get("/voice/config").json()["ice_servers"] == []

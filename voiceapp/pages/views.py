@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from voiceapp import ice
 from voiceapp.accounts.addresses import address_of_request
-from voiceapp.accounts.auth import caller_from_user, guest_caller
+from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
 from voiceapp.accounts.limits import session_limits
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import AccessDenied, Throttled
 from voiceapp.health import readiness
 
 SOCKET_PATH = "/voice/socket"
+WEBRTC_PATH = "/voice/webrtc"
 STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
@@ -56,20 +60,43 @@ async def voice(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
+async def _caller(request: HttpRequest) -> Caller:
+    """Whom the doors of the page will take this visitor for.
+
+    Raises:
+        AccessDenied: for nobody who may talk.
+    """
+    user = await request.auser()
+    if user.is_authenticated:
+        return await caller_from_user(user)
+    return await guest_caller(request.session.session_key or "")
+
+
 async def _refusal(request: HttpRequest) -> list[dict[str, str]]:
     """Why the socket would refuse this visitor now: the browser cannot see the answer to a refused handshake."""
-    user = await request.auser()
     try:
-        if user.is_authenticated:
-            caller = await caller_from_user(user)
-        else:
-            caller = await guest_caller(request.session.session_key or "")
-        session_limits().check(caller, address_of_request(request))
+        session_limits().check(await _caller(request), address_of_request(request))
     except Throttled as full:
         return [{"code": "at_capacity", "message": full.message}]
     except AccessDenied as denied:
         return [{"code": "not_allowed", "message": denied.message}]
     return []
+
+
+def _transports(provider: object) -> list[str]:
+    """By which transports a browser reaches this model."""
+    if hasattr(provider, "relay_offer"):
+        return ["webrtc"]
+    return ["webrtc", "websocket"] if ice.available() else ["websocket"]
+
+
+async def _ice_servers(request: HttpRequest, ttl_s: int) -> list[dict[str, Any]]:
+    """What the browser's peer connection is told; credentials only for somebody who may talk."""
+    try:
+        caller = await _caller(request)
+    except AccessDenied:
+        return []
+    return list(ice.ice_servers(caller.label, ttl_s))
 
 
 @require_safe
@@ -90,9 +117,13 @@ async def config(request: HttpRequest) -> HttpResponse:
     models = catalogue()
     cards = models.names("realtime")
     voices = {voice.name: voice for card in cards for voice in models.provider(card).voices}
+    limit_s = settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S
     return JsonResponse(
         {
-            "models": [{"name": card.name, "title": card.title} for card in cards],
+            "models": [
+                {"name": card.name, "title": card.title, "transports": _transports(models.provider(card))}
+                for card in cards
+            ],
             "voices": [asdict(voice) for voice in voices.values()],
             "default_model": cards[0].name if cards else "",
             "default_voice": settings.DEFAULT_VOICE,
@@ -101,6 +132,9 @@ async def config(request: HttpRequest) -> HttpResponse:
             "signed_in": is_signed_in,
             "guest": not is_signed_in,
             "socket_path": SOCKET_PATH,
-            "session_limit_s": settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S,
+            "webrtc_path": WEBRTC_PATH,
+            "csrf_token": get_token(request),
+            "ice_servers": await _ice_servers(request, limit_s),
+            "session_limit_s": limit_s,
         }
     )

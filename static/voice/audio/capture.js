@@ -22,7 +22,10 @@ export class MicrophoneError extends Error {
   }
 }
 
-/** Events: `frame` (detail {pcm: Int16Array, at: s on the audio clock}), `lost` when the device is unplugged. */
+/**
+ * Events: `frame` (detail {pcm: Int16Array, at: s on the audio clock}), `track` when the microphone opened, changed or
+ * closed, `lost` when the device is unplugged.
+ */
 export class Capture extends EventTarget {
   #context;
   #workletUrl;
@@ -32,6 +35,7 @@ export class Capture extends EventTarget {
   #analyser = null;
   #window = null;
   #isMuted = false;
+  #isHeldBack = false;
 
   constructor(context, workletUrl) {
     super();
@@ -43,15 +47,24 @@ export class Capture extends EventTarget {
     return this.#stream !== null;
   }
 
+  /** The microphone's track, for whoever sends it as it is, or null. */
+  get track() {
+    return this.#stream?.getAudioTracks()[0] ?? null;
+  }
+
   get isMuted() {
     return this.#isMuted;
   }
 
   set isMuted(isMuted) {
     this.#isMuted = isMuted;
-    for (const track of this.#stream?.getAudioTracks() ?? []) {
-      track.enabled = !isMuted; // the browser then delivers silence, and its own indicator says so
-    }
+    this.#enable();
+  }
+
+  /** Whether the track is silent until the person holds the key. */
+  set isHeldBack(isHeldBack) {
+    this.#isHeldBack = isHeldBack;
+    this.#enable();
   }
 
   /** Loudness of the last moment, in [0, 1]. */
@@ -68,8 +81,9 @@ export class Capture extends EventTarget {
     const stream = await this.#ask(deviceId);
     this.close();
     this.#stream = stream;
-    this.isMuted = this.#isMuted;
-    stream.getAudioTracks()[0].addEventListener("ended", () => this.#lost(stream));
+    this.#enable();
+    this.track.addEventListener("ended", () => this.#lost(stream));
+    this.dispatchEvent(new Event("track"));
     await this.#context.audioWorklet.addModule(this.#workletUrl);
     if (this.#stream !== stream) {
       return; // closed meanwhile
@@ -89,6 +103,13 @@ export class Capture extends EventTarget {
     this.#worklet = null;
     this.#analyser = null;
     this.#stream = null;
+    this.dispatchEvent(new Event("track"));
+  }
+
+  #enable() {
+    if (this.track) {
+      this.track.enabled = !this.#isMuted && !this.#isHeldBack; // else the browser delivers silence, and says so
+    }
   }
 
   async #ask(deviceId) {

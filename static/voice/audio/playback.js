@@ -1,4 +1,4 @@
-// The loudspeaker: pieces of speech in, and exact word of what was heard of which item.
+// The loudspeaker: pieces of speech or a media track in, and exact word of what was heard of which item.
 
 import { loudness } from "./pcm.js";
 
@@ -7,10 +7,15 @@ export class SilentPlayback extends EventTarget {
   speaking = null;
   level = 0;
   deviceLatencyMs = 0;
+  isFollowing = false;
 
   async open() {}
 
   push() {}
+
+  follow() {}
+
+  expect() {}
 
   end() {}
 
@@ -21,11 +26,15 @@ export class SilentPlayback extends EventTarget {
   record() {}
 }
 
-/** Events: `started` {itemId}, `ended` {itemId}, `underrun` {itemId}, `position` {itemId, playedMs}, `rendered` {samples, at}. */
+/**
+ * Events: `started` {itemId}, `ended` {itemId}, `underrun` {itemId}, `position` {itemId, playedMs},
+ * `heard` {itemId, pcm, sampleRateHz} of a followed track, `rendered` {samples, at}.
+ */
 export class Playback extends EventTarget {
   #context;
   #workletUrl;
   #node = null;
+  #track = null; // of a media track: {source, element}
   #analyser = null;
   #window = null;
   #flushes = new Map();
@@ -59,7 +68,12 @@ export class Playback extends EventTarget {
 
   async open() {
     await this.#context.audioWorklet.addModule(this.#workletUrl);
-    this.#node = new AudioWorkletNode(this.#context, "playback", { numberOfInputs: 0, outputChannelCount: [1] });
+    this.#node = new AudioWorkletNode(this.#context, "playback", {
+      numberOfInputs: 1,
+      outputChannelCount: [1],
+      channelCount: 1,
+      channelCountMode: "explicit",
+    });
     this.#node.port.onmessage = ({ data }) => this.#receive(data);
     this.#analyser = this.#context.createAnalyser();
     this.#analyser.fftSize = 1024;
@@ -69,6 +83,30 @@ export class Playback extends EventTarget {
 
   push(itemId, pcm, sampleRateHz) {
     this.#node.port.postMessage({ kind: "push", itemId, pcm, sampleRateHz }, [pcm.buffer]);
+  }
+
+  /** Play a media stream that carries one reply after the other, or no longer (null). */
+  follow(stream) {
+    this.#track?.source.disconnect();
+    this.#track = null;
+    if (stream) {
+      const element = new Audio(); // Chromium decodes a remote track only while a media element plays it
+      element.muted = true;
+      element.srcObject = stream;
+      element.play().catch(() => {}); // muted, it may play; and where it may not, the context could not either
+      const source = this.#context.createMediaStreamSource(stream);
+      source.connect(this.#node);
+      this.#track = { source, element };
+    }
+  }
+
+  get isFollowing() {
+    return this.#track !== null;
+  }
+
+  /** The next voice on the followed track is this item's. */
+  expect(itemId) {
+    this.#node.port.postMessage({ kind: "expect", itemId });
   }
 
   end(itemId) {

@@ -1,13 +1,18 @@
-// Runs in the audio thread: pieces of speech in, sound out, and word of what was heard.
+// Runs in the audio thread: pieces of speech or a media track in, sound out, and word of what was heard.
 
 import { PlayoutQueue } from "./playout_queue.js";
 import { Resampler } from "./resampler.js";
-import { floatFromInt16 } from "./pcm.js";
+import { RingBuffer } from "./ring_buffer.js";
+import { TrackFollower } from "./track_follower.js";
+import { floatFromInt16, int16FromFloat } from "./pcm.js";
 
 const POSITION_EVERY_S = 0.05;
 
 class PlaybackProcessor extends AudioWorkletProcessor {
   #queue = new PlayoutQueue(sampleRate);
+  #follower = new TrackFollower(sampleRate);
+  #heard = new RingBuffer(8192);
+  #heardItem = null;
   #resampler = null;
   #resampledItem = null;
   #sourceRateHz = 0;
@@ -19,8 +24,12 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     this.port.onmessage = ({ data }) => this.#receive(data);
   }
 
-  process(_inputs, [output]) {
-    for (const event of this.#queue.pull(output[0])) {
+  process([track], [output]) {
+    const happened = this.#queue.pull(output[0]);
+    if (track.length > 0) {
+      happened.push(...this.#follow(track[0], output[0]));
+    }
+    for (const event of happened) {
       this.port.postMessage({ ...event, at: currentTime });
     }
     for (const channel of output.slice(1)) {
@@ -32,12 +41,37 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     }
     if (currentTime >= this.#nextPositionAt) {
       this.#nextPositionAt = currentTime + POSITION_EVERY_S;
-      const position = this.#queue.position();
+      this.#tellHeard();
+      const position = this.#queue.position() ?? this.#follower.position();
       if (position) {
         this.port.postMessage({ kind: "position", ...position });
       }
     }
     return true;
+  }
+
+  /** The track's voice to the loudspeaker; returns what happened. */
+  #follow(samples, output) {
+    const happened = this.#follower.take(samples, output);
+    const itemId = this.#follower.position()?.itemId ?? null;
+    if (itemId !== this.#heardItem) {
+      this.#tellHeard();
+      this.#heardItem = itemId;
+    }
+    if (itemId !== null) {
+      this.#heard.push(samples);
+    }
+    return happened;
+  }
+
+  /** What was heard of an item goes to the page, which keeps it to be played again. */
+  #tellHeard() {
+    if (this.#heard.length > 0) {
+      const samples = new Float32Array(this.#heard.length);
+      this.#heard.pull(samples);
+      const pcm = int16FromFloat(samples);
+      this.port.postMessage({ kind: "heard", itemId: this.#heardItem, pcm, sampleRateHz: sampleRate }, [pcm.buffer]);
+    }
   }
 
   #receive(message) {
@@ -46,9 +80,12 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     } else if (message.kind === "end") {
       this.#finish(message.itemId);
       this.#queue.end(message.itemId);
+      this.#follower.end(message.itemId);
+    } else if (message.kind === "expect") {
+      this.#follower.expect(message.itemId);
     } else if (message.kind === "flush") {
       this.#resampledItem = null;
-      this.port.postMessage({ kind: "flushed", ticket: message.ticket, cut: this.#queue.flush() });
+      this.port.postMessage({ kind: "flushed", ticket: message.ticket, cut: [...this.#queue.flush(), ...this.#follower.flush()] });
     } else if (message.kind === "record") {
       this.#isRecording = message.isOn;
     }

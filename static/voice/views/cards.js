@@ -64,6 +64,26 @@ const CARDS = {
     label: "Try again",
     action: "retry",
   },
+  no_path: {
+    title: "No path for the sound",
+    text: "This model is reached by WebRTC alone, and this network lets none of it through.",
+    label: "Try again",
+    action: "retry",
+  },
+  no_udp: {
+    title: "No UDP here: using WebSocket",
+    text: "This network lets no WebRTC through. The conversation goes on all the same.",
+    label: "Close",
+    action: "dismiss",
+    notice: true,
+  },
+  no_webrtc: {
+    title: "Using WebSocket",
+    text: "The server did not take the WebRTC offer. The conversation goes on all the same.",
+    label: "Close",
+    action: "dismiss",
+    notice: true,
+  },
   connection_lost: {
     title: "The connection is lost",
     text: "Nothing of the conversation is: go on where you were as soon as you are back online.",

@@ -1,4 +1,4 @@
-// The small word in the bar: how the connection is, and how much time is left.
+// The small words in the bar: how the connection is, how much time is left, and by which transport.
 
 import { byId } from "./dom.js";
 
@@ -10,6 +10,8 @@ export class Link {
   #session;
   #limitS;
   #isSlow = false;
+  #transport = byId("link-transport");
+  #quality = null;
 
   /** `limitS`: how long a session may last. */
   constructor(session, limitS) {
@@ -18,6 +20,10 @@ export class Link {
     session.addEventListener("state", () => this.#show());
     session.addEventListener("congested", ({ detail }) => {
       this.#isSlow = detail;
+      this.#show();
+    });
+    session.addEventListener("quality", ({ detail }) => {
+      this.#quality = detail;
       this.#show();
     });
     setInterval(() => this.#show(), 1000);
@@ -29,6 +35,21 @@ export class Link {
     this.#place.dataset.link = link;
     if (this.#text.textContent !== text) {
       this.#text.textContent = text;
+    }
+    this.#showTransport();
+  }
+
+  #showTransport() {
+    const name = this.#session.isLive ? this.#session.transportName : null;
+    this.#transport.hidden = name === null;
+    if (name !== "WebRTC") {
+      this.#quality = null;
+    }
+    const { rttMs, lossShare } = this.#quality ?? {};
+    const words = [name, rttMs == null ? "" : `${rttMs} ms`, lossShare == null ? "" : `${Math.round(lossShare * 100)} % lost`];
+    const badge = words.filter(Boolean).join(" · ");
+    if (this.#transport.textContent !== badge) {
+      this.#transport.textContent = badge;
     }
   }
 

@@ -2,6 +2,12 @@
 
 import { byId, make } from "./dom.js";
 
+const TRANSPORTS = [
+  ["automatic", "Automatic: WebRTC, else WebSocket"],
+  ["webrtc", "WebRTC"],
+  ["websocket", "WebSocket"],
+];
+
 export class Settings {
   #dialog = byId("settings");
   #preferences;
@@ -13,6 +19,9 @@ export class Settings {
     this.#sound = sound;
     this.#fill("model", config.models.map(({ name, title }) => [name, title]), config.default_model);
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
+    const carriesMedia = config.models.some(({ transports }) => transports.includes("webrtc"));
+    byId("transport-field").hidden = !carriesMedia;
+    this.#fill("transport", TRANSPORTS, "automatic");
     this.#bindSelect("microphone");
     this.#bindSelect("speaker");
     byId("speaker-field").hidden = !sound.canChooseSpeaker;

@@ -113,3 +113,19 @@ test("a long conversation goes on from its latest messages", () => {
   assert.equal(history.length, 200);
   assert.equal(history.at(-1).text, "message 1499");
 });
+
+test("a reply on a media track is complete when it was heard to the end, not when it was sent", () => {
+  const conversation = new Conversation();
+  conversation.receive({ type: "response.output_item.added", response_id: "r", item: { id: "a", type: "message", role: "assistant" } });
+  conversation.followSound("a");
+  conversation.receive({ type: "response.audio_transcript.delta", item_id: "a", delta: "It is five past eight." });
+  conversation.addAudio("a", new Int16Array(48000), 48000);
+  conversation.heardUntil("a", 700);
+  conversation.receive({ type: "response.audio.done", item_id: "a" });
+  conversation.receive({ type: "response.done", response: { id: "r", status: "completed", output: [{ id: "a" }] } });
+  assert.equal(conversation.find("a").spokenSplit[0], "It is five");
+  conversation.addAudio("a", new Int16Array(24000), 48000);
+  assert.equal(conversation.find("a").audioMs, 1500);
+  conversation.heardToTheEnd("a");
+  assert.deepEqual(conversation.find("a").spokenSplit, ["It is five past eight.", ""]);
+});

@@ -40,15 +40,22 @@ class Server:
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
     async def post(
-        self, path: str, body: dict[str, Any], *, accept: str = "application/json"
+        self,
+        path: str,
+        body: dict[str, Any] | str,
+        *,
+        accept: str = "application/json",
+        content_type: str = "application/json",
     ) -> aiohttp.ClientResponse:
         """The answer with status 200, its body unread; the caller closes it. Redirects are not followed.
+
+        A body that is not text goes out as JSON.
 
         Raises:
             EngineUnavailable, EngineTimeout, EngineRefused: for any other status.
             TimeoutError, aiohttp.ClientError: for `failure`.
         """
-        response = await self._send(path, body, {"Accept": accept})
+        response = await self._send(path, body, {"Accept": accept, "Content-Type": content_type})
         if response.status != 200:
             try:
                 raise await self._refusal(response)
@@ -97,14 +104,15 @@ class Server:
         if session is not None:
             await session.close()
 
-    async def _send(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> aiohttp.ClientResponse:
+    async def _send(self, path: str, body: dict[str, Any] | str, headers: dict[str, str]) -> aiohttp.ClientResponse:
         """Send the request, once more when a kept connection turns out to be closed by the other side."""
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         url = self._base_url + path
+        data = (body if isinstance(body, str) else json.dumps(body)).encode()
         for is_last in (False, True):
             try:
-                return await self._session().post(url, json=body, headers=headers, allow_redirects=False)
+                return await self._session().post(url, data=data, headers=headers, allow_redirects=False)
             except aiohttp.ServerDisconnectedError:
                 if is_last:
                     raise

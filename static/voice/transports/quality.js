@@ -1,0 +1,31 @@
+// How good a peer connection is, from the browser's statistics. Pure, so that bare JavaScript tests it.
+
+/**
+ * {rttMs, lossShare} from the reports of getStats(), each null while unknown. The loss is that of the worse direction:
+ * inbound over the whole call as we counted it, outbound as the server last told.
+ */
+export function linkQuality(reports) {
+  const pair = activePair(reports);
+  const inbound = reports.find(({ type, kind }) => type === "inbound-rtp" && kind === "audio");
+  const outbound = reports.find(({ type, kind }) => type === "remote-inbound-rtp" && kind === "audio");
+  const losses = [inboundLoss(inbound), outbound?.fractionLost].filter((share) => share !== undefined && share !== null);
+  const rttS = pair?.currentRoundTripTime ?? outbound?.roundTripTime;
+  return {
+    rttMs: rttS === undefined ? null : Math.round(rttS * 1000),
+    lossShare: losses.length > 0 ? Math.max(0, ...losses) : null,
+  };
+}
+
+function activePair(reports) {
+  const transport = reports.find(({ type }) => type === "transport");
+  const pairs = reports.filter(({ type }) => type === "candidate-pair");
+  return (
+    pairs.find(({ id }) => id === transport?.selectedCandidatePairId) ??
+    pairs.find(({ nominated, state }) => nominated && state === "succeeded")
+  );
+}
+
+function inboundLoss(inbound) {
+  const total = (inbound?.packetsReceived ?? 0) + (inbound?.packetsLost ?? 0);
+  return total > 0 ? Math.max(0, inbound.packetsLost) / total : null;
+}

@@ -1,0 +1,210 @@
+// One conversation over one peer connection: JSON events on a data channel, sound as media tracks both ways.
+
+import { SERVER } from "../events.js";
+import { TransportFailure } from "./failure.js";
+import { linkQuality } from "./quality.js";
+
+const CHANNEL = "svc-events";
+const GATHERING_TIMEOUT_MS = 2000; // what was found by then must do; the server never hears of later candidates
+const ANSWER_TIMEOUT_MS = 10000;
+const OPEN_TIMEOUT_MS = 8000;
+const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
+const GOODBYE_MS = 300;
+const QUALITY_EVERY_MS = 2000;
+const LARGEST_BACKLOG_BYTES = 256 * 1024;
+
+/**
+ * Events: `event` (detail: one server event), `close` (detail {code, reason, wasOpen}), `quality` (detail {rttMs,
+ * lossShare}, each null while unknown).
+ */
+export class WebRTCTransport extends EventTarget {
+  #url;
+  #settings;
+  #sound;
+  #peer = null;
+  #channel = null;
+  #sender = null;
+  #isClosed = false;
+  #wasOpen = false;
+  #ending = { code: 1006, reason: "" };
+  #patience = null;
+  #measuring = null;
+  #unplug = new AbortController();
+
+  /**
+   * `path`: where offers are answered on this host; `query`: {model, time_zone}; `sound`: whose microphone is sent and
+   * whose loudspeaker plays the replies; `settings()` resolves to {csrfToken, ice}, the latter for RTCPeerConnection.
+   */
+  constructor(path, query, { sound, settings }) {
+    super();
+    this.#url = new URL(path, location.href);
+    this.#url.search = new URLSearchParams(query).toString();
+    this.#sound = sound;
+    this.#settings = settings;
+  }
+
+  get name() {
+    return "WebRTC";
+  }
+
+  /** Resolves when the data channel is open; rejects with a TransportFailure. */
+  async connect() {
+    try {
+      const { csrfToken, ice } = await this.#settings();
+      const peer = this.#makePeer(ice);
+      await peer.setLocalDescription();
+      await this.#gathered(peer);
+      const sdp = await this.#exchange(peer.localDescription.sdp, csrfToken);
+      await Promise.all([peer.setRemoteDescription({ type: "answer", sdp }), this.#opened(peer)]);
+    } catch (error) {
+      this.#end();
+      throw error instanceof TransportFailure ? error : new TransportFailure("refused", error.message);
+    }
+    this.#wasOpen = true;
+    this.#measuring = setInterval(() => this.#measure(), QUALITY_EVERY_MS);
+  }
+
+  /** Returns whether the event left. */
+  send(event) {
+    if (this.#channel?.readyState !== "open" || this.#channel.bufferedAmount > LARGEST_BACKLOG_BYTES) {
+      return false;
+    }
+    this.#channel.send(JSON.stringify(event));
+    return true;
+  }
+
+  /** The microphone's track carries the sound; there is nothing to send beside it. */
+  sendAudio() {
+    return false;
+  }
+
+  close() {
+    this.#ending = { code: 1000, reason: "" };
+    this.#end();
+  }
+
+  // ── Setting up ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #makePeer(configuration) {
+    if (this.#isClosed) {
+      throw new TransportFailure("refused", "Closed before it was open.");
+    }
+    const peer = new RTCPeerConnection(configuration);
+    this.#peer = peer;
+    this.#channel = peer.createDataChannel(CHANNEL);
+    this.#listen(this.#channel);
+    peer.addEventListener("datachannel", ({ channel }) => this.#listen(channel));
+    peer.addEventListener("connectionstatechange", () => this.#stateChanged());
+    peer.addEventListener("track", ({ track }) => this.#sound.playback.follow(new MediaStream([track])));
+    const { capture } = this.#sound;
+    this.#sender = peer.addTransceiver("audio", { direction: "sendrecv" }).sender;
+    const plug = () => {
+      this.#sender.replaceTrack(capture.track).catch(() => {}); // the connection closed meanwhile
+    };
+    capture.addEventListener("track", plug, { signal: this.#unplug.signal });
+    plug();
+    return peer;
+  }
+
+  #gathered(peer) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, GATHERING_TIMEOUT_MS);
+      const look = () => {
+        if (peer.iceGatheringState === "complete") {
+          clearTimeout(timer);
+          resolve();
+        }
+      };
+      peer.addEventListener("icegatheringstatechange", look);
+      look();
+    });
+  }
+
+  /** The server's answer to our offer. */
+  async #exchange(offer, csrfToken) {
+    let response;
+    try {
+      response = await fetch(this.#url, {
+        method: "POST",
+        body: offer,
+        headers: { "Content-Type": "application/sdp", Accept: "application/sdp", "X-CSRFToken": csrfToken },
+        signal: AbortSignal.any([this.#unplug.signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]),
+      });
+    } catch (error) {
+      throw new TransportFailure("unreachable", error.message);
+    }
+    if (!response.ok) {
+      throw new TransportFailure("refused", `The server answered ${response.status}.`);
+    }
+    return response.text();
+  }
+
+  #opened(peer) {
+    return new Promise((resolve, reject) => {
+      const give = () => reject(new TransportFailure("no_path", "No path to the server was found."));
+      const timer = setTimeout(give, OPEN_TIMEOUT_MS);
+      this.#channel.addEventListener("open", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      this.#unplug.signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        reject(new TransportFailure("refused", "Closed before it was open."));
+      });
+      peer.addEventListener("connectionstatechange", () => peer.connectionState === "failed" && give());
+    });
+  }
+
+  /** Either side may have opened the channel that the events come on. */
+  #listen(channel) {
+    channel.addEventListener("message", ({ data }) => {
+      const event = JSON.parse(data);
+      if (event.type === SERVER.SESSION_CLOSING) {
+        this.#ending = { code: event.code, reason: event.reason };
+      } else if (event.type === SERVER.SESSION_FINISHED) {
+        this.#ending = { code: 1000, reason: "" };
+      }
+      this.dispatchEvent(new CustomEvent("event", { detail: event }));
+    });
+    channel.addEventListener("close", () => this.#end());
+  }
+
+  // ── Keeping an eye on it, and ending it ──────────────────────────────────────────────────────────────────────────
+
+  #stateChanged() {
+    clearTimeout(this.#patience);
+    const { connectionState } = this.#peer;
+    if (connectionState === "disconnected") {
+      this.#patience = setTimeout(() => this.#end(), DISCONNECTED_PATIENCE_MS);
+    } else if (connectionState === "failed" || connectionState === "closed") {
+      this.#end();
+    }
+  }
+
+  async #measure() {
+    const quality = linkQuality([...(await this.#peer.getStats()).values()]);
+    if (!this.#isClosed) {
+      this.dispatchEvent(new CustomEvent("quality", { detail: quality }));
+    }
+  }
+
+  #end() {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#isClosed = true;
+    clearTimeout(this.#patience);
+    clearInterval(this.#measuring);
+    this.#unplug.abort();
+    this.#sound.playback.follow(null);
+    const peer = this.#peer;
+    if (this.#wasOpen) {
+      this.#sender.replaceTrack(null).catch(() => {});
+      this.#channel.close(); // after what is still on its way, such as the word that we are finished
+      setTimeout(() => peer.close(), GOODBYE_MS);
+    } else {
+      peer?.close();
+    }
+    this.dispatchEvent(new CustomEvent("close", { detail: { ...this.#ending, wasOpen: this.#wasOpen } }));
+  }
+}

@@ -1,0 +1,173 @@
+"""Offers passed on to a service elsewhere: a real HTTP server stands at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from django.conf import settings
+
+from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream.media import MAX_ANSWER_BYTES, RelayedRealtime
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+
+KEY = "secret-key-of-the-operator"
+OFFER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Serve = Callable[[Answer], Awaitable[RelayedRealtime]]
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Starts a service that answers so; gives the model that is relayed to it."""
+    servers: list[TestServer] = []
+    models: list[RelayedRealtime] = []
+
+    async def serve(answer: Answer) -> RelayedRealtime:
+        application = web.Application()
+        application.router.add_post("/api/v1/webrtc/realtime", answer)
+        servers.append(TestServer(application))
+        await servers[-1].start_server()
+        base_url = str(servers[-1].make_url("/"))
+        models.append(RelayedRealtime(base_url=base_url, api_key=KEY, model="their-model", timeout_s=0.5))
+        return models[-1]
+
+    yield serve
+    for model in models:
+        await model.close()
+    for server in servers:
+        await server.close()
+
+
+async def test_it_passes_the_offer_on_with_our_key_and_the_answer_back(serve: Serve) -> None:
+    seen: list[tuple[str, str, str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(
+            (
+                request.headers["Authorization"],
+                request.headers["Content-Type"],
+                request.query["model"],
+                await request.text(),
+            )
+        )
+        return web.Response(text=ANSWER, content_type="application/sdp")
+
+    model = await serve(answer)
+    assert await model.relay_offer(OFFER, "my-name-for-it") == ANSWER
+    assert seen == [(f"Bearer {KEY}", "application/sdp", "their-model", OFFER)]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "is_retryable"),
+    [
+        (400, EngineRefused, False),
+        (401, EngineUnavailable, False),
+        (403, EngineUnavailable, False),
+        (404, EngineRefused, False),
+        (429, EngineUnavailable, True),
+        (500, EngineUnavailable, True),
+        (504, EngineTimeout, True),
+        (302, EngineUnavailable, True),
+    ],
+)
+async def test_it_says_what_a_refusal_means_without_the_key(
+    serve: Serve, caplog: pytest.LogCaptureFixture, status: int, kind: type[EngineError], is_retryable: bool
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        said = {"code": "No", "message": f"Not with {request.headers['Authorization']}."}
+        return web.Response(status=status, text=json.dumps(said), headers={"Location": "http://127.0.0.1:1/"})
+
+    caplog.set_level(logging.DEBUG)
+    model = await serve(answer)
+    with pytest.raises(kind) as caught:
+        await model.relay_offer(OFFER, "upstream")
+    assert caught.value.retryable is is_retryable
+    assert KEY not in caught.value.message + caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "<html>", ANSWER + "a=note:" + KEY, ANSWER + "a=x\r\n" * MAX_ANSWER_BYTES])
+async def test_it_passes_on_nothing_but_a_session_description(serve: Serve, text: str) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=text)
+
+    model = await serve(answer)
+    with pytest.raises(EngineUnavailable) as caught:
+        await model.relay_offer(OFFER, "upstream")
+    assert KEY not in caught.value.message
+
+
+async def test_it_does_not_wait_for_a_service_that_trickles(serve: Serve) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"v")
+            await asyncio.sleep(0.05)
+
+    model = await serve(answer)
+    with pytest.raises(EngineTimeout):
+        await model.relay_offer(OFFER, "upstream")
+
+
+async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
+    model = RelayedRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
+    with pytest.raises(EngineUnavailable) as caught:
+        await model.relay_offer(OFFER, "upstream")
+    assert "UPSTREAM_BASE_URL" in caught.value.message
+    await model.close()
+
+
+async def test_it_holds_no_conversation_itself() -> None:
+    model = RelayedRealtime(base_url="http://127.0.0.1:1", api_key=KEY, model="")
+    async with asyncio.TaskGroup() as tasks:
+        with pytest.raises(EngineUnavailable) as caught:
+            model.open(Call(session_id="sess_1", model="upstream"), tasks)
+    assert not caught.value.retryable
+
+
+_CARDS = """
+import json
+import django
+django.setup()
+from voiceapp.engines.catalogue import catalogue
+names = ("voice", "upstream", "qwen-omni-turbo-realtime")
+print(json.dumps({name: catalogue().get(name, "realtime").name for name in names}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "taken"), [("qwen-omni-turbo-realtime", "upstream"), ("voice", "voice"), ("", "voice")]
+)
+def test_the_settings_make_it_a_model_of_this_server(model: str, taken: str) -> None:
+    environment = {
+        **os.environ,
+        "DEBUG": "1",
+        "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
+        "UPSTREAM_BASE_URL": "https://voice.example.org",
+        "UPSTREAM_API_KEY": KEY,
+        "UPSTREAM_REALTIME_MODEL": model,
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", _CARDS],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    cards = json.loads(run.stdout.splitlines()[-1])
+    assert cards["voice"] == "voice"
+    assert cards["upstream"] == "upstream"
+    assert cards["qwen-omni-turbo-realtime"] == (taken if model.startswith("qwen") else "voice")

@@ -1,0 +1,1 @@
+"""Realtime models of a service elsewhere."""
