@@ -7,7 +7,7 @@ import contextlib
 import fractions
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessi
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamTrack
 
 from tests.realtime.talker import Event, Heard, in_order, samples_at
+from tests.realtime.webrtc.network import Faults, in_between
 from voiceapp.engines.interfaces import Samples
 
 PATIENCE_S = 25.0
@@ -213,9 +214,12 @@ async def calling(
     model: str = "voice",
     label: str | None = "svc-events",
     has_video: bool = False,
-    change_answer: Callable[[str], str] = lambda answer: answer,
+    faults: Faults | None = None,
 ) -> AsyncIterator[Caller]:
-    """An open call, its `session.created` read. Without a `label` the server is expected to open the channel."""
+    """An open call, its `session.created` read.
+
+    Without a `label` the server is expected to open the channel; with `faults`, all datagrams suffer them.
+    """
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     caller = Caller(connection)
     try:
@@ -231,9 +235,13 @@ async def calling(
         status, answer, _ = await post_offer(origin, key, connection.localDescription.sdp, model=model)
         assert status == 200, answer
         caller.answer = answer
-        await connection.setRemoteDescription(RTCSessionDescription(change_answer(answer), "answer"))
-        await caller.wait("session.created")
-        yield caller
+        async with contextlib.AsyncExitStack() as network:
+            if faults is not None:
+                answer = await network.enter_async_context(in_between(answer, faults))
+            await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+            await caller.wait("session.created")
+            yield caller
+            await caller.close()
     finally:
         await caller.close()
 

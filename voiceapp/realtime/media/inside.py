@@ -77,7 +77,7 @@ class Line:
         sender: Any = transceiver.sender
         receiver.receive, sender.send = self._begin_receiving, self._begin_sending
         self._queue_datagram: Callable[[bytes, int], None] = self._connection.data_received
-        self._connection.data_received = self._datagram
+        self._connection.data_received = self._datagram  # type: ignore[method-assign]
 
     # ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

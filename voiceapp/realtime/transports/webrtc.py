@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -325,7 +326,8 @@ class Peers:
 
     def keep(self, conversation: Coroutine[Any, Any, None], name: str) -> None:
         """Run a conversation to its end; the stopping server waits for it."""
-        task = asyncio.create_task(conversation, name=name)
+        # In a context of its own: that of the request names a thread for rows which ends with the request.
+        task = asyncio.create_task(conversation, name=name, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

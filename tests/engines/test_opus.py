@@ -1,0 +1,62 @@
+"""Opus straight from and to the engines' rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from voiceapp.engines import opus
+
+
+def tone(rate_hz: int, ms: int, hz: float = 440.0) -> bytes:
+    times = np.arange(rate_hz * ms // 1000) / rate_hz
+    return (np.sin(2 * np.pi * hz * times) * 8000).astype("<i2").tobytes()
+
+
+def pitch(pcm: bytes, rate_hz: int) -> float:
+    samples = np.frombuffer(pcm, dtype="<i2").astype(np.float64)
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
+    return float(np.argmax(spectrum) * rate_hz / len(samples))
+
+
+def packets(ms: int = 400) -> list[bytes]:
+    encoder, pcm = opus.Encoder(), tone(opus.ENCODED_RATE_HZ, ms)
+    return [encoder.encode(pcm[at : at + opus.FRAME_BYTES]) for at in range(0, len(pcm), opus.FRAME_BYTES)]
+
+
+def test_a_tone_keeps_its_pitch_and_length_at_the_engines_rate() -> None:
+    decoder = opus.Decoder()
+    heard = b"".join(decoder.decode(packet) for packet in packets())
+    assert len(heard) == opus.DECODED_RATE_HZ * 400 // 1000 * 2
+    assert pitch(heard, opus.DECODED_RATE_HZ) == pytest.approx(440, abs=4)
+
+
+def test_speech_takes_about_the_bitrate_it_is_given() -> None:
+    size = sum(map(len, packets(2000)))
+    assert size * 8 / 2 == pytest.approx(opus.BITRATE, rel=0.3)
+
+
+def test_a_lost_packet_is_continued_and_a_long_loss_fades() -> None:
+    decoder = opus.Decoder()
+    for packet in packets():
+        decoder.decode(packet)
+    concealed = [np.frombuffer(decoder.conceal(20, None), dtype="<i2") for _ in range(20)]
+    assert all(len(sound) == 320 for sound in concealed)
+    assert np.abs(concealed[0]).max() > 1000
+    assert np.abs(concealed[-1]).max() < np.abs(concealed[0]).max() / 4
+
+
+def test_the_copy_in_the_following_packet_is_used() -> None:
+    decoder = opus.Decoder()
+    *before, following = packets()
+    for packet in before:
+        decoder.decode(packet)
+    assert len(decoder.conceal(20, following)) == 640
+
+
+@pytest.mark.parametrize("garbage", [b"\xff", b"\x03", b"\x03\xff"])
+def test_what_is_no_packet_is_refused_and_the_decoder_lives_on(garbage: bytes) -> None:
+    decoder = opus.Decoder()
+    with pytest.raises(opus.OpusError):
+        decoder.decode(garbage)
+    assert len(decoder.decode(packets()[0])) == 640

@@ -1,0 +1,60 @@
+"""What is used of aiortc beyond its documented interface; fails where a new version took something away."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import aiortc
+import pytest
+from aiortc import RTCPeerConnection
+
+from voiceapp.realtime.media import inside
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+
+
+@pytest.mark.parametrize("package", sorted(inside.VERSIONS))
+def test_the_version_is_the_one_it_was_written_for(package: str) -> None:
+    assert version(package) == inside.VERSIONS[package]
+    assert f"{package}=={inside.VERSIONS[package]}" in (ROOT / "requirements.txt").read_text()
+
+
+async def test_everything_it_reaches_for_is_there() -> None:
+    connection = RTCPeerConnection()
+    transceiver = connection.addTransceiver("audio")
+    dtls = transceiver.receiver.transport
+    instances = {"RTCIceTransport": dtls.transport, "RTCDtlsTransport": dtls, "RTCRtpSender": transceiver.sender}
+    assert instances.keys() == inside.INSIDE_INSTANCES.keys()
+    for kind, names in inside.INSIDE_INSTANCES.items():
+        assert type(instances[kind]).__name__ == kind
+        assert [name for name in names if not hasattr(instances[kind], name)] == []
+    assert type(dtls.transport._connection) in inside.INSIDE
+    for owner, names in inside.INSIDE.items():
+        of_class = {name for base in owner.__mro__ for name in (*vars(base), *getattr(base, "__annotations__", ()))}
+        missing = set(names) - of_class - set(vars(transceiver)) - set(vars(dtls.transport._connection))
+        assert missing <= {"local_candidate"}
+    await connection.close()
+
+
+def test_no_other_file_reaches_inside() -> None:
+    private = {
+        name
+        for names in (*inside.INSIDE.values(), *inside.INSIDE_INSTANCES.values())
+        for name in names
+        if name[0] == "_"
+    }
+    pattern = re.compile(r"\.(?:" + "|".join(sorted(private - {"_connection", "_ssrc"})) + r")\b")
+    others = [path for path in (ROOT / "voiceapp").rglob("*.py") if path.name != "inside.py"]
+    assert [path.name for path in others if pattern.search(path.read_text())] == []
+
+
+def test_its_names_are_all_it_uses() -> None:
+    used = set(re.findall(r"\.(_[a-z]\w+)\b", Path(inside.__file__).read_text()))
+    known = {name for names in (*inside.INSIDE.values(), *inside.INSIDE_INSTANCES.values()) for name in names}
+    own = {name for name in vars(inside.Line) if name[0] == "_"}
+    own |= set(re.findall(r"self\.(_\w+)(?::[^=\n]+)? = ", Path(inside.__file__).read_text()))
+    own |= {"_sent_packets", "_sent_octets"}  # assigned together
+    assert used - own - known == set()
+    assert aiortc.__version__ == inside.VERSIONS["aiortc"]

@@ -1,0 +1,85 @@
+"""A bad network between a caller and a server on one machine: UDP through a proxy that delays and loses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import cast
+
+CANDIDATE = re.compile(r"^a=candidate:(\S+) 1 udp (\d+) (\S+) (\d+) typ host.*\r\n", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass
+class Faults:
+    """What happens to datagrams, in both directions."""
+
+    loss: float = 0.0
+    """Share that never arrives."""
+    jitter_s: float = 0.0
+    """Each is held up for a random time up to this."""
+    is_cut: bool = False
+    passed: int = 0
+    lost: int = 0
+
+
+class _Side(asyncio.DatagramProtocol):
+    """One socket of the proxy."""
+
+    def __init__(self, proxy: Proxy, *, is_front: bool) -> None:
+        self._proxy = proxy
+        self._is_front = is_front
+        self.transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        self._proxy.forward(data, address, from_front=self._is_front)
+
+
+class Proxy:
+    """Stands before one UDP address; `address` is where callers send to."""
+
+    def __init__(self, behind: tuple[str, int], faults: Faults, seed: int = 7) -> None:
+        self._behind = behind
+        self._faults = faults
+        self._chance = random.Random(seed)
+        self._caller: tuple[str, int] | None = None
+        self.front = _Side(self, is_front=True)
+        self.back = _Side(self, is_front=False)
+
+    def forward(self, data: bytes, address: tuple[str, int], *, from_front: bool) -> None:
+        if from_front:
+            self._caller = address
+        if self._faults.is_cut or self._chance.random() < self._faults.loss:
+            self._faults.lost += 1
+            return
+        self._faults.passed += 1
+        delay = self._chance.random() * self._faults.jitter_s
+        asyncio.get_running_loop().call_later(delay, self._send, data, from_front)
+
+    def _send(self, data: bytes, from_front: bool) -> None:
+        side, target = (self.back, self._behind) if from_front else (self.front, self._caller)
+        if side.transport is not None and target is not None and not side.transport.is_closing():
+            side.transport.sendto(data, target)
+
+
+@contextlib.asynccontextmanager
+async def in_between(answer: str, faults: Faults) -> AsyncIterator[str]:
+    """The answer with the proxy's address in the place of the server's first IPv4 candidate, and no other."""
+    found = next(match for match in CANDIDATE.finditer(answer) if ":" not in match[3])
+    proxy = Proxy((found[3], int(found[4])), faults)
+    loop = asyncio.get_running_loop()
+    front, _ = await loop.create_datagram_endpoint(lambda: proxy.front, local_addr=(found[3], 0))
+    back, _ = await loop.create_datagram_endpoint(lambda: proxy.back, local_addr=(found[3], 0))
+    port = front.get_extra_info("sockname")[1]
+    only = f"a=candidate:{found[1]} 1 udp {found[2]} {found[3]} {port} typ host\r\n"
+    try:
+        yield CANDIDATE.sub(lambda match: only if match[0] == found[0] else "", answer)
+    finally:
+        front.close()
+        back.close()
