@@ -17,9 +17,9 @@ const ASKING_MS = 600; // longer than this and the browser is asking the person
 const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
 const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
 
-/** The card for a conversation that the server would take, but that did not come up. */
+/** What a card says of a conversation that nothing stood in the way of, but that did not come up. */
 function refusal(failure) {
-  return failure?.kind === "no_path" ? "no_path" : "refused";
+  return failure?.kind === "no_path" ? problem("no_path") : problem("refused", failure?.serverMessage);
 }
 
 /**
@@ -63,7 +63,7 @@ export class VoiceSession extends EventTarget {
     this.#choice = new TransportChoice({ preferences, sound, readiness: this.#readiness });
     this.#connection = new Connection({
       makeTransport: (failed) => this.#choice.make(failed),
-      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? problem(refusal(failed.at(-1)?.failure)),
+      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed.at(-1)?.failure),
     });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));

@@ -18,8 +18,8 @@ from .proxy import Proxy
 from .server import Server, running
 from .speech import write_microphone
 
-EXPECTED = ("WebSocket connection to", "net::ERR_")
-"""What the console says while the network is cut on purpose."""
+EXPECTED = ("WebSocket connection to", "net::ERR_", "Failed to load resource: the server responded")
+"""What the console says while the network is cut, or a refusal provoked, on purpose."""
 
 OpenPage = Callable[..., VoicePage]
 

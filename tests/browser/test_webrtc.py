@@ -42,25 +42,25 @@ def badge(voice: VoicePage) -> Any:
 
 
 def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp_path: Path) -> None:
-    voice = spoken_page(1.5, "How do I create an API key?", transport="automatic")
+    voice = spoken_page(1.5, "What can you do?", transport="automatic")
     watch_peers(voice)
     voice.set_switch("is-recording", True)
     voice.talk()
     voice.wait("user-speaking")
     voice.wait("ai-speaking")
-    assert likeness(voice.caption("user").inner_text(), "How do I create an API key?") > 0.7
+    assert likeness(voice.caption("user").inner_text(), "What can you do?") > 0.7
     expect(badge(voice)).to_have_text(re.compile(r"^WebRTC · \d+ ms · \d+ % lost$"))
     voice.wait("listening", timeout=40_000)
 
     reply = voice.caption("assistant").inner_text()
-    assert "createkey" in reply
+    assert "flip a coin" in reply
     with voice.page.expect_download() as saved:
         voice.page.click("#export-wav")
     recording = tmp_path / "conversation.wav"
     saved.value.save_as(recording)
     microphone, loudspeaker = channels(recording)
     assert likeness(recognised(trimmed(loudspeaker)), reply) > 0.6
-    assert likeness(recognised(trimmed(microphone)), "How do I create an API key?") > 0.6
+    assert likeness(recognised(trimmed(microphone)), "What can you do?") > 0.6
 
     assert statistics(voice, "inbound-rtp")["packetsReceived"] > 50
     assert statistics(voice, "outbound-rtp")["packetsSent"] > 50
@@ -69,7 +69,7 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
 
 
 def test_it_falls_silent_when_it_is_interrupted(spoken_page: SpokenPage) -> None:
-    voice = spoken_page(1.5, "How do I create an API key?", 3.5, "What time is it?", transport="webrtc")
+    voice = spoken_page(1.5, "What can you do?", 4.5, "What time is it?", transport="webrtc")
     voice.talk()
     voice.wait("ai-speaking")
     voice.wait("user-speaking", timeout=10_000)
@@ -114,9 +114,10 @@ def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
     voice.talk()
     voice.page.click("#mute")
     expect(voice.page.locator("#status")).to_have_text("Muted")
-    voice.page.wait_for_function("performance.now() > 9000")
-    assert voice.turns() == []
-    assert voice.state == "listening"
+    voice.page.wait_for_timeout(6000)  # the question passes unheard
+    assert voice.sent("input_audio_buffer.speech_started") == 0
+    voice.type("What is two plus two?")
+    expect(voice.caption("assistant")).to_contain_text("4")
 
 
 def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_page: OpenPage, tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_pag
 
 def test_a_refused_offer_leads_to_the_websocket(spoken_page: SpokenPage) -> None:
     voice = spoken_page(3.0, "What time is it?", transport="automatic")
-    voice.page.route("**/voice/webrtc*", lambda route: route.fulfill(status=503, json={"code": "ModelUnavailable"}))
+    voice.page.route("**/voice/webrtc*", lambda route: route.fulfill(status=404, json={"code": "NotFound"}))
     voice.talk()
     voice.expect_card("no_webrtc")
     expect(badge(voice)).to_have_text("WebSocket")
@@ -165,7 +166,7 @@ def test_a_network_without_udp_is_named_and_leads_to_the_websocket(open_page: Op
 
 
 def test_a_capacity_refusal_lets_people_stand_in_line(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, MAX_SESSIONS="1") as small:
+    with running(tmp_path, MAX_SESSIONS="1", GUEST_SESSIONS_TOTAL="1") as small:
         address = f"http://127.0.0.1:{small.port}/"
         first, second = open_page(address, transport="webrtc"), open_page(address, transport="webrtc")
         first.talk()

@@ -38,7 +38,8 @@ export class TransportChoice {
     if (!last) {
       return this.#made(this.preferred);
     }
-    const isWorthIt = last.name === "WebRTC" && last.failure?.kind !== "unreachable" && this.#offers.includes("websocket");
+    const isHopeless = ["unreachable", "busy"].includes(last.failure?.kind);
+    const isWorthIt = last.name === "WebRTC" && !isHopeless && this.#offers.includes("websocket");
     return isWorthIt ? this.#made("WebSocket") : null;
   }
 

@@ -1,12 +1,14 @@
 // Why a transport did not come up.
 
 /**
- * `kind` is "unreachable" (nobody answered), "refused" (somebody answered no) or "no_path" (they agreed, but nothing
- * gets through: this network carries no UDP, say).
+ * `kind` is "unreachable" (nobody answered), "busy" (not now: another transport would be told the same), "refused"
+ * (somebody answered no) or "no_path" (they agreed, but nothing gets through: this network carries no UDP, say).
+ * `serverMessage` is the sentence in which the server refused, if it did.
  */
 export class TransportFailure extends Error {
-  constructor(kind, message) {
+  constructor(kind, message, serverMessage = "") {
     super(message);
     this.kind = kind;
+    this.serverMessage = serverMessage;
   }
 }

@@ -11,6 +11,7 @@ const OPEN_TIMEOUT_MS = 8000;
 const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
 const GOODBYE_MS = 300;
 const QUALITY_EVERY_MS = 2000;
+const BUSY = [429, 502, 503, 504];
 const LARGEST_BACKLOG_BYTES = 256 * 1024;
 
 /**
@@ -134,7 +135,9 @@ export class WebRTCTransport extends EventTarget {
       throw new TransportFailure("unreachable", error.message);
     }
     if (!response.ok) {
-      throw new TransportFailure("refused", `The server answered ${response.status}.`);
+      const { message } = await response.json().catch(() => ({})); // a proxy in between writes HTML
+      const kind = BUSY.includes(response.status) ? "busy" : "refused";
+      throw new TransportFailure(kind, `The server answered ${response.status}.`, message);
     }
     return response.text();
   }

@@ -36,7 +36,8 @@ export class Transcript {
     const row = this.#rows.get(item.id) ?? this.#add(item);
     row.dataset.state = item.state;
     row.dataset.role = item.role;
-    const signature = [item.text, item.stash, item.unheard, item.state, item.metrics?.first_audio_ms, item.playoutMs].join("\u0000");
+    const words = [item.text, item.stash, item.unheard, item.state, item.metrics?.first_audio_ms, item.playoutMs];
+    const signature = [...words, item.audio.isComplete].join("\u0000");
     if (row.dataset.signature !== signature) {
       row.dataset.signature = signature;
       row.replaceChildren(this.#head(item), ...this.#body(item));
