@@ -139,9 +139,9 @@ class Product:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query, values)]
 
-    async def row(self, query: str, *values: object) -> dict[str, Any]:
+    async def row(self, query: str, *values: object, within_s: float = WRITTEN_S) -> dict[str, Any]:
         """The one row of a query, once there is one: the books are written beside the conversation."""
-        async with asyncio.timeout(WRITTEN_S):
+        async with asyncio.timeout(within_s):
             while True:
                 if found := self.rows(query, *values):
                     (row,) = found

@@ -88,6 +88,8 @@ def _require_what_is_needed(description: SessionDescription) -> None:
     mids = [media.rtp.muxId for media in description.media]
     if "" in mids or len(set(mids)) < len(mids):
         raise _refused("its media sections need names of their own (a=mid)")
+    if any(set(group.items) - set(mids) for group in description.group if group.semantic == "BUNDLE"):
+        raise _refused("it bundles media sections that are not there")
     for media in description.media:
         if media.dtls is None or not media.dtls.fingerprints:
             raise _refused("a media section has no fingerprint")

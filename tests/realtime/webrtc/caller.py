@@ -20,6 +20,8 @@ from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamT
 from tests.realtime.talker import Event, Heard, in_order, samples_at
 from tests.realtime.webrtc.network import Faults, in_between
 from voiceapp.engines.interfaces import Samples
+from voiceapp.realtime.media import rtp
+from voiceapp.realtime.media import tracks as listening
 
 PATIENCE_S = 25.0
 RATE_HZ = 16_000
@@ -166,6 +168,21 @@ class Caller:
             pieces.append(sound.pcm.tobytes())
             expected = sound.pts + len(sound.pcm)
         return samples_at(b"".join(pieces), 48_000)
+
+    def listen_as_a_browser(self) -> bytearray:
+        """From now on, the answer also with lost packets concealed, which aiortc does not do: 16 kHz int16 PCM."""
+        heard = bytearray()
+        listener = listening.Microphone(heard.extend)
+        receiver: Any = self.connection.getReceivers()[0]
+        handle = receiver._handle_rtp_packet
+
+        async def handle_both(packet: Any, arrival_time_ms: int) -> None:
+            received = rtp.Packet(111, packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload)
+            listener.receive(received, time.monotonic())
+            await handle(packet, arrival_time_ms)
+
+        receiver._handle_rtp_packet = handle_both
+        return heard
 
     async def close(self) -> None:
         await self.connection.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiortc.jitterbuffer import JitterBuffer
 
-from tests.engines.speech import word_errors
+from tests.engines.speech import samples, word_errors
 from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import LOUD, Caller, calling
@@ -21,13 +21,19 @@ from voiceapp.engines.interfaces import Samples
 Voices = Callable[[str], Samples]
 
 QUESTION = "What is twelve times twelve?"
-ANSWER = "12 times 12 is 144."
+ANSWERS = ("12 times 12 is 144.", "Twelve times twelve is one hundred forty four.")
+SENTENCE = "She opened the window and looked at the garden."
 LONG_QUESTION = "What can you do?"
 
 
 @pytest.fixture(scope="module")
 def product(servers: Servers) -> Product:
     return servers("daphne")
+
+
+def answer_errors(heard: str) -> int:
+    """Words wrong in the answer, however a recognizer spells numbers."""
+    return min(word_errors(answer, heard) for answer in ANSWERS)
 
 
 async def ask_aloud(caller: Caller, speech: Samples) -> tuple[str, str]:
@@ -50,7 +56,7 @@ async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
         assert caller.channel.label == (label or "svc-events")
         understood, heard = await ask_aloud(caller, voices(QUESTION))
     assert word_errors(QUESTION, understood) <= 1
-    assert word_errors(ANSWER, heard) <= 2, heard
+    assert answer_errors(heard) <= 2, heard
     assert caller.types[0] == "session.created"
     assert "response.audio.done" in caller.types
     assert not caller.all("response.audio.delta")
@@ -60,22 +66,30 @@ async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
 async def test_a_question_gets_through_a_bad_network(product: Product, voices: Voices) -> None:
     faults = Faults(loss=0.05, jitter_s=0.04)
     async with calling(product.origin, product.keys["good"], faults=faults) as caller:
-        understood, heard = await ask_aloud(caller, voices(QUESTION))
+        concealed = caller.listen_as_a_browser()
+        understood, _ = await ask_aloud(caller, voices(QUESTION))
+        heard = (await Moonshine().recognize(samples(bytes(concealed)))).text
     assert faults.lost / (faults.lost + faults.passed) > 0.02
     assert word_errors(QUESTION, understood) <= 1, understood
-    assert word_errors(ANSWER, heard) <= 3, heard
+    assert answer_errors(heard) <= 3, heard
 
 
 async def test_two_calls_do_not_hear_each_other(product: Product, voices: Voices) -> None:
-    async def one(question: str) -> tuple[str, str]:
+    async def spoken() -> tuple[str, str]:
         async with calling(product.origin, product.keys["good"]) as caller:
-            return await ask_aloud(caller, voices(question))
+            return await ask_aloud(caller, voices(QUESTION))
 
-    first, second = await asyncio.gather(one(QUESTION), one("What is fifty plus thirty?"))
-    assert word_errors(QUESTION, first[0]) <= 1
-    assert word_errors(ANSWER, first[1]) <= 2
-    assert "plus" in second[0].lower()
-    assert "80" in second[1] or "eighty" in second[1].lower(), second[1]
+    async def typed() -> str:
+        async with calling(product.origin, product.keys["good"]) as caller:
+            await caller.ask(f"Say after me {SENTENCE}")
+            await caller.wait("response.done")
+            await caller.wait_quiet()
+            return (await Moonshine().recognize(caller.speech())).text
+
+    (understood, first), second = await asyncio.gather(spoken(), typed())
+    assert word_errors(QUESTION, understood) <= 1
+    assert answer_errors(first) <= 2, first
+    assert word_errors(SENTENCE, second) <= 2, second
 
 
 async def test_video_is_accepted_and_ignored(product: Product) -> None:
@@ -129,7 +143,7 @@ async def test_a_call_is_finished_in_words_and_sound(product: Product) -> None:
         await caller.wait("session.finished")
         await caller.wait_closed()
         heard = await Moonshine().recognize(caller.speech())
-    assert word_errors(ANSWER, heard.text) <= 2, heard.text
+    assert answer_errors(heard.text) <= 2, heard.text
 
 
 async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product) -> None:
@@ -145,4 +159,4 @@ async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: 
         await caller.wait("response.done")
         await caller.wait_quiet()
         heard = await Moonshine().recognize(caller.speech())
-    assert word_errors(ANSWER, heard.text) <= 2, heard.text
+    assert answer_errors(heard.text) <= 2, heard.text

@@ -261,6 +261,8 @@ class WebRtcTransport:
                 await self._connection.close()
         except TimeoutError:
             logger.warning("a peer connection did not close within %g s", CLOSE_S)
+        except AttributeError:  # aiortc trips over what it left behind when it broke off in the middle of an offer
+            logger.info("a peer connection was never whole", exc_info=True)
 
     # ── Sound ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,141 @@
+"""How calls end, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.realtime.conftest import Serve, Servers
+from tests.realtime.product import Product
+from tests.realtime.webrtc.caller import Caller, calling, post_offer
+from tests.realtime.webrtc.network import Faults
+
+PROMPT_S = 5.0
+AT_ONCE = 5
+WARM_UP = 30
+CALLS = 100
+
+
+@pytest.fixture(scope="module")
+def product(servers: Servers) -> Product:
+    return servers("daphne")
+
+
+async def closed_books(product: Product, caller: Caller, *, within_s: float = 10.0) -> dict[str, Any]:
+    return await product.row(
+        "select * from realtime_realtimesession where id = ? and ended_at is not null",
+        caller.heard[0].event["session"]["id"],
+        within_s=within_s,
+    )
+
+
+async def test_a_reloaded_page_ends_its_call(product: Product) -> None:
+    async with calling(product.origin, product.keys["good"]) as caller:
+        await caller.connection.close()
+        gone = time.monotonic()
+        row = await closed_books(product, caller)
+        assert time.monotonic() - gone < PROMPT_S
+    assert row["transport"] == "webrtc"
+    assert row["close_code"] == 1001
+
+
+async def test_a_closed_channel_ends_the_call(product: Product) -> None:
+    async with calling(product.origin, product.keys["good"]) as caller:
+        assert caller.channel is not None
+        caller.channel.close()
+        gone = time.monotonic()
+        row = await closed_books(product, caller)
+        await caller.wait_closed()
+        assert time.monotonic() - gone < PROMPT_S
+    assert row["close_code"] == 1001
+
+
+async def test_a_caller_who_vanishes_is_missed(product: Product) -> None:
+    faults = Faults()
+    async with calling(product.origin, product.keys["good"], faults=faults) as caller:
+        faults.is_cut = True
+        gone = time.monotonic()
+        row = await closed_books(product, caller, within_s=15 + PROMPT_S)
+        assert time.monotonic() - gone > 10
+    assert row["close_code"] == 1006
+
+
+async def test_the_session_s_lifetime_is_announced(serve: Serve) -> None:
+    product = serve(SESSION_LIFETIME_S="2")
+    async with calling(product.origin, product.keys["good"]) as caller:
+        closing = await caller.wait("session.closing")
+        await caller.wait_closed(PROMPT_S)
+        row = await closed_books(product, caller)
+    assert closing["code"] == row["close_code"] == 4000
+
+
+async def test_a_stopping_server_says_so_and_refuses_new_calls(serve: Serve) -> None:
+    product = serve(server="uvicorn", DRAIN_S="8")
+    async with calling(product.origin, product.keys["good"]) as caller:
+        await caller.ask("What can you do?")
+        await caller.wait_loud()
+        product.terminate()
+        assert (await caller.wait("session.closing"))["code"] == 4012
+        status, body, _ = await post_offer(product.origin, product.keys["good"], "v=0\r\n")
+        assert status == 503, body
+        await caller.wait_closed()
+    assert await asyncio.to_thread(product.stop) == 0
+    (row,) = product.rows("select * from realtime_realtimesession")
+    assert row["close_code"] == 4012
+    assert "Traceback" not in product.log
+
+
+async def test_an_offer_that_nobody_follows_is_written_down_and_forgotten(serve: Serve) -> None:
+    product = serve(MAX_SESSIONS="2")
+    async with calling(product.origin, product.keys["good"]) as caller:
+        await caller.connection.createOffer()
+        offer = caller.connection.localDescription.sdp
+        status, _, _ = await post_offer(product.origin, product.keys["good"], offer)
+        assert status == 200
+        row = await product.row("select * from realtime_realtimesession where close_code = 1006", within_s=25)
+    assert row["close_reason"] == "The connection was not established."
+
+
+async def test_a_flood_of_messages_ends_the_call(product: Product) -> None:
+    async with calling(product.origin, product.keys["good"]) as caller:
+        for _ in range(1500):
+            await caller.send("input_audio_buffer.clear")
+        error = (await caller.wait("error"))["error"]
+        closing = await caller.wait("session.closing")
+    assert error["code"] == "too_many_messages"
+    assert closing["code"] == 4408
+
+
+async def test_many_calls_leave_nothing_behind(serve: Serve) -> None:
+    product = serve()
+
+    async def one() -> None:
+        async with calling(product.origin, product.keys["good"]) as caller:
+            await caller.send("input_audio_buffer.clear")
+            await caller.wait("input_audio_buffer.cleared")
+
+    async def some(count: int) -> None:
+        for _ in range(count // AT_ONCE):
+            await asyncio.gather(*(one() for _ in range(AT_ONCE)))
+
+    async def held() -> tuple[int, int, float]:
+        """Sockets, threads and memory (MB) of the server, once its last call is over."""
+        await product.row("select 1 where not exists (select 1 from realtime_realtimesession where ended_at is null)")
+        await asyncio.sleep(0.5)
+        process = Path("/proc") / str(product.pid)
+        sockets = [fd for fd in (process / "fd").iterdir() if fd.readlink().name.startswith("socket:")]
+        lines = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        return len(sockets), int(lines["Threads"]), int(lines["VmRSS"].split()[0]) / 1024
+
+    await some(WARM_UP)
+    before = await held()
+    await some(CALLS)
+    after = await held()
+    assert after[0] <= before[0]
+    assert after[1] <= before[1] + 2  # pools grow to their size
+    assert after[2] - before[2] < CALLS * 0.05
+    assert len(product.rows("select 1 from realtime_realtimesession")) == WARM_UP + CALLS

@@ -1,0 +1,283 @@
+"""Offers over HTTP: who may make one, and what becomes of bad ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
+
+from tests.realtime.conftest import Serve, Servers
+from tests.realtime.product import Product
+from tests.realtime.webrtc.caller import calling, post_offer
+from voiceapp.errors import InvalidParameter
+from voiceapp.realtime import sdp
+from voiceapp.realtime.transports.webrtc import WebRtcTransport
+
+MUTATIONS = 600
+STALL_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def product(servers: Servers) -> Product:
+    return servers("daphne")
+
+
+@pytest.fixture
+async def offer() -> AsyncIterator[str]:
+    """What a browser would send, all candidates in it."""
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("audio")
+    connection.createDataChannel("svc-events")
+    await connection.setLocalDescription(await connection.createOffer())
+    yield connection.localDescription.sdp
+    await connection.close()
+
+
+def refusal(status: int, body: str) -> tuple[int, str]:
+    """Status and code of a refusal in the house's shape."""
+    told = json.loads(body)
+    assert told.keys() >= {"code", "message", "request_id"}
+    return status, told["code"]
+
+
+async def test_offers_are_refused_in_json_for_every_reason(product: Product, offer: str) -> None:
+    keys, origin = product.keys, product.origin
+    for key, changes, expected in (
+        (None, {}, (401, "InvalidApiKey")),
+        (keys["revoked"], {}, (401, "InvalidApiKey")),
+        (keys["elsewhere"], {}, (403, "AccessDenied")),
+        (keys["narrow"], {}, (403, "AccessDenied")),
+        (keys["good"], {"model": "nobody"}, (404, "ModelNotFound")),
+        (keys["good"], {"model": None}, (400, "InvalidParameter")),
+        (keys["good"], {"model": "text-embedding-v4"}, (404, "ModelNotFound")),
+        (keys["good"], {"content_type": "application/json"}, (415, "InvalidParameter")),
+        (keys["good"], {"content_type": "text/plain"}, (415, "InvalidParameter")),
+    ):
+        status, body, headers = await post_offer(origin, key, offer, **changes)  # type: ignore[arg-type]
+        assert refusal(status, body) == expected
+        assert headers["Content-Type"] == "application/json"
+
+
+async def test_a_content_type_with_parameters_is_understood(product: Product, offer: str) -> None:
+    status, body, headers = await post_offer(
+        product.origin, product.keys["good"], offer, content_type="application/sdp; charset=utf-8"
+    )
+    assert status == 200, body
+    assert headers["Content-Type"] == "application/sdp"
+    assert "a=candidate:" in body
+    assert "useinbandfec=1" in body
+    assert "opus/48000/2" in body
+
+
+async def test_only_post_is_served(product: Product) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{product.origin}/api/v1/webrtc/realtime?model=voice") as answer,
+    ):
+        assert refusal(answer.status, await answer.text())[0] == 405
+        assert answer.headers["Allow"] == "POST"
+
+
+async def test_a_full_server_says_when_to_come_again(serve: Serve, offer: str) -> None:
+    product = serve(MAX_SESSIONS="1")
+    async with calling(product.origin, product.keys["good"]):
+        status, body, headers = await post_offer(product.origin, product.keys["good"], offer)
+        assert refusal(status, body) == (429, "Throttling.Concurrency")
+        assert int(headers["Retry-After"]) > 0
+    await product.row("select 1 from realtime_realtimesession where ended_at is not null")
+    assert (await post_offer(product.origin, product.keys["good"], offer))[0] == 200  # the seat is free again
+
+
+async def page(product: Product, offer: str, *, token: str | None = None, origin: str | None = None) -> tuple[int, str]:
+    """What the page does: the cookies of a visit, then the offer."""
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(cookie_jar=jar) as session:
+        async with session.get(f"{product.origin}/voice/config"):
+            pass
+        async with session.get(f"{product.origin}/login") as login:
+            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
+            assert found
+        headers = {
+            "Content-Type": "application/sdp",
+            "Origin": origin or product.origin,
+            "X-CSRFToken": found[1] if token is None else token,
+        }
+        async with session.post(
+            f"{product.origin}/voice/webrtc?model=voice&time_zone=Europe/Vienna", data=offer, headers=headers
+        ) as answer:
+            return answer.status, await answer.text()
+
+
+async def test_the_page_is_answered_by_its_cookie(product: Product, offer: str) -> None:
+    status, body = await page(product, offer)
+    assert status == 200, body
+    assert body.startswith("v=0")
+
+
+async def test_the_page_s_cookie_counts_only_with_token_and_origin(product: Product, offer: str) -> None:
+    assert refusal(*await page(product, offer, token="x" * 64)) == (403, "AccessDenied")
+    assert refusal(*await page(product, offer, origin="https://evil.example")) == (403, "AccessDenied")
+    async with aiohttp.ClientSession() as session:
+        headers = {"Content-Type": "application/sdp", "Origin": product.origin}
+        async with session.post(f"{product.origin}/voice/webrtc?model=voice", data=offer, headers=headers) as answer:
+            assert refusal(answer.status, await answer.text()) == (403, "AccessDenied")
+        async with session.get(f"{product.origin}/voice/webrtc") as answer:
+            assert refusal(answer.status, await answer.text())[0] == 405
+
+
+async def test_a_closed_page_has_no_offers(serve: Serve, offer: str) -> None:
+    product = serve(PUBLIC_PAGE="off")
+    headers = {"Content-Type": "application/sdp", "Origin": product.origin}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{product.origin}/voice/webrtc?model=voice", data=offer, headers=headers) as answer,
+    ):
+        assert refusal(answer.status, await answer.text()) == (404, "NotFound")
+
+
+CANDIDATE = "a=candidate:1 1 udp 2130706431 {} {} typ host"
+
+
+def with_lines(offer: str, lines: list[str]) -> str:
+    return offer.rstrip() + "\r\n" + "\r\n".join(lines) + "\r\n"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "empty", "rubbish", "binary", "html", "large", "candidates", "media", "lines", "no audio", "no channel",
+        "no opus", "no fingerprint", "no password", "no mid", "an answer", "broken port", "broken candidate",
+        "broken rtpmap", "broken fmtp", "broken sctp", "no lines", "broken fingerprint",
+    ],
+)  # fmt: skip
+async def test_a_bad_offer_is_a_bad_request(product: Product, offer: str, bad: str) -> None:
+    lines = offer.splitlines()
+    changed: dict[str, str | bytes] = {
+        "empty": "",
+        "rubbish": "rubbish",
+        "binary": bytes(range(256)),
+        "html": "<html></html>",
+        "large": with_lines(offer, ["a=x:" + "y" * sdp.MAX_BYTES]),
+        "candidates": with_lines(offer, [CANDIDATE.format("8.8.8.8", port) for port in range(1000, 1060)]),
+        "media": offer + "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n" * 4,
+        "lines": with_lines(offer, ["a=x"] * 1100),
+        "no audio": offer.replace("m=audio", "m=text"),
+        "no channel": offer[: offer.index("m=application")],
+        "no opus": re.sub(r"opus/48000/2", "speex/16000", offer),
+        "no fingerprint": "\r\n".join(line for line in lines if "fingerprint" not in line) + "\r\n",
+        "no password": "\r\n".join(line for line in lines if "ice-pwd" not in line) + "\r\n",
+        "no mid": "\r\n".join(line for line in lines if "a=mid" not in line) + "\r\n",
+        "an answer": offer.replace("a=setup:actpass", "a=setup:nonsense"),
+        "broken port": re.sub(r"m=audio \d+", "m=audio x", offer),
+        "broken candidate": with_lines(offer, ["a=candidate:1 1 udp x 8.8.8.8 y typ host", "a=ssrc:x cname:y"]),
+        "broken rtpmap": offer.replace("a=rtpmap:96 ", "a=rtpmap:x "),
+        "broken fmtp": offer.replace("a=rtpmap:96", "a=rtpmap:"),
+        "broken sctp": re.sub(r"a=sctp-port:\d+", "a=sctp-port:x", offer),
+        "no lines": "\r\n" * 50,
+        "broken fingerprint": re.sub(r"a=fingerprint:sha-256 .*", "a=fingerprint:", offer),
+    }
+    status, body, _ = await post_offer(product.origin, product.keys["good"], changed[bad])
+    assert refusal(status, body) == (400, "InvalidParameter")
+
+
+async def test_no_mutation_of_an_offer_is_more_than_a_bad_request(offer: str) -> None:
+    chance = random.Random(11)
+    stalls: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(0.005)
+            stalls.append(time.monotonic() - begun - 0.005)
+
+    watching = asyncio.create_task(watch())
+    fine = 0
+    for _ in range(MUTATIONS):
+        try:
+            checked = await sdp.read_offer(mutated(offer, chance).encode(), allow_private=True)
+        except InvalidParameter:
+            continue
+        transport = WebRtcTransport(RTCPeerConnection(RTCConfiguration(iceServers=[])))
+        try:
+            answer = await transport.accept(checked)
+            assert answer.startswith("v=0")
+            fine += 1
+        except InvalidParameter:
+            pass
+        finally:
+            await transport.hang_up()
+    watching.cancel()
+    assert fine > MUTATIONS / 20  # the mutations are not all nonsense
+    assert sorted(stalls)[-3] < STALL_S
+
+
+def mutated(offer: str, chance: random.Random) -> str:
+    """One to three lines dropped, doubled, moved or damaged."""
+    lines = offer.splitlines()
+    for _ in range(chance.randint(1, 3)):
+        at = chance.randrange(len(lines))
+        line = lines[at]
+        kind = chance.randrange(5)
+        if kind == 0 and len(lines) > 1:
+            del lines[at]
+        elif kind == 1:
+            lines.insert(chance.randrange(len(lines)), line)
+        elif kind == 2:
+            lines[at] = line[: chance.randrange(len(line) + 1)]
+        elif kind == 3 and line:
+            place = chance.randrange(len(line))
+            lines[at] = line[:place] + chance.choice("\0 :/=-9aZ\u00e9") + line[place + 1 :]
+        else:
+            lines[at] = line.replace(" ", chance.choice(["", "  ", ":", " 0 "]), 1)
+    return "\r\n".join(lines) + "\r\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_kept"),
+    [
+        ("8.8.8.8", True),
+        ("2001:4860:4860::8888", True),
+        ("10.0.0.1", False),
+        ("192.168.1.1", False),
+        ("127.0.0.1", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fd00::1", False),
+        ("224.0.0.1", False),
+        ("0.0.0.0", False),
+        ("b1f5c7aa-0000.local", False),
+        ("example.org", False),
+    ],
+)
+async def test_only_public_addresses_are_tried(offer: str, address: str, is_kept: bool) -> None:
+    bare = "\r\n".join(line for line in offer.splitlines() if "candidate" not in line)
+    checked = await sdp.read_offer(with_lines(bare, [CANDIDATE.format(address, 4000)]).encode(), allow_private=False)
+    assert (f" {address} 4000 " in checked) == is_kept
+
+
+async def test_names_and_tcp_are_never_tried(offer: str) -> None:
+    lines = [
+        CANDIDATE.format("x.local", 4000),
+        CANDIDATE.format("8.8.8.8", 9).replace(" udp ", " tcp "),
+        CANDIDATE.format("10.1.2.3", 4000),
+    ]
+    checked = await sdp.read_offer(with_lines(offer, lines).encode(), allow_private=True)
+    assert "x.local" not in checked
+    assert " tcp " not in checked
+    assert "10.1.2.3" in checked
+
+
+def test_the_answer_names_the_public_address() -> None:
+    answer = "v=0\r\na=candidate:1 1 udp 5 10.0.0.4 4000 typ host\r\na=candidate:2 1 udp 5 fd00::2 4000 typ host\r\n"
+    assert sdp.finish_answer(answer, public_address="203.0.113.9") == (
+        "v=0\r\na=candidate:1 1 udp 5 203.0.113.9 4000 typ host\r\n"
+    )
+    assert sdp.finish_answer(answer, public_address="") == answer
