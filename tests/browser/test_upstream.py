@@ -1,0 +1,127 @@
+"""A model of a service elsewhere: our server passes the offer on, sound goes straight between browser and service."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import expect
+
+from .conftest import OpenPage
+from .page import VoicePage
+from .server import Server, running
+from .test_webrtc import badge, close_udp, statistics, watch_peers
+
+SpokenPage = Callable[..., VoicePage]
+
+MODEL = "qwen3-omni-flash-realtime"
+ELSEWHERE_PORTS = range(41100, 41200)
+OUR_PORTS = range(41300, 41400)
+
+
+def port_range(ports: range) -> str:
+    return f"{ports.start}-{ports.stop - 1}"
+
+
+def make_key(place: Path) -> str:
+    """A key of the server whose data are there."""
+    run = subprocess.run(
+        [sys.executable, "manage.py", "createkey", "--account", "Our product"],
+        cwd=settings.BASE_DIR,
+        env={
+            **os.environ,
+            "DEBUG": "1",
+            "DATABASE_URL": f"sqlite:///{place / 'browser.sqlite3'}",
+            "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return run.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
+    """The service, a second installation of this product, and our key for it."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    with running(place, RTC_PORT_RANGE=port_range(ELSEWHERE_PORTS)) as server:
+        yield server, make_key(place)
+
+
+@pytest.fixture(scope="module")
+def ours(elsewhere: tuple[Server, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    service, key = elsewhere
+    with running(
+        tmp_path_factory.mktemp("ours"),
+        RTC_PORT_RANGE=port_range(OUR_PORTS),
+        UPSTREAM_BASE_URL=f"http://127.0.0.1:{service.port}",
+        UPSTREAM_API_KEY=key,
+        UPSTREAM_REALTIME_MODEL=MODEL,
+    ) as server:
+        yield server
+
+
+def choose_upstream(voice: VoicePage) -> None:
+    voice.page.click("#open-settings")
+    voice.page.select_option("#model", "upstream")
+    voice.page.keyboard.press("Escape")
+
+
+def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
+    spoken_page: SpokenPage, ours: Server, elsewhere: tuple[Server, str]
+) -> None:
+    service, key = elsewhere
+    voice = spoken_page(2.0, "What time is it?", address=f"http://127.0.0.1:{ours.port}/", transport="automatic")
+    bodies: list[str] = []
+    voice.page.on("response", lambda answer: "/voice/" in answer.url and bodies.append(answer.url))
+    watch_peers(voice)
+    choose_upstream(voice)
+    voice.talk()
+    expect(badge(voice)).to_contain_text("WebRTC")
+    voice.wait("ai-speaking", timeout=20_000)
+    expect(voice.caption("assistant")).to_contain_text(re.compile("It is|It's"))
+
+    remotes = voice.page.evaluate(
+        """async () => [...(await window.peers.at(-1).getStats()).values()]
+            .filter(({ type }) => type === "remote-candidate").map(({ port }) => port)"""
+    )
+    assert statistics(voice, "transport")["bytesReceived"] > 1000
+    assert remotes
+    assert all(port in ELSEWHERE_PORTS for port in remotes)
+    assert "/api/v1/webrtc/realtime" in service.log
+    assert "/api/v1/webrtc/realtime" not in ours.log
+
+    sdp = voice.page.evaluate("window.peers.at(-1).localDescription.sdp + window.peers.at(-1).remoteDescription.sdp")
+    config = voice.page.evaluate("async () => (await fetch('/voice/config')).text()")
+    stored = voice.page.evaluate("JSON.stringify(localStorage)")
+    assert f"127.0.0.1:{service.port}" not in config
+    for place in (voice.page.content(), sdp, config, stored, ours.log, service.log):
+        assert key not in place
+    assert all(f":{ours.port}/" in address for address in bodies)
+
+
+def test_a_network_without_udp_has_no_way_to_it(open_page: OpenPage, ours: Server) -> None:
+    voice = open_page(f"http://127.0.0.1:{ours.port}/", transport="automatic")
+    close_udp(voice)
+    choose_upstream(voice)
+    voice.orb.click()
+    voice.expect_card("no_path")
+    assert voice.state == "error"
+
+
+def test_a_service_that_is_down_is_named(open_page: OpenPage, tmp_path: Path) -> None:
+    with running(tmp_path, UPSTREAM_BASE_URL="http://127.0.0.1:9", UPSTREAM_API_KEY="sk-of-the-operator") as ours:
+        voice = open_page(f"http://127.0.0.1:{ours.port}/", transport="automatic")
+        choose_upstream(voice)
+        voice.orb.click()
+        card = voice.expect_card("refused")
+        expect(card).to_contain_text("The service elsewhere cannot be reached")
+        assert "sk-of-the-operator" not in ours.log + voice.page.content()
