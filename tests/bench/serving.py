@@ -93,19 +93,7 @@ class Server:
 
     def cost(self) -> Cost:
         """Of the whole process tree, now."""
-        cpu, rss, pss = 0.0, 0.0, 0.0
-        for process_id in _tree(self._process.pid):
-            try:
-                # proc(5): fields 14 and 15 of stat, counted behind the name, which may hold anything.
-                fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-                memory = Path(f"/proc/{process_id}/smaps_rollup").read_text()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            cpu += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-            sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in memory.splitlines()[1:]}
-            rss += sizes["Rss:"]
-            pss += sizes["Pss:"]
-        return Cost(time.monotonic(), cpu, rss, pss)
+        return process_cost(self._process.pid)
 
     def _is_ready(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
@@ -134,6 +122,23 @@ class Server:
         models = os.environ.get("MODELS_DIR") or str(ROOT / "var" / "models")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")}
         return {**inherited, **ENVIRONMENT, "VAR_DIR": str(self._var_dir), "MODELS_DIR": models}
+
+
+def process_cost(root: int) -> Cost:
+    """Of a process and all its descendants, now."""
+    cpu, rss, pss = 0.0, 0.0, 0.0
+    for process_id in _tree(root):
+        try:
+            # proc(5): fields 14 and 15 of stat, counted behind the name, which may hold anything.
+            fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+            memory = Path(f"/proc/{process_id}/smaps_rollup").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        cpu += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+        sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in memory.splitlines()[1:]}
+        rss += sizes["Rss:"]
+        pss += sizes["Pss:"]
+    return Cost(time.monotonic(), cpu, rss, pss)
 
 
 def _tree(process_id: int) -> list[int]:

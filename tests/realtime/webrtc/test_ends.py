@@ -16,7 +16,7 @@ from tests.realtime.webrtc.network import Faults
 
 PROMPT_S = 5.0
 AT_ONCE = 5
-WARM_UP = 30
+WARM_UP = 150
 CALLS = 100
 
 
@@ -137,5 +137,5 @@ async def test_many_calls_leave_nothing_behind(serve: Serve) -> None:
     after = await held()
     assert after[0] <= before[0]
     assert after[1] <= before[1] + 2  # pools grow to their size
-    assert after[2] - before[2] < CALLS * 0.05
+    assert after[2] - before[2] < 3
     assert len(product.rows("select 1 from realtime_realtimesession")) == WARM_UP + CALLS

@@ -1,0 +1,226 @@
+"""`python -m tests.bench.webrtc`: the same echo bot on this media path, on plain aiortc and on FastRTC, in one run.
+
+FastRTC brings a gigabyte with it and is no dependency: name a Python that has it in FASTRTC_PYTHON. Callers send Opus
+that was encoded before and decode nothing, so that they disturb the bots little; they share the machine all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+
+import aiohttp
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
+
+from tests.bench.clips import ROOT
+from tests.bench.report import percentile
+from tests.bench.serving import process_cost
+from tests.engines.speech import pcm
+from voiceapp.engines import opus
+from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.realtime.media import rtp
+from voiceapp.realtime.media.inside import Line
+from voiceapp.realtime.media.ticker import ticker
+from voiceapp.realtime.media.tracks import TICKS_PER_PACKET
+
+SENTENCE = "The living room is on the second floor, and the kitchen is next to the stairs, as in most houses here. "
+START_S = 60.0
+SETTLE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One bot with so many calls."""
+
+    bot: str
+    calls: int
+    core_share: float
+    calls_per_core: float
+    """How many such calls would fill one core."""
+    jitter_p99_ms: float
+    """How far packets of the bot came from 20 ms apart."""
+    late_percent: float
+    """Packets that came more than 40 ms after the one before."""
+    connect_p50_ms: float
+    """From the offer being sent to the first packet of the bot."""
+    mb_per_call: float
+    packets_per_call_s: float
+
+
+class Caller:
+    """Sends the same speech for ever and notes when packets come."""
+
+    def __init__(self, packets: list[bytes]) -> None:
+        self.arrivals: list[float] = []
+        self.connect_ms = 0.0
+        self._packets = packets
+        self._position = 0
+        self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._line: Line | None = None
+        self._talking = asyncio.Event()
+
+    async def call(self, url: str) -> None:
+        """Returns with the first packet of the bot."""
+        connection = self._connection
+        audio = connection.addTransceiver("audio", direction="sendrecv")
+        codecs = RTCRtpReceiver.getCapabilities("audio")
+        assert codecs is not None
+        audio.setCodecPreferences([codec for codec in codecs.codecs if codec.mimeType == "audio/opus"])
+        connection.createDataChannel("text")
+        await connection.setLocalDescription(await connection.createOffer())
+        begun = time.monotonic()
+        offer = {"sdp": connection.localDescription.sdp, "type": "offer", "webrtc_id": str(uuid.uuid4())}
+        async with aiohttp.ClientSession() as session, session.post(url, json=offer) as answer:
+            answered = await answer.json()
+        await connection.setRemoteDescription(RTCSessionDescription(answered["sdp"], "answer"))
+        self._line = Line(audio, self._hear)
+        ticker().join(self._tick)
+        async with asyncio.timeout(20):
+            await self._talking.wait()
+        self.connect_ms = (self.arrivals[0] - begun) * 1000
+
+    async def hang_up(self) -> None:
+        ticker().leave(self._tick)
+        await self._connection.close()
+
+    def _hear(self, packet: rtp.Packet) -> None:
+        self.arrivals.append(time.monotonic())
+        self._talking.set()
+
+    def _tick(self, periods: int) -> None:
+        assert self._line is not None
+        self._line.pass_time(TICKS_PER_PACKET * periods)
+        self._line.send(self._packets[self._position % len(self._packets)], marker=False)
+        self._line.report()
+        self._position += 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.webrtc", description=__doc__)
+    parser.add_argument("--calls", type=int, nargs="+", default=[1, 10, 30])
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--bots", nargs="+", default=["ours", "aiortc", "fastrtc"])
+    parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "webrtc.json")
+    chosen = parser.parse_args()
+    python = {"fastrtc": os.environ.get("FASTRTC_PYTHON", "")}
+    found: list[Measured] = []
+    print("bot      calls  core %  calls/core  jitter p99 ms  late %  connect p50 ms  MB/call  packets/s")
+    with tempfile.TemporaryDirectory(prefix="voiceapp-webrtc-") as folder:
+        clip = Path(folder) / "reply.pcm"
+        clip.write_bytes(asyncio.run(_speech()))
+        for bot in chosen.bots:
+            if not python.get(bot, sys.executable):
+                print(f"{bot:8} left out: FASTRTC_PYTHON names no Python that has it")
+                continue
+            for calls in chosen.calls:
+                with _serving(python.get(bot) or sys.executable, bot, clip) as (process_id, port):
+                    path = "webrtc/offer" if bot == "fastrtc" else "offer"
+                    url = f"http://127.0.0.1:{port}/{path}"
+                    row = asyncio.run(_measure(bot, process_id, url, calls, chosen.seconds, clip.read_bytes()))
+                found.append(row)
+                print(
+                    f"{row.bot:8} {row.calls:5d} {row.core_share * 100:7.1f} {row.calls_per_core:11.0f} "
+                    f"{row.jitter_p99_ms:14.2f} {row.late_percent:7.2f} {row.connect_p50_ms:15.0f} "
+                    f"{row.mb_per_call:8.2f} {row.packets_per_call_s:10.1f}",
+                    flush=True,
+                )
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n")
+
+
+async def _speech() -> bytes:
+    espeak = Espeak()
+    try:
+        return await pcm(espeak, SENTENCE, sample_rate_hz=opus.ENCODED_RATE_HZ)
+    finally:
+        await espeak.close()
+
+
+@contextmanager
+def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
+    """A bot in a process of its own: process id and port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    script = Path(__file__).parent / f"echo_{bot}.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot == "ours" else ""}
+    process = subprocess.Popen(
+        [python, str(script), str(port), str(clip)],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(clip.parent / f"{bot}.log").open("ab"),
+    )
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{bot}:\n{(clip.parent / f'{bot}.log').read_text()}") from None
+                time.sleep(0.05)
+        yield process.pid, port
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: float, sound: bytes) -> Measured:
+    encoder = opus.Encoder()
+    packets = [
+        encoder.encode(sound[at : at + opus.FRAME_BYTES])
+        for at in range(0, len(sound) - opus.FRAME_BYTES, opus.FRAME_BYTES)
+    ]
+    first = Caller(packets)  # what is loaded by the first call is not the cost of a call
+    await first.call(url)
+    await first.hang_up()
+    await asyncio.sleep(SETTLE_S)
+    empty = process_cost(process_id)
+    callers = [Caller(packets) for _ in range(calls)]
+    for caller in callers:
+        await caller.call(url)
+    await asyncio.sleep(SETTLE_S)
+    before = process_cost(process_id)
+    begun = time.monotonic()
+    await asyncio.sleep(seconds)
+    ended = time.monotonic()
+    after = process_cost(process_id)
+    gaps: list[float] = []
+    for caller in callers:
+        times = [at for at in caller.arrivals if begun <= at <= ended]
+        gaps += [(later - earlier) * 1000 for earlier, later in itertools.pairwise(times)]
+    for caller in callers:
+        await caller.hang_up()
+    share = (after.cpu_s - before.cpu_s) / (after.at - before.at)
+    return Measured(
+        bot=bot,
+        calls=calls,
+        core_share=share,
+        calls_per_core=calls / share,
+        jitter_p99_ms=percentile([abs(gap - 20) for gap in gaps], 99),
+        late_percent=100 * sum(gap > 40 for gap in gaps) / max(1, len(gaps)),
+        connect_p50_ms=percentile([caller.connect_ms for caller in callers], 50),
+        mb_per_call=(after.pss_mb - empty.pss_mb) / calls,
+        packets_per_call_s=len(gaps) / calls / seconds,
+    )
+
+
+if __name__ == "__main__":
+    main()
