@@ -14,6 +14,7 @@ from fastrtc import AsyncStreamHandler, Stream
 
 RATE_HZ = 24_000
 FRAME = RATE_HZ // 50
+HEARD_FRAME = 16_000 // 50
 PCM = np.frombuffer(Path(sys.argv[2]).read_bytes(), dtype="<i2")
 
 
@@ -22,17 +23,21 @@ class Bot(AsyncStreamHandler):
 
     def __init__(self) -> None:
         super().__init__(input_sample_rate=16_000, output_sample_rate=RATE_HZ)
-        self._heard: asyncio.Queue[int] = asyncio.Queue()
+        self._heard = asyncio.Semaphore(0)
+        self._rest = 0
         self._position = 0
 
     async def start_up(self) -> None:
         """Nothing to prepare."""
 
     async def receive(self, frame: tuple[int, Any]) -> None:
-        self._heard.put_nowait(len(frame[1]))
+        self._rest += frame[1].shape[-1]
+        while self._rest >= HEARD_FRAME:
+            self._rest -= HEARD_FRAME
+            self._heard.release()
 
     async def emit(self) -> tuple[int, Any]:
-        await self._heard.get()
+        await self._heard.acquire()
         at = self._position % (len(PCM) - FRAME)
         self._position += FRAME
         return RATE_HZ, PCM[None, at : at + FRAME]
