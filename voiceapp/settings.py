@@ -5,7 +5,9 @@ Every variable has a type, a default that works on a laptop and a line in `.env.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +224,14 @@ if RTC_FORCE_RELAY and not TURN_URLS:
     raise ImproperlyConfigured("RTC_FORCE_RELAY needs a relay: set TURN_URLS and TURN_SECRET.")
 RTC_PUBLIC_ADDRESS: str = env.str("RTC_PUBLIC_ADDRESS", default="")
 """The Internet address under which a router maps UDP onto this machine, port by port."""
+try:
+    ipaddress.ip_address(RTC_PUBLIC_ADDRESS or "::")
+except ValueError:
+    raise ImproperlyConfigured("RTC_PUBLIC_ADDRESS must be an Internet address, such as 203.0.113.9.") from None
 RTC_PORT_RANGE: str = env.str("RTC_PORT_RANGE", default="")
 """UDP ports for media, such as 40000-40099; empty lets the system choose."""
+if RTC_PORT_RANGE and not re.fullmatch(r"\d{4,5}-\d{4,5}", RTC_PORT_RANGE):
+    raise ImproperlyConfigured("RTC_PORT_RANGE must be two ports of at least 1024, such as 40000-40099.")
 RTC_ALLOW_PRIVATE: bool = env.bool("RTC_ALLOW_PRIVATE", default=DEBUG)
 """Try candidates with addresses that are not public. Off, a caller cannot have this server probe its own network."""
 
@@ -420,16 +428,6 @@ VOICE_MODELS: list[dict[str, Any]] = [
     },
 ]
 """Model names and aliases, their kind, and the class that provides them (see `voiceapp.engines.catalogue`)."""
-if CHAT_MODEL_DIR:
-    VOICE_MODELS.insert(
-        0,
-        {
-            "name": Path(CHAT_MODEL_DIR).name or "local",
-            "kind": "chat",
-            "provider": "voiceapp.engines.genai.chat.GenaiChat",
-            "options": {"folder": CHAT_MODEL_DIR},
-        },
-    )
 if UPSTREAM_BASE_URL:
     _voice = VOICE_MODELS[0]
     _voice["aliases"] = [alias for alias in _voice["aliases"] if alias != UPSTREAM_REALTIME_MODEL]
@@ -446,6 +444,16 @@ if UPSTREAM_BASE_URL:
                 "model": UPSTREAM_REALTIME_MODEL,
             },
         }
+    )
+if CHAT_MODEL_DIR:
+    VOICE_MODELS.insert(
+        0,
+        {
+            "name": Path(CHAT_MODEL_DIR).name or "local",
+            "kind": "chat",
+            "provider": "voiceapp.engines.genai.chat.GenaiChat",
+            "options": {"folder": CHAT_MODEL_DIR},
+        },
     )
 if CHAT_BASE_URL:
     VOICE_MODELS.insert(

@@ -24,4 +24,4 @@ def ports() -> tuple[int, int] | None:
     if not settings.RTC_PORT_RANGE:
         return None
     first, _, last = settings.RTC_PORT_RANGE.partition("-")
-    return int(first), int(last or first)
+    return int(first), int(last)

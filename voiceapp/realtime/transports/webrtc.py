@@ -323,9 +323,6 @@ class Peers:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
     def keep(self, conversation: Coroutine[Any, Any, None], name: str) -> None:
         """Run a conversation to its end; the stopping server waits for it."""
         # In a context of its own: that of the request names a thread for rows which ends with the request.
