@@ -3,7 +3,7 @@
 import { SERVER } from "./events.js";
 
 const RECONNECT_DELAYS_MS = [200, 1000, 2000, 4000, 8000, 8000, 8000, 8000];
-const SHORT_LIFE_MS = 10000; // a session that ends sooner is one more attempt, not a success
+const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
 const QUEUE_DELAY_MS = 3000;
 const GREETING_TIMEOUT_MS = 10000;
 
@@ -12,9 +12,9 @@ const FINAL_CLOSES = { 4000: "session_over", 4400: "refused", 4401: "signed_out"
 
 /**
  * Events: `phase` (detail {phase, retryAt}), `event` (detail: a server event), `congested` (detail: boolean),
- * `quality` (detail {rttMs, lossShare}), `fallback` (detail: a TransportFailure) when an open session is not on the
- * transport that was tried first, `lost` before the first attempt to come back, `failed` (detail {code, message,
- * reasons}) when it stays closed.
+ * `quality` (detail {rttMs, lossShare, playoutMs}), `fallback` (detail: a TransportFailure) when an open session is
+ * not on the transport that was tried first, `lost` before the first attempt to come back, `failed` (detail {code,
+ * message, reasons}) when it stays closed.
  * Phases: closed, connecting, queued, open, reconnecting.
  */
 export class Connection extends EventTarget {
@@ -24,8 +24,8 @@ export class Connection extends EventTarget {
   #phase = "closed";
   #attempt = 0;
   #failed = []; // transports that did not come up in the last attempt: {name, failure}
-  #openedAt = 0;
-  #triesBack = 0;
+  #greetedAt = 0;
+  #quickLosses = 0; // in a row
   #wake = null;
   #closing = null;
 
@@ -60,8 +60,8 @@ export class Connection extends EventTarget {
   /** Resolves to {session, wasQueued} once the server has greeted us, or to null when it failed or was closed. */
   async open() {
     this.#attempt += 1;
-    this.#triesBack = 0;
     const attempt = this.#attempt;
+    this.#quickLosses = 0;
     this.#enter("connecting");
     let wasQueued = false;
     for (;;) {
@@ -132,7 +132,7 @@ export class Connection extends EventTarget {
         }
         if (detail.type === SERVER.SESSION_CREATED) {
           clearTimeout(timer);
-          this.#openedAt = performance.now();
+          this.#greetedAt = Date.now();
           this.#enter("open");
           resolve(detail.session);
         } else if (detail.type === SERVER.SESSION_CLOSING) {
@@ -176,14 +176,11 @@ export class Connection extends EventTarget {
   async #comeBack() {
     this.#attempt += 1;
     const attempt = this.#attempt;
+    this.#quickLosses = Date.now() - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
     this.#enter("reconnecting");
     this.dispatchEvent(new Event("lost"));
-    if (performance.now() - this.#openedAt > SHORT_LIFE_MS) {
-      this.#triesBack = 0;
-    }
-    while (this.#triesBack < RECONNECT_DELAYS_MS.length) {
-      this.#triesBack += 1;
-      await this.#pause(RECONNECT_DELAYS_MS[this.#triesBack - 1], "reconnecting");
+    for (const delayMs of RECONNECT_DELAYS_MS.slice(Math.max(0, this.#quickLosses - 1))) {
+      await this.#pause(delayMs, "reconnecting");
       if (attempt !== this.#attempt) {
         return;
       }

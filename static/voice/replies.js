@@ -8,6 +8,9 @@ export class Replies extends EventTarget {
   #conversation;
   #firstPieceAt = new Map();
 
+  /** How long the sound of a media track is on its way, in ms, or null while unknown. */
+  trackPlayoutMs = null;
+
   constructor(playback, conversation) {
     super();
     this.#playback = playback;
@@ -73,6 +76,8 @@ export class Replies extends EventTarget {
       const waitedMs = performance.now() - arrivedAt + this.#playback.deviceLatencyMs;
       this.#conversation.setPlayout(itemId, Math.round(waitedMs));
       this.#firstPieceAt.delete(itemId);
+    } else if (this.#playback.isFollowing && this.trackPlayoutMs !== null) {
+      this.#conversation.setPlayout(itemId, this.trackPlayoutMs + this.#playback.deviceLatencyMs);
     }
     this.dispatchEvent(new Event("change"));
   }

@@ -25,7 +25,7 @@ function refusal(failure) {
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
  * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `quality` (detail {rttMs,
- * lossShare}), `waiting` (detail: for what).
+ * lossShare, playoutMs}), `waiting` (detail: for what).
  * States: idle, connecting, queued, your-turn, listening, user-speaking, processing, ai-speaking, error, reconnecting.
  */
 export class VoiceSession extends EventTarget {
@@ -70,7 +70,10 @@ export class VoiceSession extends EventTarget {
     this.#connection.addEventListener("lost", () => this.#lost());
     this.#connection.addEventListener("failed", ({ detail }) => this.#failed(detail));
     this.#connection.addEventListener("congested", ({ detail }) => this.#tell("congested", detail));
-    this.#connection.addEventListener("quality", ({ detail }) => this.#tell("quality", detail));
+    this.#connection.addEventListener("quality", ({ detail }) => {
+      this.#replies.trackPlayoutMs = detail.playoutMs;
+      this.#tell("quality", detail);
+    });
     this.#connection.addEventListener("fallback", ({ detail }) => {
       this.#tell("problem", problem(detail?.kind === "no_path" ? "no_udp" : "no_webrtc"));
     });

@@ -54,6 +54,7 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
 
     reply = voice.caption("assistant").inner_text()
     assert "flip a coin" in reply
+    expect(voice.page.locator("#waterfall")).to_contain_text("playout")
     with voice.page.expect_download() as saved:
         voice.page.click("#export-wav")
     recording = tmp_path / "conversation.wav"

@@ -1,8 +1,9 @@
 // How good a peer connection is, from the browser's statistics. Pure, so that bare JavaScript tests it.
 
 /**
- * {rttMs, lossShare} from the reports of getStats(), each null while unknown. The loss is that of the worse direction:
- * inbound over the whole call as we counted it, outbound as the server last told.
+ * {rttMs, lossShare, playoutMs} from the reports of getStats(), each null while unknown. The loss is that of the worse
+ * direction: inbound over the whole call as we counted it, outbound as the server last told. `playoutMs` is how long a
+ * sound is on its way: half a round trip, and the time it then waits in the browser's jitter buffer.
  */
 export function linkQuality(reports) {
   const pair = activePair(reports);
@@ -10,9 +11,11 @@ export function linkQuality(reports) {
   const outbound = reports.find(({ type, kind }) => type === "remote-inbound-rtp" && kind === "audio");
   const losses = [inboundLoss(inbound), outbound?.fractionLost].filter((share) => share !== undefined && share !== null);
   const rttS = pair?.currentRoundTripTime ?? outbound?.roundTripTime;
+  const bufferS = inbound?.jitterBufferEmittedCount > 0 ? inbound.jitterBufferDelay / inbound.jitterBufferEmittedCount : undefined;
   return {
     rttMs: rttS === undefined ? null : Math.round(rttS * 1000),
     lossShare: losses.length > 0 ? Math.max(0, ...losses) : null,
+    playoutMs: rttS === undefined || bufferS === undefined ? null : Math.round((rttS / 2 + bufferS) * 1000),
   };
 }
 

@@ -16,7 +16,7 @@ const LARGEST_BACKLOG_BYTES = 256 * 1024;
 
 /**
  * Events: `event` (detail: one server event), `close` (detail {code, reason, wasOpen}), `quality` (detail {rttMs,
- * lossShare}, each null while unknown).
+ * lossShare, playoutMs}, each null while unknown).
  */
 export class WebRTCTransport extends EventTarget {
   #url;

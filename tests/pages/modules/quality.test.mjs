@@ -5,7 +5,7 @@ import { linkQuality } from "../../../static/voice/transports/quality.js";
 const PAIR = { type: "candidate-pair", id: "p", nominated: true, state: "succeeded", currentRoundTripTime: 0.0421 };
 
 test("nothing is known before anything was measured", () => {
-  assert.deepEqual(linkQuality([]), { rttMs: null, lossShare: null });
+  assert.deepEqual(linkQuality([]), { rttMs: null, lossShare: null, playoutMs: null });
 });
 
 test("the round trip is that of the pair in use", () => {
@@ -25,4 +25,10 @@ test("the loss is that of the worse direction", () => {
 test("duplicates, which count as less than none lost, are no gain", () => {
   const inbound = { type: "inbound-rtp", kind: "audio", packetsReceived: 95, packetsLost: -2 };
   assert.equal(linkQuality([inbound]).lossShare, 0);
+});
+
+test("a sound is on its way for half a round trip and its stay in the jitter buffer", () => {
+  const inbound = { type: "inbound-rtp", kind: "audio", jitterBufferDelay: 4800, jitterBufferEmittedCount: 96000 };
+  assert.equal(linkQuality([PAIR, inbound]).playoutMs, 71);
+  assert.equal(linkQuality([inbound]).playoutMs, null);
 });
