@@ -13,7 +13,7 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
-from voiceapp.drain import draining
+from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.engines.interfaces import Call
 from voiceapp.errors import EngineUnavailable, InvalidParameter
@@ -45,7 +45,7 @@ async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = ""
         raise InvalidParameter("The query parameter 'model' is missing.", param="model")
     card = catalogue().get(name, "realtime")
     require_model(caller, name, card.kind)
-    if draining():
+    if drain_event().begun:
         raise EngineUnavailable("The server is stopping; connect again in a moment.")
     address = address_of_request(request)
     session_limits().check(caller, address)

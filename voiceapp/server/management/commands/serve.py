@@ -13,6 +13,7 @@ from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
 from voiceapp.realtime.records import close_abandoned
+from voiceapp.realtime.transports.webrtc import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
@@ -30,7 +31,9 @@ class Command(BaseCommand):
         try:
             listening = bind(host, port)
         except (OSError, OverflowError) as error:
-            raise CommandError(f"Cannot listen on {host} port {port}: {error}. Choose another with PORT or --port.") from error
+            raise CommandError(
+                f"Cannot listen on {host} port {port}: {error}. Choose another with PORT or --port."
+            ) from error
         application = import_string(settings.ASGI_APPLICATION)
         life = Life(
             drain_event(),
@@ -38,9 +41,14 @@ class Command(BaseCommand):
             Limits.from_settings(),
             warm_up=_warm_up,
             keep_house=keep_tidy,
-            close=catalogue.close,
+            close=_close,
         )
         serve(application, listening, server=server, life=life)
+
+
+async def _close() -> None:
+    await peers().close()  # those that the stop did not move; their requests are long over
+    await catalogue.close()
 
 
 async def _warm_up() -> None:
