@@ -30,6 +30,13 @@ GENERATION = {
     "with-security-parameters": False,  # the test itself brings the key
 }
 
+
+@schemathesis.serializer("application/sdp")
+def sdp(context: schemathesis.SerializationContext, value: Any) -> bytes:
+    """An offer is text as it stands."""
+    return str(value).encode(errors="replace")
+
+
 load_all_checks()
 # What a document cannot say, operations refuse: an unknown name, two fields that exclude each other, too many tokens.
 UNFIT = CHECKS.get_by_names(["positive_data_acceptance"])

@@ -25,7 +25,13 @@ async def test_everything_it_reaches_for_is_there() -> None:
     connection = RTCPeerConnection()
     transceiver = connection.addTransceiver("audio")
     dtls = transceiver.receiver.transport
-    instances = {"RTCIceTransport": dtls.transport, "RTCDtlsTransport": dtls, "RTCRtpSender": transceiver.sender}
+    connection.createDataChannel("any")
+    instances = {
+        "RTCIceTransport": dtls.transport,
+        "RTCDtlsTransport": dtls,
+        "RTCRtpSender": transceiver.sender,
+        "RTCSctpTransport": connection.sctp,
+    }
     assert instances.keys() == inside.INSIDE_INSTANCES.keys()
     for kind, names in inside.INSIDE_INSTANCES.items():
         assert type(instances[kind]).__name__ == kind

@@ -43,9 +43,11 @@ INSIDE_INSTANCES = {
     "RTCIceTransport": ("_connection",),
     "RTCDtlsTransport": ("_rx_srtp", "_tx_srtp", "_register_rtp_receiver", "_register_rtp_sender"),
     "RTCRtpSender": ("_ssrc",),
+    "RTCSctpTransport": ("_data_channel_queue", "_outbound_queue", "_sent_queue"),
 }
 
 CLOCK_HZ = 48_000
+LOOK_S = 0.01
 REPORT_TICKS = 125
 """A report on what was sent and received every 2.5 s (RFC 3550, 6.2: not more often than 5 s for a whole session)."""
 NTP_EPOCH_S = 2_208_988_800
@@ -199,6 +201,16 @@ def ignore_media(transceiver: RTCRtpTransceiver) -> None:
     receiver: Any = transceiver.receiver
     sender: Any = transceiver.sender
     receiver.receive = sender.send = nothing
+
+
+async def wait_delivered(peer: RTCPeerConnection) -> None:
+    """Return when the other side has acknowledged everything said on the channels; closing drops what is under way.
+
+    aiortc tells nobody when that is, so it is looked at now and then. Bound the wait: the other side may be gone.
+    """
+    sctp: Any = peer.sctp
+    while sctp is not None and (sctp._data_channel_queue or sctp._outbound_queue or sctp._sent_queue):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_S)
 
 
 def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:

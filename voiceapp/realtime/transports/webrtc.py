@@ -46,12 +46,13 @@ CALLER_OPENS_S = 1.0
 """How long a connected caller is waited for who may open the channel."""
 SILENT_S = 15.0
 """Nothing at all from a caller for this long: gone without a word. Consent by ICE expires only after 30 s."""
-CLOSE_S = 3.0
+CLOSE_S = 2.0
 GOODBYE_S = 2.0
 """How long before the stopping server's patience ends a conversation ends itself."""
 PLAYED_S = 60.0
 """Longest rest of an answer that is still played after the session has finished."""
-SENT_S = 1.0
+SENT_S = 2.5
+"""For the last words to arrive."""
 MESSAGES_PER_S = 100
 WAITING_EVENTS = 1000
 MAX_BUFFERED_BYTES = 1024 * 1024
@@ -194,18 +195,16 @@ class WebRtcTransport:
         if not self._is_open or self._is_slow or channel is None:
             return
         if channel.bufferedAmount > MAX_BUFFERED_BYTES:
-            await self._wait_writable(MAX_BUFFERED_BYTES // 2, SLOW_S)
+            await self._wait_writable(channel)
         with suppress(InvalidStateError, ConnectionError):  # it closed just now
             channel.send(json.dumps(event.to_wire(), separators=(",", ":")))
 
-    async def _wait_writable(self, low_bytes: int, patience_s: float) -> None:
-        channel = self._channel
-        assert channel is not None
-        channel.bufferedAmountLowThreshold = low_bytes
+    async def _wait_writable(self, channel: RTCDataChannel) -> None:
+        channel.bufferedAmountLowThreshold = MAX_BUFFERED_BYTES // 2
         self._writable.clear()
         try:
-            async with asyncio.timeout(patience_s):
-                while self._is_open and channel.bufferedAmount > low_bytes:
+            async with asyncio.timeout(SLOW_S):
+                while self._is_open and channel.bufferedAmount > channel.bufferedAmountLowThreshold:
                     await self._writable.wait()
                     self._writable.clear()
         except TimeoutError:
@@ -234,8 +233,9 @@ class WebRtcTransport:
                 async with asyncio.timeout(PLAYED_S):
                     await self._either(self._speaker.wait_empty())
         if self._channel is not None and self._is_open:
-            with suppress(FloodError):
-                await self._wait_writable(0, SENT_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SENT_S):
+                    await self._either(inside.wait_delivered(self._connection))
         self._is_open = False
         await self.hang_up()
 
