@@ -70,7 +70,7 @@ async def test_a_question_gets_through_a_bad_network(product: Product, voices: V
         understood, _ = await ask_aloud(caller, voices(QUESTION))
         heard = (await Moonshine().recognize(samples(bytes(concealed)))).text
     assert faults.lost / (faults.lost + faults.passed) > 0.02
-        said = caller.all("response.audio_transcript.done")[0]["transcript"]
+    said = caller.all("response.audio_transcript.done")[0]["transcript"]
     assert word_errors(QUESTION, understood) <= 1, understood
     # What was said is heard, whatever one lost word made of the question.
     assert min(answer_errors(heard), word_errors(said, heard)) <= 2 + len(words(said)) // 4, (said, heard)
