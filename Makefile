@@ -72,10 +72,10 @@ clean:
 	touch $@
 
 # What the tests need of the system; on machines without apt, install these by hand.
-PROGRAMS := chromium node npm redis-server
+PROGRAMS := chromium node npm redis-server turnserver
 .venv/system.stamp: .venv/runtime.stamp
-	command -v $(PROGRAMS) >/dev/null && [ "$$(command -v $(PROGRAMS) | wc -l)" = $(words $(PROGRAMS)) ] || \
+	which $(PROGRAMS) >/dev/null || \
 		{ $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-			--no-install-recommends chromium $$(command -v npm >/dev/null || echo nodejs npm) redis-server \
-			fonts-dejavu-core >/dev/null; }
+			--no-install-recommends chromium $$(which npm >/dev/null || echo nodejs npm) redis-server \
+			coturn fonts-dejavu-core >/dev/null; }
 	touch $@
