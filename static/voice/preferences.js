@@ -3,7 +3,7 @@
 const STORAGE_KEY = "voiceapp.preferences";
 const DEFAULTS = {
   model: "",
-  transport: "automatic",
+  transport: "websocket", // gets through everywhere; that UDP does not is known only after seconds
   voice: "",
   instructions: "",
   microphone: "",
