@@ -131,7 +131,7 @@ async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
 async def test_it_holds_no_conversation_itself() -> None:
     model = RelayedRealtime(base_url="http://127.0.0.1:1", api_key=KEY, model="")
     async with asyncio.TaskGroup() as tasks:
-        with pytest.raises(EngineUnavailable) as caught:
+        with pytest.raises(EngineRefused) as caught:
             model.open(Call(session_id="sess_1", model="upstream"), tasks)
     assert not caught.value.retryable
 

@@ -19,7 +19,7 @@ import numpy as np
 from django.conf import settings
 
 from voiceapp.engines.catalogue import catalogue
-from voiceapp.engines.embedded import vad
+from voiceapp.engines.embedded import vad, weights
 from voiceapp.engines.interfaces import (
     Call,
     ChatModel,
@@ -34,7 +34,7 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.resampling import InputConverter
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.errors import EngineError, FloodError, InvalidParameter
+from voiceapp.errors import EngineError, EngineUnavailable, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Framer, Meter
 from voiceapp.protocol.configuration import SessionConfig
@@ -64,6 +64,11 @@ class CascadeModel:
     @property
     def voices(self) -> Sequence[Voice]:
         return self._synthesizer.voices
+
+    def check(self) -> None:
+        """Raises EngineUnavailable when the weights are missing."""
+        if names := weights.missing():
+            raise EngineUnavailable(f"Voice models missing on this server: {', '.join(names)}.")
 
     async def warm(self) -> None:
         """Load voice detection, which runs on the event loop and must not load there."""

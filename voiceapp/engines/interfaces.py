@@ -214,6 +214,9 @@ class RealtimeModel(Protocol):
 
     voices: Sequence[Voice]
 
+    def check(self) -> None:
+        """Raises EngineUnavailable when no conversation can be opened now, such as for want of weights."""
+
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> RealtimeStream:
         """Begin a conversation whose work runs in `tasks`; close it when it is over.
 

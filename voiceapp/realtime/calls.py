@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -15,13 +14,13 @@ from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
 from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import catalogue
-from voiceapp.engines.interfaces import Call
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.failures import MediaTypeRefused
 from voiceapp.formats import identifier
 from voiceapp.health import readiness
 from voiceapp.realtime import sdp
 from voiceapp.realtime.models import Door
+from voiceapp.realtime.opening import call_of
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports import webrtc
 
@@ -58,11 +57,7 @@ async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = ""
     if reasons := await readiness():
         raise EngineUnavailable(reasons[0].message)
     session_id = identifier("sess")
-    call = Call(
-        session_id=session_id,
-        model=name,
-        time_zone=time_zone if time_zone in available_timezones() else settings.LOCAL_TIME_ZONE,
-    )
+    call = call_of(session_id, name, time_zone)
     recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
     seat = session_limits().admit(caller, address)
     return _answer(await webrtc.answer(offer, provider, call, recorder, seat, caller.key_id))

@@ -15,7 +15,7 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Call, Voice
 from voiceapp.engines.openai.client import Server, read
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineRefused, EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"
 MAX_ANSWER_BYTES = 64 * 1024
@@ -60,15 +60,17 @@ class RelayedRealtime:
             raise self._server.failure(error) from error
         return self._checked(answer)
 
-    def open(self, call: Call, tasks: asyncio.TaskGroup) -> NoReturn:
-        """There is no conversation to be had through this server.
+    def check(self) -> NoReturn:
+        """There is no conversation to be had through this server: media flows past it.
 
         Raises:
-            EngineUnavailable: always.
+            EngineRefused: always.
         """
-        refusal = EngineUnavailable(f"The model '{call.model[:80]}' is reached by WebRTC only.")
-        refusal.retryable = False
-        raise refusal
+        raise EngineRefused("This model is reached by WebRTC only.")
+
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> NoReturn:
+        """As `check`."""
+        self.check()
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""

@@ -9,11 +9,9 @@ wait there.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
-from zoneinfo import available_timezones
 
 from channels.consumer import AsyncConsumer
 from django.conf import settings
@@ -25,10 +23,10 @@ from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
 from voiceapp.answers import Receive, Scope, Send, refuse
 from voiceapp.drain import drain_event
-from voiceapp.engines.catalogue import ModelCard, catalogue
-from voiceapp.engines.interfaces import Call
+from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import (
     AccessDenied,
+    EngineError,
     FloodError,
     InvalidParameter,
     NotFound,
@@ -40,6 +38,7 @@ from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent, parse_client_event
 from voiceapp.realtime import bridge
 from voiceapp.realtime.models import Door
+from voiceapp.realtime.opening import call_of
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.watch import revocation_watch
@@ -116,7 +115,7 @@ class _Socket(AsyncConsumer):
         await receive()  # websocket.connect
         try:
             await self._converse(scope, receive, send)
-        except RequestRefused as refused:
+        except (RequestRefused, EngineError) as refused:
             headers = [(b"retry-after", str(refused.retry_after_s).encode())] if isinstance(refused, Throttled) else []
             await refuse(scope, send, refused.http_status, refused.code, refused.message, headers)
 
@@ -132,14 +131,16 @@ class _Socket(AsyncConsumer):
             raise InvalidParameter("The query parameter 'model' is missing.", param="model")
         card = catalogue().get(name, "realtime")
         require_model(caller, name, card.kind)
+        provider = catalogue().provider(card)
+        provider.check()
         address = address_of_scope(scope)
         with session_limits().admit(caller, address) as admission:
             session_id = identifier("sess")
             await send({"type": "websocket.accept"})
             await bridge.run(
                 WebSocketTransport(receive, send),
-                catalogue().provider(card),
-                _call(session_id, name, card, query),
+                provider,
+                call_of(session_id, name, query.get("time_zone", [""])[0]),
                 Recorder(Beginning(session_id, caller, name, self.door, address)),
                 bridge.Limits(
                     lifetime_s=admission.lifetime_s,
@@ -148,23 +149,6 @@ class _Socket(AsyncConsumer):
                     revoked=lambda: revocation_watch().wait(caller.key_id),
                 ),
             )
-
-
-def _call(session_id: str, name: str, card: ModelCard, query: dict[str, list[str]]) -> Call:
-    zone = query.get("time_zone", [""])[0]
-    return Call(
-        session_id=session_id,
-        model=name,
-        time_zone=zone if zone in _time_zones() else settings.LOCAL_TIME_ZONE,
-        # Clients of this family send 24 kHz without saying so.
-        input_rate_hz=24_000 if name.startswith("gpt-") else 16_000,
-    )
-
-
-@functools.cache
-def _time_zones() -> frozenset[str]:
-    """Names that a client may give. Looking them up reads hundreds of files: too long for every handshake."""
-    return frozenset(available_timezones())
 
 
 class ApiSocket(_Socket):
