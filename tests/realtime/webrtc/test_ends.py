@@ -137,5 +137,6 @@ async def test_many_calls_leave_nothing_behind(serve: Serve) -> None:
     after = await held()
     assert after[0] <= before[0]
     assert after[1] <= before[1] + 2  # pools grow to their size
-    assert after[2] - before[2] < 3
+    # A call that stays holds about 0.25 MB, so 25 MB here; allocators and caches settle within a tenth of that or so.
+    assert after[2] - before[2] < 10
     assert len(product.rows("select 1 from realtime_realtimesession")) == WARM_UP + CALLS
