@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
@@ -105,7 +106,7 @@ def _sendable(code: int) -> int:
     return code if code == 1000 or 3000 <= code <= 4999 else 1000
 
 
-class _Socket(AsyncConsumer):
+class _Socket(AsyncConsumer, ABC):
     """From handshake to conversation; subclasses say who the caller is."""
 
     door: str
@@ -119,9 +120,9 @@ class _Socket(AsyncConsumer):
             headers = [(b"retry-after", str(refused.retry_after_s).encode())] if isinstance(refused, Throttled) else []
             await refuse(scope, send, refused.http_status, refused.code, refused.message, headers)
 
+    @abstractmethod
     async def caller(self, scope: Scope) -> Caller:
-        """Raises RequestRefused."""
-        raise NotImplementedError
+        """Who knocks. Raises RequestRefused."""
 
     async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await self.caller(scope)
