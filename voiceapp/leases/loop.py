@@ -1,0 +1,181 @@
+"""The loop that works on leased rows, for any number of lines of work at once.
+
+    Loop([task_line, delivery_line]).run()      on an event loop that carries no audio
+
+The database is talked to from one thread of its own. Leases are renewed from another, which goes on when the work holds
+up the event loop, so that only a dead or frozen process loses its rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from django.db import DatabaseError, close_old_connections, connections
+
+from voiceapp.leases.rows import Lease
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+POLL_S = 1.0
+"""A wake-up that got lost costs at most this long."""
+RETRY_S = 5.0
+"""How long a database that does not answer is left alone."""
+STOP_S = 5.0
+"""How long work in progress may go on after the loop was told to stop; then it is given back."""
+
+
+class Line(Protocol):
+    """One kind of work: where it is claimed from and what is done with it."""
+
+    name: str
+    capacity: int
+    """How many rows one process works on at once."""
+    lease_s: float
+
+    def claim(self, worker: str, limit: int) -> Sequence[Lease]:
+        """Take up to `limit` due rows. Runs in the database's thread."""
+
+    def renew(self, lease: Lease) -> bool:
+        """Keep a row; False when it was lost. Runs in the renewing thread."""
+
+    def release(self, lease: Lease) -> bool:
+        """Give a row back undone. Runs in the database's thread."""
+
+    async def work(self, lease: Lease, database: Callable[..., Any]) -> None:
+        """Do the work and finish the row. `await database(function, *args)` runs a function in the database's thread.
+
+        Cancelled when the lease was lost or the loop ends. What goes wrong with the work itself is a result and is
+        written to the row; only what nobody foresaw may be raised.
+        """
+
+
+def worker_name() -> str:
+    """Unique to this loop: host, process and a random part."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+class Loop:
+    """Works on several lines at once until stopped."""
+
+    def __init__(self, lines: Sequence[Line], *, worker: str | None = None, poll_s: float = POLL_S) -> None:
+        self.lines = lines
+        self.worker = worker or worker_name()
+        self._poll_s = poll_s
+        self._database = ThreadPoolExecutor(1, thread_name_prefix="leases-database")
+        self._running: dict[asyncio.Task[None], tuple[Line, Lease]] = {}
+        self._wakes = {line.name: asyncio.Event() for line in lines}
+        self._stop = asyncio.Event()
+        self._over = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wake(self, line: str) -> None:
+        """There is work on a line. From any thread."""
+        if self._loop is not None and line in self._wakes and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wakes[line].set)
+
+    def stop(self) -> None:
+        """Claim nothing more, end what can be ended, give back the rest. From any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        self._loop = asyncio.get_running_loop()
+        renewing = threading.Thread(target=self._keep_renewing, name="leases-renewing", daemon=True)
+        renewing.start()
+        claiming = [asyncio.create_task(self._keep_claiming(line), name=f"claim {line.name}") for line in self.lines]
+        try:
+            await self._stop.wait()
+        finally:
+            for task in claiming:
+                task.cancel()
+            await asyncio.gather(*claiming, return_exceptions=True)
+            await self._wind_up()
+            self._over.set()
+            await asyncio.to_thread(renewing.join)
+            await self.database(_close_connections)
+            self._database.shutdown(wait=False)
+
+    async def database(self, function: Callable[..., T], *args: object) -> T:
+        """The result of a function that talks to the database, from the thread that does."""
+        return await asyncio.get_running_loop().run_in_executor(self._database, function, *args)
+
+    async def _keep_claiming(self, line: Line) -> None:
+        wake = self._wakes[line.name]
+        while True:
+            wake.clear()
+            free = line.capacity - sum(1 for of, _ in self._running.values() if of is line)
+            leases: Sequence[Lease] = ()
+            try:
+                leases = await self.database(_claim, line, self.worker, free) if free else ()
+            except DatabaseError as error:
+                logger.warning("No %s can be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
+                await asyncio.sleep(RETRY_S)
+            for lease in leases:
+                task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
+                self._running[task] = (line, lease)
+                task.add_done_callback(self._left)
+            if not leases or len(leases) == free:
+                # Woken by new work, or by room for more of it.
+                try:
+                    async with asyncio.timeout(self._poll_s):
+                        await wake.wait()
+                except TimeoutError:
+                    continue
+
+    async def _work(self, line: Line, lease: Lease) -> None:
+        try:
+            await line.work(lease, self.database)
+        except Exception:
+            # The lease ends by itself; the next claim counts this attempt.
+            logger.exception("%s %s failed in a way nobody foresaw", line.name, lease.row_id)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        line, _ = self._running.pop(task)
+        self._wakes[line.name].set()
+
+    async def _wind_up(self) -> None:
+        if self._running:
+            await asyncio.wait(list(self._running), timeout=STOP_S)
+        cut = list(self._running.items())
+        for task, _ in cut:
+            task.cancel()
+        await asyncio.gather(*(task for task, _ in cut), return_exceptions=True)
+        for _, (line, lease) in cut:
+            try:
+                await self.database(line.release, lease)
+            except DatabaseError as error:  # the lease ends by itself
+                logger.warning("%s %s could not be given back: %s", line.name, lease.row_id, error)
+
+    def _keep_renewing(self) -> None:
+        every_s = min((line.lease_s for line in self.lines), default=30.0) / 3
+        while not self._over.wait(every_s):
+            for task, (line, lease) in list(self._running.items()):
+                try:
+                    kept = line.renew(lease)
+                except DatabaseError as error:
+                    logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
+                    continue
+                if not kept and self._loop is not None and not task.done():
+                    self._loop.call_soon_threadsafe(task.cancel)
+            close_old_connections()
+        _close_connections()
+
+
+def _claim(line: Line, worker: str, limit: int) -> Sequence[Lease]:
+    close_old_connections()
+    return line.claim(worker, limit)
+
+
+def _close_connections() -> None:
+    connections.close_all()

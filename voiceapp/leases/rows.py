@@ -1,0 +1,139 @@
+"""Claim, renew, finish: conditional UPDATEs on rows that hold work.
+
+A row is either waiting or being worked on, or it is over. `due_at` says when it may be claimed: of waiting work the
+time it is due, of work in progress the end of the lease. `version` is the fencing number: every claim raises it, and
+whoever comes back with an older one changes nothing. So a worker that was killed loses its row to the next one when the
+lease ends, and a worker that was only slow cannot overwrite what the next one found.
+
+The clock is the database's: workers on several hosts need not agree on the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.db import connections, models, router, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+LEASE_S = 30.0
+"""How long a row stays with a worker that gives no sign of life."""
+
+
+class Leased(models.Model):
+    """A row that holds work."""
+
+    WAITING: ClassVar[tuple[str, ...]]
+    """Values of `status` in which the row may be claimed once it is due."""
+    WORKING: ClassVar[str]
+    """The value of `status` while somebody works on it."""
+
+    due_at = models.DateTimeField(default=timezone.now, editable=False)
+    version = models.PositiveIntegerField(default=0, editable=False)
+    attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    """How often it was claimed."""
+    leased_by = models.CharField(max_length=80, blank=True, default="", editable=False)
+    """Who works on it or did last: host, process and a random part."""
+
+    class Meta:
+        abstract = True
+
+
+Row = TypeVar("Row", bound=Leased)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One worker's right to one row, as long as the version stands."""
+
+    row_id: Any
+    """The primary key."""
+    version: int
+    attempts: int
+    """This one included."""
+
+
+def database_now() -> Now:
+    return Now()
+
+
+class Claims(Generic[Row]):
+    """The leases on one table. Every method is one short transaction; call them off the event loop."""
+
+    def __init__(
+        self,
+        model: type[Row],
+        *,
+        lease_s: float = LEASE_S,
+        now: Callable[[], datetime | Now] = database_now,
+    ) -> None:
+        self.model = model
+        self.lease_s = lease_s
+        self.now = now
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Statuses of work that is not over."""
+        return (*self.model.WAITING, self.model.WORKING)
+
+    def due(self, rows: QuerySet[Row] | None = None) -> QuerySet[Row]:
+        """Of these rows, all without an argument, those that may be claimed now."""
+        rows = self.model._default_manager.all() if rows is None else rows
+        return rows.filter(status__in=self.live, due_at__lte=self.now())
+
+    def claim(
+        self, worker: str, *, limit: int = 1, rows: QuerySet[Row] | None = None, **changes: object
+    ) -> list[Lease]:
+        """Take up to `limit` due rows in the order of `rows`; what somebody else takes meanwhile is passed over.
+
+        `changes` are further columns to set; a column may refer to itself.
+        """
+        using = router.db_for_write(self.model)
+        wanted = self.due(rows)
+        wanted = wanted if wanted.query.order_by else wanted.order_by("due_at")
+        if connections[using].features.has_select_for_update_skip_locked:
+            wanted = wanted.select_for_update(skip_locked=True, of=("self",))
+        taken: list[Lease] = []
+        with transaction.atomic(using=using):
+            for row_id, version, attempts in wanted.values_list("pk", "version", "attempts")[:limit]:
+                changed = self.due(self.model._default_manager.filter(pk=row_id, version=version)).update(
+                    status=self.model.WORKING,
+                    version=version + 1,
+                    attempts=attempts + 1,
+                    leased_by=worker,
+                    due_at=self._end_of_lease(),
+                    **changes,
+                )
+                if changed:
+                    taken.append(Lease(row_id, version + 1, attempts + 1))
+        return taken
+
+    def renew(self, lease: Lease, **changes: object) -> bool:
+        """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
+        return bool(self.held(lease).update(due_at=self._end_of_lease(), **changes))
+
+    def finish(self, lease: Lease, status: str, **changes: object) -> bool:
+        """Leave the row in `status`; False, and nothing changed, when it is somebody else's by now.
+
+        What must be written together with the end is written in the same transaction, after this returned True.
+        """
+        return bool(self.held(lease).update(status=status, **changes))
+
+    def release(self, lease: Lease) -> bool:
+        """Give the row back at once and uncounted: the worker stops before the work is done."""
+        return bool(
+            self.held(lease).update(
+                status=self.model.WAITING[0], due_at=self.now(), attempts=F("attempts") - 1, version=F("version") + 1
+            )
+        )
+
+    def held(self, lease: Lease) -> QuerySet[Row]:
+        """The row, if the lease still stands."""
+        return self.model._default_manager.filter(pk=lease.row_id, version=lease.version, status=self.model.WORKING)
+
+    def _end_of_lease(self) -> Any:
+        return self.now() + timedelta(seconds=self.lease_s)
