@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "voiceapp.server",
     "voiceapp.accounts",
     "voiceapp.realtime",
+    "voiceapp.tasks",
     "voiceapp.pages",
     "voiceapp.apps.OperatorsAdminConfig",
     "django.contrib.auth",
@@ -261,6 +262,20 @@ FREE_QUOTAS: dict[str, int] = {"rerank": 1_000_000, "embedding": 1_000_000}
 FREE_QUOTA_DAYS = 90
 LEDGER_PRICES: dict[str, dict[str, int]] = {"rerank": {"input_tokens": 100}, "embedding": {"input_tokens": 70}}
 """Nano-dollars for one of a unit, by model name or family; a model's own entry wins, the unnamed costs nothing."""
+
+# ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TASK_KINDS: list[str] = []
+"""What kinds of task there are, each where the room is that does the work (`voiceapp.tasks.kinds.Kind`)."""
+
+TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
+"""How many tasks one process works on at once."""
+
+TASK_RETENTION_HOURS: float = env.float("TASK_RETENTION_HOURS", default=24)
+"""How long a task that is over can be asked for, with its files (interface specification, Limits)."""
+
+TASK_MAX_WAITING: int = env.int("TASK_MAX_WAITING", default=10_000)
+"""How many tasks of one account may wait or run at once."""
 
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

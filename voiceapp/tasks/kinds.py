@@ -1,0 +1,122 @@
+"""What kinds of task there are, and what each of them promises.
+
+A kind is written by the room that can do the work: batch chat beside chat, transcription beside transcription. The
+setting `TASK_KINDS` names them, so that the tasks know none of these rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.errors import NotFound
+from voiceapp.schemas import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A request that was found good: what the task will do. Everything in it can be written as JSON."""
+
+    model: str
+    """The name that the caller used."""
+    parts: Sequence[Mapping[str, Any]] = ({},)
+    """One for each subtask; at least one."""
+    common: Mapping[str, Any] = field(default_factory=dict)
+    """What all parts share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a task, while it is worked on."""
+
+    task_id: str
+    index: int
+    order: Mapping[str, Any]
+    common: Mapping[str, Any]
+    model: str
+    caller: Caller
+    """In whose name, with the key's rights as they are now."""
+    charge_id: str
+    """Names the charges of this part in the ledger: the same in each attempt, so that a repeated one bills once. A part
+    with several charges adds a suffix of its own to each."""
+    folder: Path
+    """An empty folder for what it needs on the way; deleted afterwards."""
+    progress: Callable[[float], None]
+    """Say how far this part is, 0 to 1. Cheap, from any thread."""
+    keep: Callable[[Path, str], Awaitable[dict[str, str]]]
+    """`await keep(path, content_type)` stores a file under its own name and gives what stands for it in a result:
+    `{"file": …}`, which the wire shows as a signed, expiring link."""
+    open: Callable[[str], Awaitable[Path]]
+    """`await open(name)` fetches a stored file, such as an upload, into `folder`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a part came to."""
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    """Its item of `results`. A value `{"file": …}` becomes a link."""
+    usage: Mapping[str, int | float] = field(default_factory=dict)
+    """Added up over the parts."""
+
+
+class Kind(Protocol):
+    """One kind of task."""
+
+    path: str
+    """`group/task/function`: it is created by `POST /api/v1/services/<path>`."""
+    title: str
+    """For the reference and the admin."""
+    description: str
+    body: type[Schema]
+    """What a request has to look like."""
+    time_limit_s: float
+    """A part that takes longer fails with `ResponseTimeout`."""
+    max_attempts: int
+    """How many workers may die on it before it fails with `InternalError.WorkerLost`."""
+    parallel: int
+    """How many parts of one task are worked on at once."""
+
+    async def accept(self, caller: Caller, body: Any) -> Order:
+        """Check a request and say what it will do.
+
+        Raises:
+            RequestRefused: if it can never be done: unknown model, bad parameter, nothing configured.
+        """
+
+    async def run(self, part: Part) -> Done:
+        """Do one part; cancelled when the lease was lost or time is up.
+
+        Raises:
+            VoiceError: its code and message are the part's.
+        """
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The rest of `output` of a task that succeeded, beside times and status.
+
+        `task` is the common part of its order, `results` one item for each part: what the part gave, or `code` and
+        `message`. Kinds with subtasks answer `{"results": [...], "task_metrics": …}`: return `{"results": results}`
+        and the metrics are added.
+        """
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """All kinds by path, in the order of the setting."""
+    found = [import_string(dotted)() for dotted in settings.TASK_KINDS]
+    return {kind.path: kind for kind in found}
+
+
+def kind_at(path: str) -> Kind:
+    """Raises NotFound."""
+    kind = kinds().get(path)
+    if kind is None:
+        raise NotFound("Nothing is served at this address.")
+    return kind

@@ -1,0 +1,120 @@
+"""Tasks, their parts and the files they leave behind. Every change of a status is one conditional UPDATE."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from voiceapp.accounts.models import Account, ApiKey, Workspace
+from voiceapp.leases.rows import Leased
+
+
+class Status(models.TextChoices):
+    """Where a task or a part of one stands. SUCCEEDED, FAILED and CANCELED are final."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+
+FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)
+
+
+def task_identifier() -> str:
+    return str(uuid.uuid4())
+
+
+class Task(Leased):
+    """One accepted piece of work; it has at least one part."""
+
+    WAITING = (Status.PENDING.value,)
+    WORKING = Status.RUNNING.value
+
+    task_id = models.CharField("task", max_length=36, unique=True, default=task_identifier, editable=False)
+    """How the wire names it: a random UUID."""
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tasks", db_index=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="tasks")
+    key = models.ForeignKey(
+        ApiKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="API key"
+    )
+    kind = models.CharField(max_length=80)
+    """`group/task/function`, as in the path that it was created on."""
+    model_name = models.CharField("model", max_length=100)
+    request_id = models.CharField(max_length=36, editable=False)
+    """Of the request that created it."""
+    order = models.JSONField(default=dict)
+    """What its kind needs to know of all parts together; checked before the task was accepted."""
+    status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
+    priority = models.SmallIntegerField(default=0)
+    """Higher goes first, among the tasks of one account."""
+    submitted_at = models.DateTimeField(default=timezone.now)
+    scheduled_at = models.DateTimeField("started", null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    progress = models.FloatField(default=0.0)
+    """0 to 1."""
+    code = models.CharField(max_length=60, blank=True, default="")
+    """Why it failed, for programs; empty otherwise."""
+    message = models.CharField(max_length=500, blank=True, default="")
+    output = models.JSONField(default=dict, blank=True)
+    """What the kind adds to the answer of a task that succeeded; files as `{"file": <TaskFile.name>}`."""
+    usage = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-submitted_at", "-id")
+        indexes = (
+            models.Index(fields=("status", "due_at"), name="task_due"),
+            models.Index(fields=("status", "account", "-priority", "due_at"), name="task_next_of_account"),
+            models.Index(fields=("account", "-submitted_at", "-id"), name="task_of_account"),
+            models.Index(fields=("ended_at",), name="task_ended", condition=Q(ended_at__isnull=False)),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(status__in=[*FINAL], ended_at__isnull=False)
+                | Q(status__in=[Status.PENDING, Status.RUNNING], ended_at__isnull=True),
+                name="task_ended_when_final",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.task_id}"
+
+
+class Subtask(models.Model):
+    """One part of a task. A part that is over is not done again when its task is claimed anew."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="subtasks", db_index=False)
+    index = models.PositiveIntegerField()
+    order = models.JSONField(default=dict)
+    """What its kind needs to know of this part."""
+    status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
+    result = models.JSONField(default=dict, blank=True)
+    """What this part adds to `results`; files as `{"file": <TaskFile.name>}`."""
+    usage = models.JSONField(default=dict, blank=True)
+    code = models.CharField(max_length=60, blank=True, default="")
+    message = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        ordering = ("task", "index")
+        constraints = (models.UniqueConstraint(fields=("task", "index"), name="subtask_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.task} #{self.index}"
+
+
+class TaskFile(models.Model):
+    """A file in Django's storage that a task was given or has made; deleted with it."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="files")
+    name = models.CharField(max_length=200, unique=True)
+    """Where it lies in the storage: `tasks/<task id>/…`."""
+    content_type = models.CharField(max_length=100)
+    size = models.PositiveBigIntegerField()
+    """Bytes."""
+
+    def __str__(self) -> str:
+        return f"{self.name}"
