@@ -32,8 +32,8 @@ def task_identifier() -> str:
 class Task(Leased):
     """One accepted piece of work; it has at least one part."""
 
-    WAITING = (Status.PENDING.value,)
-    WORKING = Status.RUNNING.value
+    WAITING = ("PENDING",)
+    WORKING = "RUNNING"
 
     task_id = models.CharField("task", max_length=36, unique=True, default=task_identifier, editable=False)
     """How the wire names it: a random UUID."""
