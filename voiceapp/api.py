@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from ninja import NinjaAPI
+from ninja import NinjaAPI, Router
 from ninja.operation import Operation
 from ninja.parser import Parser
 
@@ -22,9 +22,14 @@ from voiceapp.openapi import complete
 from voiceapp.realtime.api import router as realtime
 from voiceapp.retrieval import api as retrieval
 from voiceapp.schemas import UNWRITABLE
+from voiceapp.tasks import api as tasks
+from voiceapp.tasks.kinds import kinds
 
 MAX_DEPTH = 64
 """How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
+
+ANSWERED_AT_ONCE = frozenset({"embeddings/text-embedding/text-embedding"})
+"""Kinds of task whose path another operation serves, which asks for a task when its caller does."""
 
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -90,6 +95,12 @@ api.add_router("/compatible-api/v1", retrieval.flat)
 api.add_router("/compatible-mode/v1", compatible.router)
 api.add_router("/compatible-mode/v1", retrieval.compatible)
 api.add_router("/api/v1", accounts)
+api.add_router("/api/v1", tasks.router)
+services = Router()
+for kind in kinds().values():
+    if kind.path not in ANSWERED_AT_ONCE:
+        tasks.add_creation(kind, services)
+api.add_router("/api/v1/services", services)
 
 
 @cache

@@ -123,6 +123,7 @@ STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles"))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "tasks": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": VAR_DIR / "tasks"}},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
@@ -244,6 +245,7 @@ RATE_LIMITS: dict[str, str] = {
     "tasks.query": "20/1",
     "tasks.list": "20/1",
     "tasks.cancel": "20/1",
+    "tasks.create": "20/1",
     **env.dict("RATE_LIMITS", default={}),
 }
 """Calls an account may make of an operation (`chat`, `embedding`, `rerank`, …) in so many seconds; `off` for no limit.

@@ -85,6 +85,28 @@ async def caller_from_bearer(header: str | None) -> Caller:
     )
 
 
+def caller_of_key(key_id: int | None) -> Caller:
+    """The holder of a key, for work done in their name after the request has gone. Talks to the database.
+
+    Raises:
+        InvalidApiKey: if the key was deleted, revoked or has expired meanwhile, or its account is not active.
+    """
+    row = ApiKey.objects.select_related("workspace__account").filter(pk=key_id).first() if key_id else None
+    if row is None or not row.is_usable(timezone.now()) or not row.workspace.account.is_active:
+        raise InvalidApiKey
+    return Caller(
+        account_id=row.workspace.account_id,
+        workspace_id=row.workspace_id,
+        key_id=row.pk,
+        user_id=None,
+        is_guest=False,
+        label=str(row),
+        scopes=frozenset(row.scopes),
+        allowed_models=frozenset(row.allowed_models),
+        monthly_budget_nano=row.monthly_budget_nano,
+    )
+
+
 async def key_digest_of(key_id: int) -> bytes:
     """The digest under which a key is stored.
 

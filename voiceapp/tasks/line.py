@@ -1,0 +1,252 @@
+"""Working on tasks: whose turn it is, running the parts, writing down what they came to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Coalesce, Now
+
+from voiceapp.accounts.auth import Caller, caller_of_key
+from voiceapp.errors import InvalidApiKey, VoiceError
+from voiceapp.leases.rows import Claims, Lease
+from voiceapp.tasks import files
+from voiceapp.tasks.kinds import Done, Kind, Part, kinds
+from voiceapp.tasks.models import Status, Subtask, Task
+from voiceapp.tasks.signals import task_finished
+from voiceapp.tasks.store import LINE
+
+logger = logging.getLogger(__name__)
+
+Database = Callable[..., Awaitable[Any]]
+
+WORKER_LOST = ("InternalError.WorkerLost", "The task was begun several times and never came to an end.")
+FAULT = ("InternalError", "The server failed on this task; its log says why under the task's id.")
+OVERDUE = ("ResponseTimeout", "The task took longer than tasks of its kind may.")
+KIND_GONE = ("InternalError", "This server does no tasks of this kind any more.")
+UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed task, with what is needed to work on it."""
+
+    lease: Lease
+    task: Task
+    parts: Sequence[Subtask]
+    """Those still to be done."""
+    total: int
+
+
+class TaskLine:
+    """The line of tasks. Accounts take turns; within one, priority and then age decide."""
+
+    name = LINE
+
+    def __init__(self, *, capacity: int | None = None, claims: Claims[Task] | None = None) -> None:
+        self.capacity = settings.TASK_CAPACITY if capacity is None else capacity
+        self._claims = claims or Claims(Task)
+        self.lease_s = self._claims.lease_s
+        self._last_account = 0
+        self._progress: dict[int, list[float]] = {}
+        """Of running tasks, by row: how far each of their parts is. Read by the renewing thread."""
+        self._guard = threading.Lock()
+
+    def claim(self, worker: str, limit: int) -> Sequence[Lease]:
+        """First what lost its worker; then one of each account in turn, until there is no more or no room."""
+        started = {"scheduled_at": Coalesce("scheduled_at", Now())}
+        lost = Task.objects.filter(status=Status.RUNNING)
+        taken = self._claims.claim(worker, limit=limit, rows=lost, **started)
+        while len(taken) < limit:
+            account = self._next_account()
+            if account is None:
+                break
+            waiting = Task.objects.filter(status=Status.PENDING, account_id=account)
+            taken += self._claims.claim(worker, rows=waiting.order_by("-priority", "due_at"), **started)
+            self._last_account = account
+        return taken
+
+    def claim_one(self, worker: str, row_id: int) -> Lease | None:
+        """Take this very task, if it may be taken."""
+        taken = self._claims.claim(
+            worker, rows=Task.objects.filter(pk=row_id), scheduled_at=Coalesce("scheduled_at", Now())
+        )
+        return taken[0] if taken else None
+
+    def renew(self, lease: Lease) -> bool:
+        with self._guard:
+            parts = self._progress.get(lease.row_id)
+            progress = {"progress": sum(parts) / len(parts)} if parts else {}
+        return self._claims.renew(lease, **progress)
+
+    def release(self, lease: Lease) -> bool:
+        return self._claims.release(lease)
+
+    async def work(self, lease: Lease, database: Database) -> None:
+        """Run every part that is not over yet, then finish the task."""
+        job: Job = await database(_job, lease)
+        kind = kinds().get(job.task.kind)
+        verdict = None
+        if kind is None:
+            verdict = KIND_GONE
+        elif lease.attempts > kind.max_attempts:
+            verdict = WORKER_LOST
+        if kind is None or verdict:
+            await database(self._give_up, job, verdict or KIND_GONE)
+            return
+        with self._guard:
+            self._progress[lease.row_id] = [1.0] * (job.total - len(job.parts)) + [0.0] * len(job.parts)
+        try:
+            await self._run_parts(kind, job, database)
+        finally:
+            with self._guard:
+                del self._progress[lease.row_id]
+        if not await database(self._finish, kind, job):
+            logger.info("task %s was somebody else's by the time it was done", job.task.task_id)
+
+    async def _run_parts(self, kind: Kind, job: Job, database: Database) -> None:
+        try:
+            caller: Caller = await database(caller_of_key, job.task.key_id)
+        except InvalidApiKey:
+            message = "The API key of this task was revoked before the task began."
+            for part in job.parts:
+                await database(self._part_over, job.lease, part, Done(), ("InvalidApiKey", message))
+            return
+        room = asyncio.Semaphore(kind.parallel)
+
+        async def one(number: int, row: Subtask) -> None:
+            async with room:
+                done, failure = await self._run_part(kind, job, number, row, caller, database)
+                await database(self._part_over, job.lease, row, done, failure)
+
+        async with asyncio.TaskGroup() as group:
+            for number, row in enumerate(job.parts, start=job.total - len(job.parts)):
+                group.create_task(one(number, row))
+
+    async def _run_part(
+        self, kind: Kind, job: Job, number: int, row: Subtask, caller: Caller, database: Database
+    ) -> tuple[Done, tuple[str, str]]:
+        task = job.task
+
+        def progress(share: float) -> None:
+            with self._guard:
+                if task.pk in self._progress:
+                    self._progress[task.pk][number] = min(max(share, 0.0), 1.0)
+
+        with tempfile.TemporaryDirectory(prefix="voiceapp-task-") as name:
+            folder = Path(name)
+
+            async def keep(path: Path, content_type: str) -> dict[str, str]:
+                wanted = f"{row.index}-{UNFIT_FOR_A_NAME.sub('-', path.name)[-80:]}"
+                name = await asyncio.to_thread(files.put, path, f"tasks/{task.task_id}/{wanted}")
+                await database(files.note, task.pk, name, content_type)
+                return {"file": name}
+
+            async def open_file(stored: str) -> Path:
+                await database(files.require, task.pk, stored)
+                return await asyncio.to_thread(files.get, stored, folder)
+
+            part = Part(
+                task_id=task.task_id,
+                index=row.index,
+                order=row.order,
+                common=task.order,
+                model=task.model_name,
+                caller=caller,
+                charge_id=f"{task.task_id}-{row.index}",
+                folder=folder,
+                progress=progress,
+                keep=keep,
+                open=open_file,
+            )
+            try:
+                async with asyncio.timeout(kind.time_limit_s):
+                    done = await kind.run(part)
+            except VoiceError as error:
+                return Done(), (error.code, error.message)
+            except TimeoutError:
+                return Done(), OVERDUE
+            except Exception:
+                logger.exception("task %s, part %d failed in a way nobody foresaw", task.task_id, row.index)
+                return Done(), FAULT
+        progress(1.0)
+        return done, ("", "")
+
+    def _part_over(self, lease: Lease, row: Subtask, done: Done, failure: tuple[str, str]) -> None:
+        """Write down what a part came to, while the task is still ours."""
+        code, message = failure
+        with transaction.atomic():
+            if not self._claims.held(lease).select_for_update().exists():
+                return
+            Subtask.objects.filter(pk=row.pk).update(
+                status=Status.FAILED if code else Status.SUCCEEDED,
+                result=dict(done.result),
+                usage=dict(done.usage),
+                code=code[:60],
+                message=message[:500],
+            )
+
+    def _finish(self, kind: Kind, job: Job) -> bool:
+        """One transaction: the task's end, what it came to, and the word to whoever listens."""
+        with transaction.atomic():
+            parts = list(Subtask.objects.filter(task=job.task))
+            good = [part for part in parts if part.status == Status.SUCCEEDED]
+            changes: dict[str, object] = {"ended_at": Now(), "progress": 1.0, "usage": _summed(good)}
+            if good:
+                results = [_item(part) for part in parts]
+                changes["output"] = kind.output(job.task.order, results)
+            else:
+                changes |= {"code": parts[0].code, "message": parts[0].message}
+                if len(parts) > 1:
+                    changes["output"] = {"results": [_item(part) for part in parts]}
+            if not self._claims.finish(job.lease, Status.SUCCEEDED if good else Status.FAILED, **changes):
+                return False
+            task_finished.send(Task, task=Task.objects.get(pk=job.task.pk))
+            return True
+
+    def _give_up(self, job: Job, verdict: tuple[str, str]) -> bool:
+        code, message = verdict
+        with transaction.atomic():
+            if not self._claims.finish(job.lease, Status.FAILED, ended_at=Now(), code=code, message=message):
+                return False
+            unfinished = Subtask.objects.filter(task=job.task, status__in=(Status.PENDING, Status.RUNNING))
+            unfinished.update(status=Status.FAILED, code=code, message=message)
+            task_finished.send(Task, task=Task.objects.get(pk=job.task.pk))
+            return True
+
+    def _next_account(self) -> int | None:
+        """The account whose turn it is: the next one, by number and around, that has a task waiting and due."""
+        waiting = Task.objects.filter(status=Status.PENDING, due_at__lte=Now()).order_by("account_id")
+        after: int | None = (
+            waiting.filter(account_id__gt=self._last_account).values_list("account_id", flat=True).first()
+        )
+        return after if after is not None else waiting.values_list("account_id", flat=True).first()
+
+
+def _job(lease: Lease) -> Job:
+    task = Task.objects.get(pk=lease.row_id)
+    parts = list(task.subtasks.all())
+    return Job(lease, task, [part for part in parts if part.status == Status.PENDING], len(parts))
+
+
+def _item(part: Subtask) -> dict[str, Any]:
+    if part.status == Status.SUCCEEDED:
+        return dict(part.result)
+    return {"code": part.code, "message": part.message}
+
+
+def _summed(parts: Sequence[Subtask]) -> dict[str, int | float]:
+    total: dict[str, int | float] = {}
+    for part in parts:
+        for unit, quantity in part.usage.items():
+            total[unit] = round(total.get(unit, 0) + quantity, 3)
+    return total

@@ -1,0 +1,135 @@
+"""Rows of tasks: accept one, look at one or many, cancel one.
+
+Functions here talk to the database; call them off the event loop (`voiceapp.accounts.bookkeeper.on_the_books`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.errors import RequestRefused, Throttled
+from voiceapp.leases.wake import wake
+from voiceapp.tasks.kinds import Kind, Order
+from voiceapp.tasks.models import Status, Subtask, Task, task_identifier
+from voiceapp.tasks.signals import task_finished
+
+LINE = "tasks"
+"""Name of the line that tasks are worked on by."""
+
+
+class NotPending(RequestRefused):
+    """Only a task that waits can be canceled."""
+
+    code = "UnsupportedOperation"
+
+    def __init__(self) -> None:
+        super().__init__("Failed to cancel the task, please confirm if the task is in PENDING status.")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a list of tasks is narrowed to; None leaves a field open."""
+
+    submitted_from: datetime
+    submitted_to: datetime
+    task_id: str | None = None
+    model_name: str | None = None
+    status: Status | None = None
+    key_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the tasks that a filter lets through, newest first."""
+
+    rows: Sequence[Task]
+    total: int
+
+
+def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str, priority: int = 0) -> Task:
+    """Write a task down and wake somebody to work on it; from here on it is not lost.
+
+    Raises:
+        Throttled: if the account has as many tasks waiting as it may.
+    """
+    with transaction.atomic():
+        waiting = Task.objects.filter(account_id=caller.account_id, status__in=(Status.PENDING, Status.RUNNING))
+        if waiting[: settings.TASK_MAX_WAITING].count() >= settings.TASK_MAX_WAITING:
+            raise Throttled(
+                f"{settings.TASK_MAX_WAITING} tasks of this account are waiting; let some of them end first.",
+                retry_after_s=60,
+            )
+        task = Task(
+            task_id=task_identifier(),
+            account_id=caller.account_id,
+            workspace_id=caller.workspace_id,
+            key_id=caller.key_id,
+            kind=kind.path,
+            model_name=order.model[:100],
+            request_id=request_id,
+            order=dict(order.common),
+            priority=priority,
+            submitted_at=Now(),
+            due_at=Now(),
+        )
+        task.save(force_insert=True)
+        Subtask.objects.bulk_create(
+            [Subtask(task=task, index=index, order=dict(part)) for index, part in enumerate(order.parts)],
+            batch_size=500,
+        )
+        wake(LINE)
+    return task
+
+
+def find(account_id: int, task_id: str) -> Task | None:
+    """A task of the account, its parts included; None for one that there is not, is no more, or is not theirs."""
+    rows = Task.objects.filter(account_id=account_id, task_id=task_id)
+    task: Task | None = rows.prefetch_related("subtasks").first()
+    return task
+
+
+def listed(account_id: int, wanted: Filter, *, page_no: int, page_size: int) -> Page:
+    """One page of the account's tasks, newest first."""
+    rows = _matching(account_id, wanted)
+    start = (page_no - 1) * page_size
+    return Page(list(rows.select_related("account", "key")[start : start + page_size]), rows.count())
+
+
+def cancel(account_id: int, task_id: str) -> None:
+    """End a task before it begins. Exactly one of cancel and claim comes first, whichever worker asks.
+
+    Raises:
+        NotPending: if it has begun or is over, or there is no such task of this account.
+    """
+    with transaction.atomic():
+        changed = Task.objects.filter(account_id=account_id, task_id=task_id, status=Status.PENDING).update(
+            status=Status.CANCELED, ended_at=Now(), version=F("version") + 1
+        )
+        if not changed:
+            raise NotPending
+        task = Task.objects.get(task_id=task_id)
+        task.subtasks.update(status=Status.CANCELED)
+        task_finished.send(Task, task=task)
+
+
+def _matching(account_id: int, wanted: Filter) -> QuerySet[Task]:
+    rows = Task.objects.filter(
+        Q(submitted_at__gte=wanted.submitted_from, submitted_at__lte=wanted.submitted_to), account_id=account_id
+    )
+    if wanted.task_id is not None:
+        rows = Task.objects.filter(account_id=account_id, task_id=wanted.task_id)
+    if wanted.model_name is not None:
+        rows = rows.filter(model_name=wanted.model_name)
+    if wanted.status is not None:
+        rows = rows.filter(status=wanted.status)
+    if wanted.key_id is not None:
+        rows = rows.filter(key_id=int(wanted.key_id)) if wanted.key_id.isdecimal() else rows.none()
+    return rows.order_by("-submitted_at", "-id")
