@@ -270,6 +270,9 @@ LEDGER_PRICES: dict[str, dict[str, int]] = {"rerank": {"input_tokens": 100}, "em
 TASK_KINDS: list[str] = []
 """What kinds of task there are, each where the room is that does the work (`voiceapp.tasks.kinds.Kind`)."""
 
+TASK_ENGINE: str = env.str("TASK_ENGINE", default="embedded")
+"""Who works on tasks: `embedded`, a thread of the server, or `worker`, processes of `manage.py worker`."""
+
 TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
 """How many tasks one process works on at once."""
 

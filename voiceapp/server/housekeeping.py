@@ -15,6 +15,7 @@ from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from voiceapp.realtime.retention import purge_transcripts
+from voiceapp.tasks.retention import purge_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +29,12 @@ def tidy() -> None:
         DatabaseError: if the database does not answer.
     """
     purged = purge_transcripts(timezone.now())
+    forgotten = purge_tasks(timezone.now())
     call_command("clearsessions")
     if purged:
         logger.info("Deleted the words of %d turns", purged)
+    if forgotten:
+        logger.info("Deleted %d tasks", forgotten)
 
 
 def try_to_tidy(every_s: float) -> None:

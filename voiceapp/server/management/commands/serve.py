@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import Any
 
 from django.conf import settings
@@ -12,11 +13,13 @@ from django.utils.module_loading import import_string
 from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
+from voiceapp.leases.loop import Loop
 from voiceapp.realtime.records import close_abandoned
 from voiceapp.realtime.transports.webrtc import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
+from voiceapp.server.work import EmbeddedWork, lines
 
 
 class Command(BaseCommand):
@@ -40,10 +43,23 @@ class Command(BaseCommand):
             process_readiness(),
             Limits.from_settings(),
             warm_up=_warm_up,
-            keep_house=keep_tidy,
+            keep_house=_keep_house,
             close=_close,
         )
         serve(application, listening, server=server, life=life)
+
+
+async def _keep_house() -> None:
+    """Tidy and, unless other processes do, work on what waits; until cancelled."""
+    if settings.TASK_ENGINE != "embedded":
+        await keep_tidy()
+        return
+    work = EmbeddedWork(Loop(lines()))
+    work.start()
+    try:
+        await keep_tidy()
+    finally:
+        await asyncio.to_thread(work.stop)
 
 
 async def _close() -> None:

@@ -1,8 +1,9 @@
-"""`manage.py worker`: the periodic housekeeping, beside the serving processes."""
+"""`manage.py worker`: tasks and the periodic housekeeping, beside the serving processes."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import signal
 import threading
@@ -10,27 +11,45 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from voiceapp.server.housekeeping import HOUR_S, tidy, try_to_tidy
+from voiceapp.engines import catalogue
+from voiceapp.leases.loop import Loop
+from voiceapp.leases.wake import on_wake
+from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
+from voiceapp.server.work import lines
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Delete transcripts past TRANSCRIPT_DAYS and expired logins, now and every hour. Stops on SIGTERM or Ctrl-C."
+    help = (
+        "Work on tasks, and every hour delete what is past its time: transcripts, finished tasks, expired logins. "
+        "Any number of these may run beside servers with TASK_ENGINE=worker. Stops on SIGTERM or Ctrl-C."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="do everything that is due and end")
+        parser.add_argument("--once", action="store_true", help="delete what is past its time and end")
         parser.add_argument("--every", type=float, default=HOUR_S, metavar="SECONDS", help="default: one hour")
 
     def handle(self, *, once: bool, every: float, **options: Any) -> None:
         if once:
             tidy()
             return
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        logger.info("Housekeeping every %g s", every)
-        while not stop.is_set():
-            try_to_tidy(every)
-            stop.wait(every)
-        logger.info("Stopped")
+        asyncio.run(_work(every))
+
+
+async def _work(every_s: float) -> None:
+    loop = Loop(lines())
+    forget = on_wake(loop.wake)
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, loop.stop)
+    tidying = asyncio.create_task(keep_tidy(every_s), name="housekeeping")
+    logger.info("Working on tasks as %s; housekeeping every %g s", loop.worker, every_s)
+    try:
+        await loop.run()
+    finally:
+        forget()
+        tidying.cancel()
+        await asyncio.gather(tidying, return_exceptions=True)
+        await catalogue.close()
+    logger.info("Stopped, %d threads left", threading.active_count() - 1)

@@ -1,0 +1,45 @@
+"""Where the work that outlives its request is done: which lines there are, and the thread that works on them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+
+from voiceapp.leases.loop import STOP_S, Line, Loop
+from voiceapp.leases.wake import on_wake
+from voiceapp.tasks.line import TaskLine
+
+logger = logging.getLogger(__name__)
+
+
+def lines() -> Sequence[Line]:
+    """The lines of this installation."""
+    return (TaskLine(),)
+
+
+def run_loop(loop: Loop) -> None:
+    """Work on an event loop of its own until the loop is stopped. Fit for a thread."""
+    forget = on_wake(loop.wake)
+    try:
+        asyncio.run(loop.run())
+    finally:
+        forget()
+
+
+class EmbeddedWork:
+    """The loop in a thread of the serving process: its event loop carries no audio."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._thread = threading.Thread(target=run_loop, args=(loop,), name="work", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Claim nothing more, end or give back what runs. Blocks for a few seconds at most."""
+        self._loop.stop()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S + 2.0)
