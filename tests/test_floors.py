@@ -21,6 +21,7 @@ FLOORS: dict[str, float] = {
     "envelope": 0.5,
     "examples": 0.5,
     "openapi": 0.5,
+    "outbound": 0.5,
     "schemas": 0.5,
     "settings": 0.5,
     "storage": 0.5,

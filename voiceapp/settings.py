@@ -276,6 +276,9 @@ TASK_ENGINE: str = env.str("TASK_ENGINE", default="embedded")
 TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
 """How many tasks one process works on at once."""
 
+FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", default=[])
+"""Networks, such as 192.168.7.0/24, that are no public ones and from which tasks may fetch files."""
+
 TASK_RETENTION_HOURS: float = env.float("TASK_RETENTION_HOURS", default=24)
 """How long a task that is over can be asked for, with its files (interface specification, Limits)."""
 

@@ -1,0 +1,265 @@
+"""Nobody gets inside through an address of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+import subprocess
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from voiceapp.errors import InvalidParameter
+from voiceapp.outbound import (
+    AddressNotAllowed,
+    FetchFailed,
+    FetchTimeout,
+    Outbound,
+    ResponseTooLarge,
+    TlsInvalid,
+    allows,
+    check_receiver,
+    check_url,
+)
+
+LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
+
+HOSTILE = [
+    "http://127.0.0.1:{port}/",
+    "http://localhost:{port}/",
+    "http://LOCALHOST.:{port}/",
+    "http://127.1:{port}/",
+    "http://127.0.1:{port}/",
+    "http://0:{port}/",
+    "http://0.0.0.0:{port}/",
+    "http://2130706433:{port}/",
+    "http://017700000001:{port}/",
+    "http://0x7f000001:{port}/",
+    "http://0x7f.0.0.1:{port}/",
+    "http://0177.0.0.1:{port}/",
+    "http://127.0.0.1.:{port}/",
+    "http://127.255.255.254:{port}/",
+    "http://[::1]:{port}/",
+    "http://[::]:{port}/",
+    "http://[0:0:0:0:0:0:0:1]:{port}/",
+    "http://[::ffff:127.0.0.1]:{port}/",
+    "http://[::ffff:7f00:1]:{port}/",
+    "http://[::127.0.0.1]:{port}/",
+    "http://[64:ff9b::7f00:1]:{port}/",
+    "http://[64:ff9b:1::7f00:1]:{port}/",
+    "http://[2002:7f00:1::]:{port}/",
+    "http://[fe80::1]:{port}/",
+    "http://[fc00::1]:{port}/",
+    "http://169.254.169.254:{port}/latest/meta-data/",
+    "http://168.63.129.16:{port}/",
+    "http://10.0.0.1:{port}/",
+    "http://172.16.0.1:{port}/",
+    "http://192.168.0.1:{port}/",
+    "http://100.64.0.1:{port}/",
+    "http://192.0.0.1:{port}/",
+    "http://224.0.0.1:{port}/",
+    "http://user@127.0.0.1:{port}/",
+    "http://example.org@127.0.0.1:{port}/",
+    "http://127.0.0.1:{port}#@example.org/",
+    "http://①②⑦.⓪.⓪.①:{port}/",
+    "http://127。0。0。1:{port}/",
+    "http://example.org\\@127.0.0.1:{port}/",
+    "ftp://127.0.0.1:{port}/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:{port}/",
+    "http:///",
+    "http://",
+]
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[web.BaseRequest], Any], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A small HTTP server on loopback; its port."""
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+class Names(AbstractResolver):
+    """A name server that gives one answer after the other, the last one again and again."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = list(answers)
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+        found = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
+            for address in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.mark.parametrize("template", HOSTILE)
+async def test_it_does_not_reach_the_inside(template: str) -> None:
+    reached: list[str] = []
+
+    async def canary(request: web.BaseRequest) -> web.Response:
+        reached.append(request.path)
+        return web.Response()
+
+    async with serving(canary) as port, Outbound() as client:
+        with pytest.raises((InvalidParameter, FetchFailed)):
+            await client.post(template.format(port=port), body=b"{}", headers={}, total_s=2)
+    assert not reached
+
+
+async def test_it_is_not_fooled_by_a_name_that_changes_or_answers_both_ways() -> None:
+    reached: list[str] = []
+
+    async def canary(request: web.BaseRequest) -> web.Response:
+        reached.append(request.path)
+        return web.Response()
+
+    async with serving(canary) as port:
+        # 192.0.2.1 is for documentation and answers to nobody.
+        for names in (Names(["192.0.2.1"], ["127.0.0.1"]), Names(["127.0.0.1", "192.0.2.1"])):
+            async with Outbound(resolver=names) as client:
+                for _ in range(2):
+                    with pytest.raises((AddressNotAllowed, FetchFailed)):
+                        await client.post(f"http://receiver.example:{port}/", body=b"", headers={}, total_s=1)
+    assert not reached
+
+
+async def test_a_redirect_does_not_lead_inside(tmp_path: Path) -> None:
+    async def inside(request: web.BaseRequest) -> web.Response:
+        return web.Response(status=302, headers={"Location": "http://127.0.0.2:1/secret"})
+
+    async with serving(inside) as port:
+        hole = [ipaddress.ip_network("127.0.0.1/32")]
+        async with Outbound(holes=hole) as client:
+            with pytest.raises(AddressNotAllowed):
+                await client.download(f"http://127.0.0.1:{port}/", to=tmp_path / "a", max_bytes=10, total_s=2)
+            answer = await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={})
+    assert answer.status == 302  # an answer like any other: nobody went there
+
+
+async def test_it_fetches_through_a_hole_and_over_redirects(tmp_path: Path) -> None:
+    async def files(request: web.BaseRequest) -> web.Response:
+        if request.path == "/old":
+            return web.Response(status=301, headers={"Location": "/new"})
+        return web.Response(body=b"words", content_type="text/plain")
+
+    async with serving(files) as port, Outbound(holes=LOOPBACK) as client:
+        got = await client.download(f"http://127.0.0.1:{port}/old", to=tmp_path / "a", max_bytes=5, total_s=2)
+        assert (got.content_type, got.size, got.path.read_bytes()) == ("text/plain", 5, b"words")
+        with pytest.raises(ResponseTooLarge):
+            await client.download(f"http://127.0.0.1:{port}/new", to=tmp_path / "b", max_bytes=4, total_s=2)
+        with pytest.raises(FetchFailed, match="redirects more than"):
+            async with serving(lambda _: _again()) as round_and_round:
+                await client.download(f"http://127.0.0.1:{round_and_round}/", to=tmp_path / "c", max_bytes=4, total_s=2)
+
+
+async def _again() -> web.Response:
+    return web.Response(status=302, headers={"Location": "/"})
+
+
+async def test_an_endless_receiver_is_left_after_the_beginning() -> None:
+    async def endless(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+        await response.prepare(request)
+        while True:
+            await response.write(b"\0" * 65536)
+
+    async with serving(endless) as port, Outbound(holes=LOOPBACK) as client:
+        tracemalloc.start()
+        try:
+            answer = await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={}, keep=100)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert answer.body_start == b"\0" * 100
+    assert peak < 8_000_000
+
+
+async def test_a_dripping_receiver_is_left_when_time_is_up() -> None:
+    async def dripping(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b".")
+            await asyncio.sleep(0.05)
+
+    async with serving(dripping) as port, Outbound(holes=LOOPBACK) as client:
+        with pytest.raises(FetchTimeout):
+            await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={}, total_s=0.4)
+
+
+@pytest.fixture
+def self_signed(tmp_path: Path) -> ssl.SSLContext:
+    """A server's side of TLS with a certificate of its own making."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout".split()
+    subprocess.run([*command, key, "-out", certificate], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    return tls
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told_apart(self_signed: ssl.SSLContext) -> None:
+    async def fine(request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    async with serving(fine, self_signed) as port, Outbound(holes=LOOPBACK) as client:
+        with pytest.raises(TlsInvalid):
+            await client.post(f"https://127.0.0.1:{port}/", body=b"", headers={})
+
+
+async def test_what_cannot_be_reached_is_told_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with Outbound(holes=LOOPBACK) as client:
+        with pytest.raises(FetchFailed, match="could not be reached"):
+            await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={})
+
+
+async def test_a_receiver_inside_is_refused_when_it_is_named() -> None:
+    with pytest.raises(AddressNotAllowed):
+        await check_receiver("http://localhost/hook")
+    await check_receiver("http://localhost/hook", [*LOOPBACK, ipaddress.ip_network("::1/128")])
+    with pytest.raises(InvalidParameter, match="not known"):
+        await check_receiver("http://no-such-host.invalid/")
+
+
+@pytest.mark.parametrize("url", ["http://a b/", "http://h:0/", "http://h:99999/", "https://u:p@h/", "h", "", "//h/"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(InvalidParameter):
+        check_url(url)
+
+
+def test_an_address_may_have_its_length_and_no_more() -> None:
+    check_url("https://example.org/" + "a" * 2000)
+    with pytest.raises(InvalidParameter):
+        check_url("https://example.org/" + "a" * 2100)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4001:81b::200e"])
+def test_public_addresses_are_called(address: str) -> None:
+    assert allows(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["3fff::1", "5f00::1", "fec0::1", "192.88.99.1", "240.0.0.1", "2001:db8::1", "ff02::1"]
+)
+def test_addresses_that_only_look_public_are_not(address: str) -> None:
+    assert not allows(address)
