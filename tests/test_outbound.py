@@ -209,7 +209,19 @@ async def test_a_dripping_receiver_is_left_when_time_is_up() -> None:
 def self_signed(tmp_path: Path) -> ssl.SSLContext:
     """A server's side of TLS with a certificate of its own making."""
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout".split()
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+    ]
     subprocess.run([*command, key, "-out", certificate], check=True, capture_output=True)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
