@@ -267,7 +267,13 @@ LEDGER_PRICES: dict[str, dict[str, int]] = {"rerank": {"input_tokens": 100}, "em
 
 # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-TASK_KINDS: list[str] = []
+TASK_KINDS: list[str] = [
+    "voiceapp.compatible.transcribing.Transcribing",
+    "voiceapp.compatible.speaking.SpeakingAtLength",
+    "voiceapp.generation.batch.ChatBatch",
+    "voiceapp.retrieval.batch.EmbeddingBatch",
+    "voiceapp.retrieval.batch.RerankBatch",
+]
 """What kinds of task there are, each where the room is that does the work (`voiceapp.tasks.kinds.Kind`)."""
 
 TASK_ENGINE: str = env.str("TASK_ENGINE", default="embedded")
@@ -400,7 +406,7 @@ VOICE_MODELS: list[dict[str, Any]] = [
         "name": "moonshine-tiny-en",
         "kind": "asr",
         "provider": "voiceapp.engines.embedded.asr.Moonshine",
-        "aliases": ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"],
+        "aliases": ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "paraformer-v2", "paraformer-v1"],
     },
     {"name": "smart-turn-v3.2", "kind": "turn", "provider": "voiceapp.engines.embedded.turn.SmartTurn"},
     {

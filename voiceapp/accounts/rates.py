@@ -3,7 +3,7 @@
 A token bucket of 20 a second lets nearly 40 through in its first second. This keeps the times of the last calls let
 through and refuses one while the oldest of them is younger than the window. With `REDIS_URL`, all processes share one
 log, timed by Redis's own clock. Every process keeps its own log as well: when Redis is gone, that one decides.
-Not safe for several threads; every door asks from the event loop's.
+Any thread may ask: doors from the event loop's, tasks from their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import functools
 import logging
 import math
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -85,6 +86,7 @@ class SlidingLog:
         self._clock = clock
         self._capacity = capacity
         self._logs: OrderedDict[str, deque[float]] = OrderedDict()
+        self._guard = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -98,13 +100,14 @@ class SlidingLog:
 
     def record(self, key: str, rate: Rate, at: float) -> None:
         """A call was let through that came at this time of the clock."""
-        log = self._logs.get(key)
-        if log is None or log.maxlen != rate.calls:
-            log = self._logs[key] = deque(log or (), maxlen=rate.calls)
-        log.append(at)
-        self._logs.move_to_end(key)
-        while len(self._logs) > self._capacity:
-            self._logs.popitem(last=False)
+        with self._guard:
+            log = self._logs.get(key)
+            if log is None or log.maxlen != rate.calls:
+                log = self._logs[key] = deque(log or (), maxlen=rate.calls)
+            log.append(at)
+            self._logs.move_to_end(key)
+            while len(self._logs) > self._capacity:
+                self._logs.popitem(last=False)
 
 
 class RedisLog:

@@ -17,6 +17,7 @@ from voiceapp import formats
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.retrieval import embedding, rerank
+from voiceapp.retrieval.batch import EmbeddingBatch
 from voiceapp.retrieval.embedding import Embedded
 from voiceapp.retrieval.rerank import Reranked
 from voiceapp.retrieval.schemas import (
@@ -37,6 +38,8 @@ from voiceapp.retrieval.schemas import (
     TextPart,
     Usage,
 )
+from voiceapp.tasks.api import create as create_task
+from voiceapp.tasks.api import wants_task
 
 native = Router(tags=["Embedding and reranking"])
 flat = Router(tags=["Embedding and reranking"])
@@ -53,8 +56,12 @@ async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse
     The embedded engine has 384 learned dimensions and reads English. Shorter vectors are the beginning of the long
     one; longer ones carry the words of the text besides. Sparse vectors are lexical: `text_type` says which side of a
     search they are for. `instruct` is checked, counted once and not used.
+
+    With `X-DashScope-Async: enable` and `input.url` in the place of the texts, the answer is a task that embeds each
+    line of the file there.
     """
-    _refuse_async(request)
+    if wants_task(request):
+        return await create_task(request, EmbeddingBatch.path)
     parameters = body.parameters or EmbeddingParameters()
     at, texts = _texts(body.input)
     kinds = (parameters.output_type or "dense").split("&")

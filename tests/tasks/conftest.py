@@ -1,0 +1,120 @@
+"""A worker that works while a test runs, a place to fetch files from, and somebody's program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from django.http import HttpResponse
+from django.test import AsyncClient
+
+from tests.conftest import Member
+from voiceapp.leases.loop import Loop
+from voiceapp.leases.wake import on_wake
+from voiceapp.tasks.line import TaskLine
+
+FINAL = {"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Program:
+    """Somebody's program, with their key."""
+
+    member: Member
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        return await AsyncClient().generic(
+            "POST",
+            path,
+            "" if body is None else json.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": self.member.authorization, **headers},
+        )
+
+    async def get(self, path: str, **query: object) -> HttpResponse:
+        return await AsyncClient().get(path, query, headers={"Authorization": self.member.authorization})
+
+    async def create(self, kind: str, body: Any) -> str:
+        """The id of a task that must be accepted."""
+        answer = await self.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
+        assert answer.status_code == 200, answer.content
+        assert answer.json()["output"]["task_status"] == "PENDING"
+        return str(answer.json()["output"]["task_id"])
+
+    async def look(self, task_id: str) -> dict[str, Any]:
+        answer = await self.get(f"/api/v1/tasks/{task_id}")
+        assert answer.status_code == 200, answer.content
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def follow(self, task_id: str) -> dict[str, Any]:
+        """The task when it is over, by its stream of events."""
+        last: dict[str, Any] = {}
+        answer = await self.get(f"/api/v1/tasks/{task_id}/events")
+        async with asyncio.timeout(PATIENCE_S):
+            async for event in answer:
+                if event.startswith(b"event: task"):
+                    last = json.loads(event.partition(b"data: ")[2])
+        assert last["output"]["task_status"] in FINAL
+        return last
+
+    async def fetch(self, url: str) -> bytes:
+        """A result, by its link, without a key."""
+        answer = await AsyncClient().get(url.partition("testserver")[2])
+        assert answer.status_code == 200, answer.content
+        return b"".join([piece async for piece in answer])
+
+
+@pytest.fixture
+def program(alice: Member) -> Program:
+    return Program(alice)
+
+
+@pytest.fixture
+def stranger(charlie: Member) -> Program:
+    return Program(charlie)
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(settings: Any, tmp_path: Path) -> None:
+    storages = {name: dict(storage) for name, storage in settings.STORAGES.items()}
+    storages["tasks"]["OPTIONS"] = {"location": tmp_path / "tasks"}
+    settings.STORAGES = storages
+
+
+@pytest_asyncio.fixture
+async def worker(db: None) -> AsyncIterator[Loop]:
+    """A loop over the line of tasks, as the server has one."""
+    loop = Loop([TaskLine()])
+    forget = on_wake(loop.wake)
+    running = asyncio.create_task(loop.run())
+    yield loop
+    loop.stop()
+    await running
+    forget()
+
+
+@asynccontextmanager
+async def files_at(contents: dict[str, bytes]) -> AsyncIterator[Callable[[str], str]]:
+    """A small server of files on loopback; how they are addressed."""
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        body = contents.get(request.path.lstrip("/"))
+        return web.Response(status=404) if body is None else web.Response(body=body)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield lambda name: f"http://127.0.0.1:{runner.addresses[0][1]}/{name}"
+    finally:
+        await runner.cleanup()

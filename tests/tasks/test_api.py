@@ -1,0 +1,231 @@
+"""Creating, following, listing and cancelling tasks, as clients see it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core import signing
+from django.db.models.functions import Now
+from django.test import AsyncClient
+from django.utils import timezone
+
+from tests.conftest import Member
+from tests.tasks.conftest import Program
+from voiceapp.leases.loop import Loop
+from voiceapp.tasks import files
+from voiceapp.tasks.models import Status, Subtask, Task
+from voiceapp.tasks.retention import purge_tasks
+
+KIND = "audio/tts/synthesis"
+BODY = {"model": "tts-1", "input": {"text": "Hello."}}
+UNKNOWN_ID = "0f7ba5d5-0000-4000-8000-000000000000"
+
+
+async def write(member: Member, **fields: Any) -> Task:
+    """A task as a row."""
+    final = fields.get("status", "PENDING") in ("SUCCEEDED", "FAILED", "CANCELED")
+    task = await Task.objects.acreate(
+        **{
+            "account": member.account,
+            "workspace": member.workspace,
+            "key": member.row,
+            "kind": KIND,
+            "model_name": "tts-1",
+            "request_id": "r",
+            "ended_at": timezone.now() if final else None,
+            **fields,
+        }
+    )
+    await Subtask.objects.acreate(task=task, index=0, order={})
+    return task
+
+
+async def test_a_task_is_created_run_and_looked_at(program: Program, worker: Loop) -> None:
+    task = await program.follow(await program.create(KIND, BODY))
+    output = task["output"]
+    assert output["task_status"] == "SUCCEEDED"
+    for name in ("submit_time", "scheduled_time", "end_time"):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", output[name])
+    assert output["submit_time"] <= output["scheduled_time"] <= output["end_time"]
+    assert "code" not in output
+    assert "progress" not in output
+
+
+async def test_a_task_that_waits_tells_only_what_there_is(program: Program) -> None:
+    task_id = await program.create(KIND, BODY)
+    found = await program.look(task_id)
+    assert found.keys() == {"request_id", "output"}
+    assert found["output"].keys() == {"task_id", "task_status", "submit_time"}
+    row = (await program.get("/api/v1/tasks")).json()["data"][0]
+    assert {"start_time", "end_time"}.isdisjoint(row)
+    assert row["gmt_create"] == pytest.approx(datetime.now(UTC).timestamp() * 1000, abs=30_000)
+    assert row["user_api_unique_key"] == "apikey:v1:audio:tts:synthesis:tts-1"
+
+
+async def test_unknown_purged_and_foreign_tasks_look_the_same(program: Program, stranger: Program) -> None:
+    theirs = await program.create(KIND, BODY)
+    purged = await write(program.member, status=Status.SUCCEEDED, ended_at=timezone.now() - timedelta(hours=25))
+    assert await sync_to_async(purge_tasks)(timezone.now()) == 1
+    for asking, task_id in ((stranger, theirs), (program, purged.task_id), (program, UNKNOWN_ID), (program, "x" * 150)):
+        found = await asking.look(task_id)
+        assert found["output"] == {"task_id": task_id, "task_status": "UNKNOWN"}
+        refused = await asking.post(f"/api/v1/tasks/{task_id}/cancel")
+        assert (refused.status_code, refused.json()["code"]) == (400, "UnsupportedOperation")
+    assert (await program.look(theirs))["output"]["task_status"] == "PENDING"
+
+
+async def test_all_keys_of_an_account_see_its_tasks(program: Program, bob: Member) -> None:
+    task_id = await program.create(KIND, BODY)
+    assert (await Program(bob).look(task_id))["output"]["task_status"] == "PENDING"
+    assert (await Program(bob).post(f"/api/v1/tasks/{task_id}/cancel")).status_code == 200
+
+
+async def test_a_task_is_canceled_while_it_waits_and_only_then(program: Program) -> None:
+    task_id = await program.create(KIND, BODY)
+    # Clients send a body with it, and a slash at the end.
+    answer = await program.post(f"/api/v1/tasks/{task_id}/cancel/", {"model": "", "parameters": {}, "input": ""})
+    assert answer.json().keys() == {"request_id"}
+    found = (await program.look(task_id))["output"]
+    assert found["task_status"] == "CANCELED"
+    assert "end_time" in found
+    again = await program.post(f"/api/v1/tasks/{task_id}/cancel")
+    assert again.status_code == 400
+    assert again.json()["message"] == "Failed to cancel the task, please confirm if the task is in PENDING status."
+    for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED):
+        other = await write(program.member, status=status)
+        assert (await program.post(f"/api/v1/tasks/{other.task_id}/cancel")).status_code == 400
+        assert (await program.look(other.task_id))["output"]["task_status"] == status
+
+
+async def test_tasks_are_listed_newest_first_and_in_pages(program: Program, stranger: Program) -> None:
+    now = timezone.now()
+    made = [await write(program.member, submitted_at=now - timedelta(minutes=age)) for age in range(12)]
+    await write(stranger.member)
+    first = (await program.get("/api/v1/tasks/")).json()
+    assert [row["task_id"] for row in first["data"]] == [task.task_id for task in made[:10]]
+    assert {name: first[name] for name in ("page_no", "page_size", "total_page", "total")} == {
+        "page_no": 1,
+        "page_size": 10,
+        "total_page": 2,
+        "total": 12,
+    }
+    second = (await program.get("/api/v1/tasks", page_no=2)).json()
+    assert [row["task_id"] for row in second["data"]] == [task.task_id for task in made[10:]]
+    assert (await program.get("/api/v1/tasks", page_no=9)).json()["data"] == []
+
+
+async def test_a_list_is_narrowed(program: Program) -> None:
+    ended = await write(program.member, status=Status.FAILED, model_name="other")
+    canceled = await write(program.member, status=Status.CANCELED)
+    waiting = await write(program.member)
+    old = await write(program.member, submitted_at=timezone.now() - timedelta(hours=30))
+    key = program.member.row.pk
+    for query, wanted in (
+        ({}, {ended, canceled, waiting}),
+        ({"status": "FAILED"}, {ended}),
+        ({"status": "CANCELED"}, {canceled}),
+        ({"status": "UNKNOWN"}, set()),
+        ({"model_name": "other"}, {ended}),
+        ({"task_id": old.task_id}, {old}),
+        ({"task_id": UNKNOWN_ID}, set()),
+        ({"api_key_id": key}, {ended, canceled, waiting}),
+        ({"api_key_id": key + 1}, set()),
+        ({"api_key_id": "no number"}, set()),
+        ({"region": "local", "status": "PENDING"}, {waiting}),
+        ({"region": "elsewhere"}, set()),
+        ({"end_time": f"{timezone.now() - timedelta(hours=20):%Y%m%d%H%M%S}"}, {old}),
+        ({"start_time": f"{timezone.now() - timedelta(hours=31):%Y%m%d%H%M%S}"}, {old}),
+    ):
+        found = (await program.get("/api/v1/tasks", **query)).json()
+        assert {row["task_id"] for row in found["data"]} == {task.task_id for task in wanted}, query
+        assert found["total"] == len(wanted)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"start_time": "20260101000000", "end_time": "20260102000001"},
+        {"start_time": "20260102000000", "end_time": "20260101000000"},
+        {"start_time": "2026-01-01"},
+        {"start_time": "20261301000000"},
+        {"end_time": "２０２６０１０１００００００"},
+        {"status": "DONE"},
+        {"page_no": 0},
+        {"page_no": "one"},
+        {"page_size": 0},
+        {"page_size": 101},
+    ],
+)
+async def test_what_makes_no_sense_is_refused(program: Program, query: dict[str, object]) -> None:
+    answer = await program.get("/api/v1/tasks", **query)
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParameter")
+
+
+async def test_a_range_of_exactly_a_day_is_fine(program: Program) -> None:
+    day = {"start_time": "20260101000000", "end_time": "20260102000000"}
+    assert (await program.get("/api/v1/tasks", **day)).status_code == 200
+
+
+async def test_each_operation_has_twenty_calls_a_second(program: Program, bob: Member, stranger: Program) -> None:
+    task_id = await program.create(KIND, BODY)
+    answers = await asyncio.gather(*(program.get(f"/api/v1/tasks/{task_id}") for _ in range(25)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 20 + [429] * 5
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert refused.json()["code"] == "Throttling.RateQuota"
+    assert (await Program(bob).get(f"/api/v1/tasks/{task_id}")).status_code == 429  # the same account
+    assert (await stranger.get(f"/api/v1/tasks/{task_id}")).status_code == 200
+    assert (await program.get("/api/v1/tasks")).status_code == 200  # another operation
+
+
+async def test_an_account_may_have_so_many_tasks_waiting(program: Program, settings: Any) -> None:
+    settings.TASK_MAX_WAITING = 1
+    await program.create(KIND, BODY)
+    refused = await program.post(f"/api/v1/services/{KIND}", BODY, **{"X-DashScope-Async": "enable"})
+    assert (refused.status_code, refused["Retry-After"]) == (429, "60")
+
+
+async def test_a_key_needs_the_scope(program: Program) -> None:
+    program.member.row.scopes = ["inference"]
+    await program.member.row.asave()
+    for path in ("/api/v1/tasks", f"/api/v1/tasks/{UNKNOWN_ID}", f"/api/v1/tasks/{UNKNOWN_ID}/events"):
+        assert (await program.get(path)).status_code == 403
+
+
+async def test_a_link_that_was_tampered_with_or_is_old_opens_nothing(
+    program: Program, worker: Loop, settings: Any
+) -> None:
+    task = await program.follow(await program.create(KIND, BODY))
+    url = task["output"]["url"].partition("testserver")[2]
+    token = url.split("/")[-2]
+    assert (await AsyncClient().get(url)).status_code == 200
+    assert (
+        await AsyncClient().get(url.replace(token, token[:-1] + ("a" if token[-1] != "a" else "b")))
+    ).status_code == 404
+    forged = signing.dumps("tasks/x", salt="another")
+    assert (await AsyncClient().get(f"/api/v1/files/{forged}/x")).status_code == 404
+    files_then, files.LINK_S = files.LINK_S, -1
+    try:
+        assert (await AsyncClient().get(url)).status_code == 404
+    finally:
+        files.LINK_S = files_then
+
+
+async def test_what_ended_a_day_ago_is_forgotten_with_its_files(program: Program, worker: Loop) -> None:
+    task = await program.follow(await program.create(KIND, BODY))
+    row = await Task.objects.aget()
+    name = (await row.files.aget()).name
+    waiting = await write(program.member, submitted_at=timezone.now() - timedelta(days=3))
+    await Task.objects.filter(pk=waiting.pk).aupdate(due_at=Now() + timedelta(hours=1))
+    assert row.ended_at is not None
+    day = timedelta(hours=24)
+    assert await sync_to_async(purge_tasks)(row.ended_at + day - timedelta(seconds=1)) == 0
+    assert files.storage().exists(name)
+    assert await sync_to_async(purge_tasks)(row.ended_at + day + timedelta(seconds=1)) == 1
+    assert not files.storage().exists(name)
+    assert (await program.look(task["output"]["task_id"]))["output"]["task_status"] == "UNKNOWN"
+    assert (await program.look(waiting.task_id))["output"]["task_status"] == "PENDING"

@@ -1,0 +1,136 @@
+"""Each kind of task, from its creation by HTTP to the file it leaves behind, with the real engines."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import av
+import pytest
+
+from tests.tasks.conftest import Program, files_at
+from voiceapp.engines.catalogue import catalogue
+from voiceapp.leases.loop import Loop
+from voiceapp.protocol.audio import wav_header
+
+TRANSCRIPTION = "audio/asr/transcription"
+SPEECH = "audio/tts/synthesis"
+CHAT = "aigc/text-generation/batch"
+EMBEDDING = "embeddings/text-embedding/text-embedding"
+RERANK = "rerank/text-rerank/batch"
+
+
+@pytest.fixture(autouse=True)
+def _files_from_here(settings: Any) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+
+
+async def spoken(text: str) -> bytes:
+    """A WAV file of the embedded voice."""
+    engine = catalogue().provider(catalogue().default("tts"))
+    pcm = b"".join([piece async for piece in engine.speak(text, voice="", sample_rate_hz=16_000)])
+    return wav_header(16_000) + pcm
+
+
+async def test_recordings_are_transcribed_and_one_that_fails_fails_alone(program: Program, worker: Loop) -> None:
+    async with files_at({"good.wav": await spoken("What can you do?"), "bad.wav": b"no sound at all"}) as at:
+        body = {"model": "paraformer-v2", "input": {"file_urls": [at("good.wav"), at("bad.wav"), at("gone.wav")]}}
+        task = await program.follow(await program.create(TRANSCRIPTION, body))
+
+    output = task["output"]
+    assert output["task_status"] == "SUCCEEDED"
+    assert output["task_metrics"] == {"TOTAL": 3, "SUCCEEDED": 1, "FAILED": 2}
+    good, bad, gone = output["results"]
+    assert good["subtask_status"] == "SUCCEEDED"
+    assert (bad["subtask_status"], bad["code"]) == ("FAILED", "InvalidParameter")
+    assert "404" in gone["message"]
+    transcript = json.loads(await program.fetch(good["transcription_url"]))["transcripts"][0]
+    assert "what can you do" in transcript["text"].lower()
+    sentence = transcript["sentences"][0]
+    assert 0 <= sentence["begin_time"] < sentence["end_time"] < 5000
+    assert b" --> " in await program.fetch(good["srt_url"])
+    assert (await program.fetch(good["vtt_url"])).startswith(b"WEBVTT")
+    assert 1 <= task["usage"]["duration"] <= 5
+
+
+async def test_a_task_of_which_nothing_succeeds_fails_with_its_first_reason(program: Program, worker: Loop) -> None:
+    async with files_at({"bad.wav": b"no sound at all"}) as at:
+        body = {"model": "whisper-1", "input": {"file_urls": [at("bad.wav")]}}
+        output = (await program.follow(await program.create(TRANSCRIPTION, body)))["output"]
+    assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
+    assert "kinds of sound" in output["message"]
+
+
+@pytest.mark.parametrize(("form", "codec"), [("wav", "pcm_s16le"), ("opus", "opus")])
+async def test_a_long_text_is_spoken(program: Program, worker: Loop, form: str, codec: str) -> None:
+    body = {"model": "tts-1", "input": {"text": "Good morning. " * 12}, "parameters": {"format": form}}
+    task = await program.follow(await program.create(SPEECH, body))
+    assert task["usage"] == {"characters": 14 * 12}
+    with av.open(io.BytesIO(await program.fetch(task["output"]["url"]))) as sound:
+        assert sound.streams.audio[0].codec_context.name == codec
+        seconds = sum(frame.samples / frame.sample_rate for frame in sound.decode(audio=0))
+    assert 8 < seconds < 30
+
+
+async def test_each_line_is_answered_in_its_place(program: Program, worker: Loop) -> None:
+    lines = [
+        {"custom_id": "a", "messages": [{"role": "user", "content": "How do I create an API key?"}]},
+        {"messages": "no list"},
+        {"prompt": "What can you do?"},
+    ]
+    async with files_at({"in": "\n".join(map(json.dumps, lines)).encode() + b"\n\nnot json\n"}) as at:
+        task = await program.follow(await program.create(CHAT, {"model": "qwen-plus", "input": {"url": at("in")}}))
+    found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
+    assert [line["line"] for line in found] == [0, 1, 2, 3]
+    assert found[0]["custom_id"] == "a"
+    assert "key" in found[0]["message"]["content"].lower()
+    assert found[1]["error"]["code"] == found[3]["error"]["code"] == "InvalidParameter"
+    assert found[2]["message"]["content"]
+    assert task["usage"]["output_tokens"] == sum(line["usage"]["output_tokens"] for line in (found[0], found[2]))
+
+
+async def test_each_line_of_a_text_is_embedded(program: Program, worker: Loop) -> None:
+    async with files_at({"in": "ein Wort\nzwei Wörter\n".encode()}) as at:
+        body = {"model": "text-embedding-v4", "input": {"url": at("in")}, "parameters": {"dimension": 256}}
+        task = await program.follow(await program.create(EMBEDDING, body))
+    found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
+    assert [len(line["embedding"]) for line in found] == [256, 256]
+    assert found[0]["embedding"] != found[1]["embedding"]
+    assert task["usage"]["total_tokens"] == sum(line["usage"]["total_tokens"] for line in found) > 0
+
+
+async def test_documents_are_ranked_for_each_query(program: Program, worker: Loop) -> None:
+    documents = ["Keys are made under Accounts.", "The circle shows who is speaking."]
+    lines = [{"query": "Who is speaking?", "documents": documents, "top_n": 1}, {"query": "x", "documents": "y"}]
+    async with files_at({"in": "\n".join(map(json.dumps, lines)).encode()}) as at:
+        task = await program.follow(await program.create(RERANK, {"model": "qwen3-rerank", "input": {"url": at("in")}}))
+    found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
+    assert [result["index"] for result in found[0]["results"]] == [1]
+    assert found[1]["error"]["message"] == "documents must be an array of strings."
+
+
+async def test_what_can_never_be_done_is_refused_at_once(program: Program, settings: Any) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = []
+    refused = [
+        (TRANSCRIPTION, {"model": "no-such", "input": {"file_urls": ["https://example.org/a"]}}, 404),
+        (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": []}}, 400),
+        (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": ["http://127.0.0.1/a.wav"]}}, 400),
+        (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": ["file:///etc/passwd"]}}, 400),
+        (CHAT, {"model": "qwen-plus", "input": {"url": "ftp://example.org/"}}, 400),
+        (EMBEDDING, {"model": "text-embedding-v4", "input": {"texts": ["a"]}}, 400),
+        (SPEECH, {"model": "tts-1", "input": {"text": ""}}, 400),
+    ]
+    for kind, body, status in refused:
+        answer = await program.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
+        assert answer.status_code == status, (kind, body, answer.content)
+        assert answer.json()["message"]
+
+
+async def test_a_path_of_tasks_wants_to_be_asked_for_one(program: Program) -> None:
+    body = {"model": "tts-1", "input": {"text": "Hello."}}
+    answer = await program.post(f"/api/v1/services/{SPEECH}", body)
+    assert (answer.status_code, answer.json()["code"]) == (403, "AccessDenied")
+    assert "synchronous" in answer.json()["message"]
+    other = await program.post(f"/api/v1/services/{SPEECH}", body, **{"X-Service-Async": "enable"})
+    assert other.status_code == 200

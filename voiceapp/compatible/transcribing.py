@@ -1,0 +1,136 @@
+"""The task that transcribes recordings: one subtask for each, with its words as JSON and as subtitles."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.metering import require_model
+from voiceapp.compatible import subtitles, transcription
+from voiceapp.compatible.transcription import Transcript
+from voiceapp.engines.catalogue import catalogue
+from voiceapp.schemas import CleanStr, Schema
+from voiceapp.tasks.inputs import check_source, fetched, with_patience
+from voiceapp.tasks.kinds import Done, Order, Part
+
+MAX_FILES = 100
+MAX_FILE_BYTES = 200_000_000
+
+
+class Recordings(Schema):
+    file_urls: Annotated[list[Annotated[CleanStr, Field(max_length=2048)]], Field(min_length=1, max_length=MAX_FILES)]
+    """Where the recordings lie, by http or https: wav, mp3, m4a, mp4, aac, ogg, opus, flac or webm, up to 15 minutes
+    each."""
+
+
+class Hearing(Schema):
+    language_hints: list[CleanStr] | None = None
+    """What is spoken, as ISO 639-1 codes; the first one counts."""
+
+
+class TranscriptionBody(Schema):
+    model: CleanStr
+    """Such as `paraformer-v2`."""
+    input: Recordings
+    parameters: Hearing | None = None
+
+
+class Transcribing:
+    """A `Kind`."""
+
+    path = "audio/asr/transcription"
+    title = "Transcribe recordings"
+    description = (
+        "One subtask for each recording. Each result has links to the words as JSON (`transcription_url`), as SubRip "
+        "(`srt_url`) and as WebVTT (`vtt_url`). Times are of stretches of speech; those of single words are not known."
+    )
+    body = TranscriptionBody
+    time_limit_s = 1800.0
+    max_attempts = 3
+    parallel = 1
+
+    async def accept(self, caller: Caller, body: TranscriptionBody) -> Order:
+        card = catalogue().get(body.model, "asr")
+        require_model(caller, card.name, "asr")
+        for url in body.input.file_urls:
+            await check_source(url)
+        hints = (body.parameters and body.parameters.language_hints) or []
+        return Order(
+            body.model,
+            [{"file_url": url} for url in body.input.file_urls],
+            {"language": hints[0] if hints else None},
+        )
+
+    async def run(self, part: Part) -> Done:
+        url = str(part.order["file_url"])
+        file = await fetched(part, url, max_bytes=MAX_FILE_BYTES)
+        part.progress(0.1)
+        heard: Transcript = await with_patience(lambda: self._hear(part, file))
+        duration_s = math.ceil(heard.duration_s)
+        return Done(
+            {
+                "file_url": url,
+                "transcription_url": await _kept(
+                    part, "transcript.json", json.dumps(written(url, heard)), "application/json"
+                ),
+                "srt_url": await _kept(part, "transcript.srt", subtitles.srt(heard), "application/x-subrip"),
+                "vtt_url": await _kept(part, "transcript.vtt", subtitles.vtt(heard), "text/vtt"),
+                "subtask_status": "SUCCEEDED",
+            },
+            {"duration": duration_s},
+        )
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"results": [{"subtask_status": "FAILED", **result} for result in results]}
+
+    async def _hear(self, part: Part, file: Path) -> Transcript:
+        with file.open("rb") as source:
+            pieces = transcription.segments(
+                part.caller, part.model, source, language=part.common.get("language"), request_id=part.charge_id
+            )
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if isinstance(piece, Transcript):
+                        return piece
+                    # How long it is in all is known at the end only; ever closer to it is what a bar can show.
+                    part.progress(1 - 0.9 / (1 + piece.end_s / 60))
+        raise AssertionError("the last piece is the transcript")
+
+
+def written(url: str, heard: Transcript) -> dict[str, Any]:
+    """A transcript as clients of the hosted service read it; times in milliseconds."""
+    return {
+        "file_url": url,
+        "properties": {"original_duration_in_milliseconds": round(heard.duration_s * 1000)},
+        "transcripts": [
+            {
+                "channel_id": 0,
+                "content_duration_in_milliseconds": round(
+                    sum(segment.end_s - segment.start_s for segment in heard.segments) * 1000
+                ),
+                "text": heard.text,
+                "sentences": [
+                    {
+                        "sentence_id": number,
+                        "begin_time": round(segment.start_s * 1000),
+                        "end_time": round(segment.end_s * 1000),
+                        "text": segment.text,
+                    }
+                    for number, segment in enumerate(heard.segments)
+                ],
+            }
+        ],
+    }
+
+
+async def _kept(part: Part, name: str, text: str, content_type: str) -> dict[str, str]:
+    path = part.folder / name
+    path.write_text(text)
+    return await part.keep(path, content_type)

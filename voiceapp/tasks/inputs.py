@@ -1,0 +1,127 @@
+"""What a task is given by address: fetched by the guarded client, read line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from voiceapp.errors import InvalidParameter, Throttled, VoiceError
+from voiceapp.outbound import Outbound, check_receiver
+from voiceapp.tasks.kinds import Part
+
+FETCH_S = 600.0
+"""How long fetching one file may take."""
+MAX_LINES_BYTES = 50_000_000
+MAX_LINES = 50_000
+MAX_LINE_BYTES = 256 * 1024
+AT_ONCE = 4
+"""Lines of one file that are worked on at once: a model served elsewhere answers several in parallel."""
+MOST_WAITS = 60
+"""How often a line waits for room before it counts as refused."""
+
+
+def holes() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Networks that are no public ones and from which files may be fetched."""
+    return [ipaddress.ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
+
+
+async def check_source(url: str) -> None:
+    """
+    Raises:
+        InvalidParameter: if nothing can be fetched from there.
+    """
+    await check_receiver(url, holes())
+
+
+async def fetched(part: Part, url: str, *, max_bytes: int) -> Path:
+    """Fetch a file into the part's folder.
+
+    Raises:
+        InvalidParameter, FetchFailed: if the address is refused, silent, or gives more than `max_bytes`.
+    """
+    target = part.folder / "input"
+    async with Outbound(holes=holes()) as client:
+        await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
+    return target
+
+
+async def with_patience(call: Callable[[], Awaitable[Any]]) -> Any:
+    """The result of a call that is made again while there is no room for it: nobody waits at the other end.
+
+    Raises:
+        VoiceError: what the call raises, a full lane or a reached rate only after many tries.
+    """
+    for _ in range(MOST_WAITS):
+        try:
+            return await call()
+        except VoiceError as error:
+            if error.code not in ("Throttling.Concurrency", "Throttling.RateQuota"):
+                raise
+            await asyncio.sleep(error.retry_after_s if isinstance(error, Throttled) else 1.0)
+    return await call()
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Lines that hold something.
+
+    Raises:
+        InvalidParameter: if a line is too long, or there are too many.
+    """
+    count = 0
+    with path.open("rb") as source:
+        while line := source.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise InvalidParameter(f"Line {count + 1} is longer than {MAX_LINE_BYTES} bytes.")
+            if not line.strip():
+                continue
+            count += 1
+            if count > MAX_LINES:
+                raise InvalidParameter(f"The file has more than {MAX_LINES} lines.")
+            yield line
+
+
+async def answered(
+    part: Part, path: Path, answer: Callable[[int, bytes], Awaitable[Mapping[str, Any]]]
+) -> AsyncIterator[Mapping[str, Any]]:
+    """The answer to each line of a file, in order. What is refused becomes `{"error": {"code", "message"}}`.
+
+    Raises:
+        InvalidParameter: as `lines_of`.
+    """
+    total = await asyncio.to_thread(lambda: sum(1 for _ in lines_of(path)))
+    if not total:
+        raise InvalidParameter("The file holds no lines.")
+
+    async def one(number: int, line: bytes) -> Mapping[str, Any]:
+        try:
+            return {"line": number, **await with_patience(lambda: answer(number, line))}
+        except VoiceError as error:
+            return {"line": number, "error": {"code": error.code, "message": error.message}}
+
+    lines = lines_of(path)
+    done = 0
+    while some := [line for _, line in zip(range(AT_ONCE), lines, strict=False)]:
+        for found in await asyncio.gather(*(one(done + number, line) for number, line in enumerate(some))):
+            yield found
+        done += len(some)
+        part.progress(done / total)
+
+
+def read_json(line: bytes) -> dict[str, Any]:
+    """
+    Raises:
+        InvalidParameter: if the line is no JSON object.
+    """
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InvalidParameter("The line is not JSON.") from None
+    if not isinstance(value, dict):
+        raise InvalidParameter("The line is not a JSON object.")
+    return value
