@@ -27,6 +27,23 @@ BODIES: dict[str, dict[str, Any]] = {
         "input": {"query": QUESTION, "documents": DOCUMENTS},
         "parameters": {"top_n": 1, "return_documents": True},
     },
+    "/api/v1/services/audio/asr/transcription": {
+        "model": "paraformer-v2",
+        "input": {"file_urls": ["https://example.org/monday.mp3", "https://example.org/tuesday.mp3"]},
+    },
+    "/api/v1/services/audio/tts/synthesis": {
+        "model": "tts-1",
+        "input": {"text": "Good morning. Here is the news."},
+        "parameters": {"format": "opus"},
+    },
+    "/api/v1/services/aigc/text-generation/batch": {
+        "model": "qwen-plus",
+        "input": {"url": "https://example.org/conversations.jsonl"},
+    },
+    "/api/v1/services/rerank/text-rerank/batch": {
+        "model": "qwen3-rerank",
+        "input": {"url": "https://example.org/queries.jsonl"},
+    },
     "/compatible-api/v1/reranks": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
     "/compatible-mode/v1/chat/completions": {
         "model": "qwen-plus",

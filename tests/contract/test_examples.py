@@ -17,6 +17,12 @@ WITH_BODY = [
     for operation in operations.values()
     if "application/json" in operation.get("requestBody", {}).get("content", {})
 ]
+TASKS = [
+    path
+    for path in WITH_BODY
+    for header in openapi_document()["paths"][path]["post"].get("parameters", [])
+    if header["name"] == "X-DashScope-Async"
+]
 
 
 @pytest.mark.parametrize("path", WITH_BODY)
@@ -28,6 +34,10 @@ def test_every_body_has_an_example(path: str) -> None:
 @pytest.mark.parametrize("path", WITH_BODY)
 async def test_it_works_as_it_stands(path: str, alice: Member) -> None:
     answer = await AsyncClient().generic(
-        "POST", path, json.dumps(BODIES[path]), "application/json", headers={"Authorization": alice.authorization}
+        "POST",
+        path,
+        json.dumps(BODIES[path]),
+        "application/json",
+        headers={"Authorization": alice.authorization} | ({"X-DashScope-Async": "enable"} if path in TASKS else {}),
     )
     assert answer.status_code == 200, answer.content

@@ -176,10 +176,9 @@ async def test_a_model_that_is_not_there_is_not_found(program: Program) -> None:
     assert (await program.refusal(EMBED, body("Hello", model="qwen3-rerank"), 404))["code"] == "ModelNotFound"
 
 
-async def test_it_is_not_made_a_task(program: Program) -> None:
-    refused = await program.refusal(EMBED, body("Hello"), 403, **{"X-DashScope-Async": "enable"})
-    assert refused["code"] == "AccessDenied"
-    assert "asynchronous" in refused["message"]
+async def test_a_task_wants_a_file_and_not_texts(program: Program) -> None:
+    refused = await program.refusal(EMBED, body("Hello"), 400, **{"X-DashScope-Async": "enable"})
+    assert refused["message"] == "input.url is required."
 
 
 async def test_a_key_for_other_work_is_refused(program: Program) -> None:

@@ -60,7 +60,7 @@ class Transcribing:
         card = catalogue().get(body.model, "asr")
         require_model(caller, card.name, "asr")
         for url in body.input.file_urls:
-            await check_source(url)
+            check_source(url)
         hints = (body.parameters and body.parameters.language_hints) or []
         return Order(
             body.model,

@@ -52,7 +52,7 @@ class ChatBatch:
     async def accept(self, caller: Caller, body: ChatBatchBody) -> Order:
         card = catalogue().get(body.model, "chat")
         require_model(caller, card.name, "chat")
-        await check_source(body.input.url)
+        check_source(body.input.url)
         parameters = body.parameters.model_dump(exclude_none=True) if body.parameters else {}
         return Order(body.model, [{"url": body.input.url}], {"parameters": parameters})
 

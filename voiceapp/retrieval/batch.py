@@ -86,7 +86,7 @@ class EmbeddingBatch(_Batch):
     async def accept(self, caller: Caller, body: EmbeddingBatchBody) -> Order:
         card = catalogue().get(body.model, "embedding")
         require_model(caller, card.name, "embedding")
-        await check_source(body.input.url)
+        check_source(body.input.url)
         how = body.parameters or EmbeddingParameters()
         return Order(
             body.model,
@@ -132,7 +132,7 @@ class RerankBatch(_Batch):
     async def accept(self, caller: Caller, body: RerankBatchBody) -> Order:
         card = catalogue().get(body.model, "rerank")
         require_model(caller, card.name, "rerank")
-        await check_source(body.input.url)
+        check_source(body.input.url)
         return Order(body.model, [{"url": body.input.url}])
 
     async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:

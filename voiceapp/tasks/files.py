@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from django.conf import settings
 from django.core import signing
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, Storage, storages
@@ -20,8 +21,6 @@ from voiceapp.tasks.models import TaskFile
 STORAGE = "tasks"
 """The storage's name in the setting `STORAGES`."""
 SALT = "voiceapp.tasks.files"
-LINK_S = 24 * 3600
-"""For how long a link is good."""
 
 
 def storage() -> Storage:
@@ -72,13 +71,13 @@ def link(name: str, base: str) -> str:
 
 
 def file_of(token: str) -> TaskFile:
-    """The file that a link stands for.
+    """The file that a link stands for; it is good for as long as a task that is over can be asked for.
 
     Raises:
         NotFound: if the link is forged, expired, or the file is gone.
     """
     try:
-        name = signing.loads(token, salt=SALT, max_age=LINK_S)
+        name = signing.loads(token, salt=SALT, max_age=settings.TASK_RETENTION_HOURS * 3600)
         row: TaskFile = TaskFile.objects.get(name=name)
     except (signing.BadSignature, TaskFile.DoesNotExist):
         raise NotFound("This link has expired, or its file is gone.") from None
