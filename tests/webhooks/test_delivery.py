@@ -1,0 +1,198 @@
+"""One attempt, against real receivers on loopback, the good and the bad."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ipaddress
+import socket
+import ssl
+import subprocess
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from voiceapp.outbound import Outbound
+from voiceapp.webhooks.delivery import KEPT_BYTES, attempt
+from voiceapp.webhooks.rules import Outcome, Trouble
+
+LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
+SIGNATURE = {"webhook-id": "whe_1", "webhook-timestamp": "1", "webhook-signature": "v1,abc"}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def receiving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """A receiver's address."""
+    application = web.Application()
+    application.router.add_post("/", handler)
+    runner = web.AppRunner(application, shutdown_timeout=1, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    try:
+        yield f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def outbound() -> AsyncIterator[Outbound]:
+    async with Outbound(holes=LOOPBACK) as made:
+        yield made
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    try:
+        while True:
+            await answer.write(b"x" * 65536)
+    except ConnectionError:
+        return answer
+
+
+async def dripping(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    try:
+        while True:
+            await answer.write(b"x")
+            await asyncio.sleep(0.05)
+    except ConnectionError:
+        return answer
+
+
+async def hanging(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
+async def test_it_sends_the_body_as_it_is_with_its_signature(outbound: Outbound) -> None:
+    seen: list[tuple[bytes, dict[str, str]]] = []
+
+    async def receiver(request: web.Request) -> web.Response:
+        seen.append((await request.read(), {name.lower(): value for name, value in request.headers.items()}))
+        return web.Response(status=202, text="thanks")
+
+    async with receiving(receiver) as url:
+        attempted = await attempt(outbound, url, b'{"a" : "\xc3\xa9"}', SIGNATURE)
+
+    [(body, headers)] = seen
+    assert body == b'{"a" : "\xc3\xa9"}'
+    assert headers["content-type"] == "application/json"
+    assert {name: headers[name] for name in SIGNATURE} == SIGNATURE
+    assert (attempted.outcome, attempted.answer_start, attempted.error) == (Outcome(202), "thanks", "")
+    assert 0 <= attempted.duration_ms < 5000
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "retry-after"])
+async def test_it_hands_on_when_to_come_back(outbound: Outbound, name: str) -> None:
+    async def receiver(_: web.Request) -> web.Response:
+        return web.Response(status=503, headers={name: "15"})
+
+    async with receiving(receiver) as url:
+        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(503, retry_after="15")
+
+
+async def test_it_follows_no_redirect(outbound: Outbound) -> None:
+    called = []
+
+    async def receiver(request: web.Request) -> web.Response:
+        called.append(request.path)
+        return web.Response(status=307, headers={"Location": "/?again"})
+
+    async with receiving(receiver) as url:
+        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(307)
+    assert len(called) == 1
+
+
+async def test_it_keeps_a_kib_that_any_database_can_hold(outbound: Outbound) -> None:
+    async def receiver(_: web.Request) -> web.Response:
+        return web.Response(body=b"a\0\xff" * 5000)
+
+    async with receiving(receiver) as url:
+        kept = (await attempt(outbound, url, b"{}", SIGNATURE)).answer_start
+    assert kept.startswith("a\ufffd\ufffda")
+    assert len(kept) == KEPT_BYTES
+    assert "\0" not in kept
+
+
+async def test_it_calls_nothing_inside() -> None:
+    async with receiving(hanging) as url, Outbound() as guarded:
+        attempted = await attempt(guarded, url, b"{}", SIGNATURE)
+    assert attempted.outcome == Outcome(trouble=Trouble.ADDRESS)
+    assert "public" in attempted.error
+
+
+async def test_nobody_listening_is_trouble_of_the_network(outbound: Outbound) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, never listening: refused at once
+        attempted = await attempt(outbound, f"http://127.0.0.1:{taken.getsockname()[1]}/", b"{}", SIGNATURE)
+    assert attempted.outcome == Outcome(trouble=Trouble.NETWORK)
+
+
+async def test_a_certificate_that_proves_nothing_is_told_from_a_broken_handshake(
+    outbound: Outbound, tmp_path: Path
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-newkey", "rsa:2048", "-days", "1", "-nodes", "-x509"]
+    await asyncio.to_thread(
+        subprocess.run,
+        ["openssl", "req", *subject, "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async with receiving(hanging, context) as url:
+        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(trouble=Trouble.TLS)
+    async with receiving(hanging) as url:
+        plain = url.replace("http:", "https:")
+        assert (await attempt(outbound, plain, b"{}", SIGNATURE)).outcome == Outcome(trouble=Trouble.NETWORK)
+
+
+@pytest.mark.parametrize("receiver", [hanging, dripping])
+async def test_it_waits_for_nobody_beyond_its_time(outbound: Outbound, receiver: Handler) -> None:
+    async with receiving(receiver) as url:
+        began = time.monotonic()
+        attempted = await attempt(outbound, url, b"{}", SIGNATURE, total_s=0.5)
+    assert attempted.outcome == Outcome(trouble=Trouble.TIMEOUT)
+    assert 0.4 < time.monotonic() - began < 1.5
+
+
+async def test_an_endless_answer_and_a_bomb_cost_no_memory(outbound: Outbound) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+
+    async def exploding(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    async with receiving(endless) as url, receiving(exploding) as bomb_url:
+        tracemalloc.start()
+        try:
+            for address in (url, bomb_url):
+                assert (await attempt(outbound, address, b"{}", SIGNATURE)).outcome == Outcome(200)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 8_000_000
+
+
+async def test_receivers_that_hang_do_not_slow_down_the_others(outbound: Outbound) -> None:
+    async def good(_: web.Request) -> web.Response:
+        return web.Response()
+
+    async with receiving(hanging) as bad_url, receiving(endless) as endless_url, receiving(good) as good_url:
+        bad = [
+            asyncio.create_task(attempt(outbound, url, b"{}", SIGNATURE, total_s=2.0))
+            for url in (bad_url, endless_url)
+            for _ in range(4)
+        ]
+        took = [(await attempt(outbound, good_url, b"{}", SIGNATURE)).duration_ms for _ in range(100)]
+        await asyncio.gather(*bad)
+    assert sorted(took)[98] < 2000

@@ -1,0 +1,61 @@
+"""One attempt at a delivery: the call, and what it came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+
+from voiceapp.errors import InvalidParameter
+from voiceapp.outbound import FetchFailed, FetchTimeout, Outbound, TlsInvalid
+from voiceapp.webhooks.rules import Outcome, Trouble
+
+TOTAL_S = 5.0
+"""How long a receiver may take, from the look-up of its name to the end of its answer."""
+KEPT_BYTES = 1024
+"""What the log keeps of an answer."""
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Voiceapp-Webhook/1.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """What an attempt came to, for the rules and for the log."""
+
+    outcome: Outcome
+    duration_ms: int
+    answer_start: str = ""
+    """At most the first KiB of the answer, without what is no text."""
+    error: str = ""
+    """One sentence on why there was no answer; empty when there was one."""
+
+
+async def attempt(
+    outbound: Outbound, url: str, body: bytes, signature: Mapping[str, str], *, total_s: float = TOTAL_S
+) -> Attempted:
+    """Send a signed body once. Whatever the receiver does is a result, and nothing is raised for it."""
+    began = time.monotonic()
+    try:
+        answer = await outbound.post(url, body=body, headers={**HEADERS, **signature}, total_s=total_s, keep=KEPT_BYTES)
+    except (InvalidParameter, FetchFailed) as error:
+        elapsed_ms = round((time.monotonic() - began) * 1000)
+        return Attempted(Outcome(trouble=_trouble(error)), elapsed_ms, error=error.message)
+    retry_after = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
+    return Attempted(
+        Outcome(answer.status, retry_after=retry_after),
+        answer.elapsed_ms,
+        # PostgreSQL's text holds no NUL.
+        answer_start=answer.body_start.decode(errors="replace").replace("\0", "\ufffd")[:KEPT_BYTES],
+    )
+
+
+def _trouble(error: InvalidParameter | FetchFailed) -> Trouble:
+    if isinstance(error, InvalidParameter):
+        return Trouble.ADDRESS
+    if isinstance(error, FetchTimeout):
+        return Trouble.TIMEOUT
+    if isinstance(error, TlsInvalid) and isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
+        return Trouble.TLS
+    # A handshake that broke off proves nothing about the certificate.
+    return Trouble.NETWORK
