@@ -54,7 +54,7 @@ class TaskLine:
 
     def __init__(self, *, capacity: int | None = None, claims: Claims[Task] | None = None) -> None:
         self.capacity = settings.TASK_CAPACITY if capacity is None else capacity
-        self._claims = claims or Claims(Task)
+        self._claims = claims or Claims(Task, lease_s=settings.TASK_LEASE_S)
         self.lease_s = self._claims.lease_s
         self._last_account = 0
         self._progress: dict[int, list[float]] = {}

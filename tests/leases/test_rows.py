@@ -1,0 +1,180 @@
+"""Whose a row is: any order of claims, crashes, renewals and ends, under a clock that a test turns."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Member
+from voiceapp.leases.rows import Claims, Lease
+from voiceapp.tasks.line import TaskLine
+from voiceapp.tasks.models import FINAL, Status, Task
+from voiceapp.tasks.store import NotPending, cancel
+
+LEASE_S = 30.0
+START = datetime(2026, 1, 1, tzinfo=timezone.get_fixed_timezone(0))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def write(member: Member, **fields: object) -> Task:
+    return Task.objects.create(
+        **{
+            "account": member.account,
+            "workspace": member.workspace,
+            "key": member.row,
+            "kind": "audio/tts/synthesis",
+            "model_name": "tts-1",
+            "request_id": "r",
+            "due_at": START,
+            **fields,
+        }
+    )
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("claim"), st.sampled_from("AB")),
+    st.tuples(st.just("renew"), st.sampled_from("AB")),
+    st.tuples(st.just("finish"), st.sampled_from("AB")),
+    st.tuples(st.just("release"), st.sampled_from("AB")),
+    st.tuples(st.just("crash"), st.sampled_from("AB")),
+    st.tuples(st.just("cancel"), st.just("")),
+    st.tuples(st.just("wait"), st.sampled_from(["1", "29", "31"])),
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=25))
+def test_a_row_has_one_holder_and_one_end(steps: list[tuple[str, str]], alice: Member) -> None:
+    Task.objects.all().delete()
+    task = write(alice)
+    clock = Clock()
+    claims = Claims(Task, lease_s=LEASE_S, now=clock)
+    held: dict[str, Lease] = {}
+    holder: str | None = None
+    """The model's opinion of whose lease stands; it may have run out without anybody noticing."""
+    until = START
+    status = Status.PENDING
+    for step, who in steps:
+        if step == "wait":
+            clock.now += timedelta(seconds=int(who))
+        elif step == "crash":
+            held.pop(who, None)
+        elif step == "cancel":
+            if status == Status.PENDING:
+                cancel(alice.account.pk, task.task_id)
+                status, holder = Status.CANCELED, None
+            else:
+                with pytest.raises(NotPending):
+                    cancel(alice.account.pk, task.task_id)
+        elif step == "claim":
+            may = status == Status.PENDING or (status == Status.RUNNING and until <= clock.now)
+            taken = claims.claim(who)
+            assert len(taken) == may
+            if may:
+                held[who], holder, status = taken[0], who, Status.RUNNING
+                until = clock.now + timedelta(seconds=LEASE_S)
+        elif who in held:
+            mine = holder == who and status == Status.RUNNING and held[who].version == _version(task)
+            if step == "renew":
+                assert claims.renew(held[who]) == mine
+                until = clock.now + timedelta(seconds=LEASE_S) if mine else until
+            elif step == "finish":
+                assert claims.finish(held[who], Status.SUCCEEDED, ended_at=clock.now) == mine
+                status = Status.SUCCEEDED if mine else status
+            else:
+                assert claims.release(held[who]) == mine
+                if mine:
+                    status, holder = Status.PENDING, None
+        task.refresh_from_db()
+        assert task.status == status
+        assert (task.ended_at is not None) == (status in FINAL)
+
+
+def _version(task: Task) -> int:
+    return Task.objects.values_list("version", flat=True).get(pk=task.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_is_canceled_or_claimed_and_never_both(alice: Member) -> None:
+    tasks = [write(alice) for _ in range(60)]
+    claimed: set[int] = set()
+    canceled: set[int] = set()
+
+    def claiming(name: str) -> None:
+        claims = Claims(Task)
+        while taken := claims.claim(name, rows=Task.objects.filter(status=Status.PENDING)):
+            claimed.update(lease.row_id for lease in taken)
+        connection.close()
+
+    def canceling() -> None:
+        for task in reversed(tasks):
+            try:
+                cancel(alice.account.pk, task.task_id)
+            except NotPending:
+                continue
+            canceled.add(task.pk)
+        connection.close()
+
+    threads = [threading.Thread(target=claiming, args=(name,)) for name in "ab"] + [threading.Thread(target=canceling)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert claimed.isdisjoint(canceled)
+    assert claimed | canceled == {task.pk for task in tasks}
+    assert claimed
+    assert canceled
+
+
+def test_finding_work_reads_an_index_and_not_the_table(alice: Member) -> None:
+    write(alice)
+    plans = [
+        Claims(Task).due().order_by("due_at").explain(),
+        Task.objects.filter(status=Status.PENDING, account=alice.account).order_by("-priority", "due_at").explain(),
+        Task.objects.filter(account=alice.account).order_by("-submitted_at", "-id").explain(),
+        Task.objects.filter(task_id="x", account=alice.account).explain(),
+    ]
+    assert all("USING INDEX" in plan or "Index" in plan for plan in plans), plans
+
+
+def test_accounts_take_turns(alice: Member, charlie: Member) -> None:
+    for _ in range(5):
+        write(alice)
+    theirs = write(charlie)
+    urgent = write(alice, priority=5)
+    line = TaskLine()
+    first = [lease.row_id for lease in line.claim("w", 2)]
+    assert set(first) == {theirs.pk, urgent.pk}
+
+
+async def test_a_task_that_workers_die_on_fails(alice: Member) -> None:
+    task = await Task.objects.acreate(
+        account=alice.account,
+        workspace=alice.workspace,
+        key=alice.row,
+        kind="audio/tts/synthesis",
+        model_name="tts-1",
+        request_id="r",
+        status=Status.RUNNING,
+        attempts=3,
+    )
+    line = TaskLine()
+    (lease,) = await sync_to_async(line.claim)("w", 1)
+    await line.work(lease, lambda function, *arguments: sync_to_async(function)(*arguments))
+    await task.arefresh_from_db()
+    assert task.status == Status.FAILED
+    assert task.code == "InternalError.WorkerLost"

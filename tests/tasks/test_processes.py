@@ -1,0 +1,119 @@
+"""Real processes: the vendor's own library as the caller, and a server that is killed while it works."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import dashscope
+import pytest
+from dashscope.audio.asr import Transcription
+from dashscope.embeddings import BatchTextEmbedding
+
+from tests.realtime.product import Home, Product, make_home
+
+SETTLED_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return make_home(tmp_path_factory.mktemp("home") / "home")
+
+
+@pytest.fixture(scope="module")
+def product(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    running = Product(
+        home, tmp_path_factory.mktemp("served") / "served", FETCH_ALLOWED_NETWORKS="127.0.0.0/8", TASK_LEASE_S="2"
+    )
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a file with three lines."""
+    folder: Path = tmp_path_factory.mktemp("files")
+    (folder / "texts.txt").write_text("one\ntwo\nthree\n")
+    answering = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/texts.txt"
+        server.shutdown()
+
+
+@pytest.fixture
+def _library(product: Product, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashscope, "base_http_api_url", f"{product.origin}/api/v1")
+    monkeypatch.setattr(dashscope, "api_key", product.keys["good"])
+
+
+def asked(product: Product, path: str, body: Any = None) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{product.origin}/api/v1/{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        headers={
+            "Authorization": f"Bearer {product.keys['good']}",
+            "Content-Type": "application/json",
+            "X-DashScope-Async": "enable",
+        },
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
+
+
+@pytest.mark.usefixtures("_library")
+def test_the_library_creates_waits_for_and_lists_tasks(text_file: str) -> None:
+    created = BatchTextEmbedding.async_call("text-embedding-v4", text_file)
+    assert created.status_code == HTTPStatus.OK, created
+    assert created.output.task_status == "PENDING"
+    done = BatchTextEmbedding.wait(created)
+    assert done.output.task_status == "SUCCEEDED", done
+    with urllib.request.urlopen(done.output.url, timeout=20) as result:
+        assert len(result.read().splitlines()) == 3
+    listed = BatchTextEmbedding.list(model_name="text-embedding-v4")
+    assert listed.status_code == HTTPStatus.OK
+    assert created.output.task_id in [row["task_id"] for row in (listed.output or listed)["data"]]
+
+
+@pytest.mark.usefixtures("_library")
+def test_the_library_reads_what_failed_and_cannot_cancel_what_is_over(text_file: str) -> None:
+    created = Transcription.async_call("paraformer-v2", [text_file])
+    assert created.status_code == HTTPStatus.OK, created
+    done = Transcription.wait(created)
+    assert done.output.task_status == "FAILED"
+    assert Transcription.fetch("0f7ba5d5-0000-4000-8000-000000000000").output.task_status == "UNKNOWN"
+    refused = Transcription.cancel(created)
+    assert (refused.status_code, refused.code) == (400, "UnsupportedOperation")
+
+
+def test_no_accepted_task_is_lost_when_the_server_is_killed(product: Product) -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 20
+    accepted = []
+    for round_ in range(2):
+        for _ in range(6):
+            body = {"model": "tts-1", "input": {"text": text}}
+            accepted.append(asked(product, "services/audio/tts/synthesis", body)["output"]["task_id"])
+        time.sleep(0.3 * round_)  # each time at another moment of the work
+        product.kill()
+        product.start()
+    until = time.monotonic() + SETTLED_S
+    states: dict[str, str] = {}
+    while time.monotonic() < until and set(states.values()) != {"SUCCEEDED"}:
+        rows = product.rows("SELECT task_id, status, attempts FROM tasks_task WHERE kind = 'audio/tts/synthesis'")
+        states = {row["task_id"]: row["status"] for row in rows}
+        time.sleep(0.2)
+    assert states == dict.fromkeys(accepted, "SUCCEEDED")
+    billed = product.rows(
+        "SELECT count(*) AS lines, count(DISTINCT request_id) AS requests FROM accounts_usagerecord "
+        "WHERE operation = 'speech'"
+    )
+    assert billed == [{"lines": len(accepted), "requests": len(accepted)}]
