@@ -94,7 +94,7 @@ class TaskAdmin(admin.ModelAdmin):
 def _again(task: Task) -> Task:
     """A new task for the same order, in the name of the same key."""
     with transaction.atomic():
-        new = Task.objects.create(
+        new: Task = Task.objects.create(
             task_id=task_identifier(),
             account_id=task.account_id,
             workspace_id=task.workspace_id,
