@@ -117,6 +117,11 @@ class Product:
         return "".join(self._log)
 
     @property
+    def environment(self) -> dict[str, str]:
+        """For another process of the same installation."""
+        return dict(self._variables)
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -26,6 +26,7 @@ from .process import ROOT
         '"aoqTokenForClient": "0123456789abcdef"',
         "a=ice-pwd:0123456789abcdef",
         "GET /voice/socket?model=voice&token=0123456789abcdef",
+        "GET /api/v1/files/0123456789abcdef:1xUd8p:sig/0-speech.wav",
     ],
 )
 def test_it_masks(text: str) -> None:

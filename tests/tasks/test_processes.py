@@ -19,6 +19,7 @@ from dashscope.audio.asr import Transcription
 from dashscope.embeddings import BatchTextEmbedding
 
 from tests.realtime.product import Home, Product, make_home
+from tests.server.process import Process
 
 SETTLED_S = 60.0
 
@@ -117,3 +118,23 @@ def test_no_accepted_task_is_lost_when_the_server_is_killed(product: Product) ->
         "WHERE operation = 'speech'"
     )
     assert billed == [{"lines": len(accepted), "requests": len(accepted)}]
+
+
+def test_a_worker_process_does_what_a_server_leaves_to_it(home: Home, tmp_path: Path) -> None:
+    server = Product(home, tmp_path / "served", TASK_ENGINE="worker")
+    worker = Process("worker", environment=server.environment)
+    try:
+        body = {"model": "tts-1", "input": {"text": "Hello there."}}
+        task_id = asked(server, "services/audio/tts/synthesis", body)["output"]["task_id"]
+        until = time.monotonic() + SETTLED_S
+        while (output := asked(server, f"tasks/{task_id}")["output"])["task_status"] in ("PENDING", "RUNNING"):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert output["task_status"] == "SUCCEEDED"
+        worker.signal()
+        assert worker.wait() == 0
+        assert server.rows("SELECT leased_by FROM tasks_task") != [{"leased_by": ""}]
+        assert server.stop() == 0
+    finally:
+        worker.end()
+        server.stop()
