@@ -32,6 +32,8 @@ if not SECRET_KEY:
     raise ImproperlyConfigured(
         "SECRET_KEY is not set. Set it to a long random string, or DEBUG=1 to try things out on your own machine."
     )
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+"""Earlier values of SECRET_KEY: what was signed or encrypted with them is still good, while they stand here."""
 
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -44,6 +46,7 @@ INSTALLED_APPS = [
     "voiceapp.accounts",
     "voiceapp.realtime",
     "voiceapp.tasks",
+    "voiceapp.webhooks",
     "voiceapp.pages",
     "voiceapp.apps.OperatorsAdminConfig",
     "django.contrib.auth",
@@ -293,6 +296,22 @@ TASK_RETENTION_HOURS: float = env.float("TASK_RETENTION_HOURS", default=24)
 
 TASK_MAX_WAITING: int = env.int("TASK_MAX_WAITING", default=10_000)
 """How many tasks of one account may wait or run at once."""
+
+# ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])
+"""Networks, such as 192.168.7.0/24, that are no public ones and in which receivers may be."""
+
+WEBHOOK_RETRY_SCHEDULE: list[float] = env.list(
+    "WEBHOOK_RETRY_SCHEDULE", cast=float, default=[10, 30, 60, 300, 1800, 7200, 18_000, 36_000, 86_400]
+)
+"""Seconds between the attempts at one delivery; there is one attempt more than steps."""
+
+WEBHOOK_SECRET_KEY: str = env.str("WEBHOOK_SECRET_KEY", default="")
+"""What signing secrets are encrypted with in the database; empty takes SECRET_KEY, which then must not get lost."""
+
+WEBHOOK_RETENTION_DAYS: float = env.float("WEBHOOK_RETENTION_DAYS", default=7)
+"""How long an event, its deliveries and their attempts can be looked at, and sent again."""
 
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -40,7 +40,7 @@ def spelled(default: ast.expr) -> str | None:
         return None
     value = eval(ast.unparse(default))  # constants and products of them only
     if isinstance(value, list):
-        return ",".join(value)
+        return ",".join(map(str, value))
     if isinstance(value, bool | float):
         return str(int(value)) if value == int(value) else str(value)
     return str(value)

@@ -1,0 +1,190 @@
+"""Registered receivers, what happened, and what became of telling them.
+
+An event and its deliveries are written in the transaction that changes what the event tells of (an outbox): what was
+rolled back is told to nobody, and what was committed is told even when the process dies at once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from voiceapp.accounts.models import Workspace
+from voiceapp.formats import ulid
+from voiceapp.leases.rows import Leased
+from voiceapp.webhooks.secrets import unseal
+
+
+def endpoint_identifier() -> str:
+    return f"wep_{ulid()}"
+
+
+def event_identifier() -> str:
+    return f"whe_{ulid()}"
+
+
+class WebhookEndpoint(models.Model):
+    """Somebody's address that is told of the kinds of events that it subscribed to."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "ACTIVE", "Active"
+        DISABLED = "DISABLED", "Disabled"
+
+    class Reason(models.TextChoices):
+        """Why an endpoint is told nothing."""
+
+        MANUAL = "MANUAL", "By hand"
+        FAILURES = "CONSECUTIVE_DELIVERY_FAILURES", "Too many events in a row could not be delivered"
+        REDIRECT = "REDIRECT_RESPONSE", "The receiver redirects; enter the address that it redirects to"
+        ADDRESS = "SSRF_VALIDATION_FAILED", "The address leads to a place that this server does not call"
+        TLS = "TLS_VALIDATION_FAILED", "The receiver's certificate does not prove who it is"
+        GONE = "GONE", "The receiver says that it is gone for good (410)"
+
+    public_id = models.CharField("identifier", max_length=30, unique=True, default=endpoint_identifier, editable=False)
+    """How the wire names it: `wep_` and a ULID."""
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="webhook_endpoints")
+    url = models.CharField("address", max_length=2048, help_text="Where events are posted to: http or https.")
+    description = models.CharField(max_length=256, blank=True, default="")
+    events = models.JSONField(default=list)
+    """Kinds of events (`voiceapp.webhooks.events.Kind`)."""
+    status = models.CharField(max_length=8, choices=Status.choices, default=Status.ACTIVE)
+    disabled_reason = models.CharField(max_length=40, choices=Reason.choices, blank=True, default="")
+    secret_sealed = models.TextField(editable=False)
+    old_secret_sealed = models.TextField(blank=True, default="", editable=False)
+    """The secret before the last change, which signs as well until `old_secret_until`."""
+    old_secret_until = models.DateTimeField(null=True, blank=True, editable=False)
+    consecutive_fail = models.PositiveIntegerField("failed in a row", default=0, editable=False)
+    """Events in a row whose delivery finally failed."""
+    first_fail_at = models.DateTimeField(null=True, blank=True, editable=False)
+    """When the first of those failed."""
+    last_success_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_failure_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+    """When somebody changed it last; what deliveries count does not."""
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    """Deleted ones are told nothing and cannot come back; the row stays as long as its log does."""
+
+    class Meta:
+        verbose_name = "webhook endpoint"
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(status="ACTIVE", disabled_reason="") | Q(status="DISABLED") & ~Q(disabled_reason=""),
+                name="endpoint_disabled_for_a_reason",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.public_id}"
+
+    @property
+    def is_called(self) -> bool:
+        """Whether events are delivered to it."""
+        return self.status == self.Status.ACTIVE and self.deleted_at is None
+
+    def secrets(self, now: datetime) -> list[str]:
+        """What a body sent now is signed with, the newest first; two for a day after a change that wished so.
+
+        Raises:
+            SecretLost: if the key that they were sealed with is not known any more.
+        """
+        current = [unseal(self.secret_sealed)]
+        if self.old_secret_sealed and self.old_secret_until is not None and self.old_secret_until > now:
+            current.append(unseal(self.old_secret_sealed))
+        return current
+
+
+class WebhookEvent(models.Model):
+    """Something that happened and that at least one endpoint wants to know."""
+
+    public_id = models.CharField("identifier", max_length=30, unique=True, default=event_identifier, editable=False)
+    """`whe_` and a ULID; the same in every attempt, for receivers to tell repetitions by."""
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
+    kind = models.CharField(max_length=40)
+    body = models.TextField()
+    """The JSON exactly as it is signed and sent."""
+    created_at = models.DateTimeField(default=timezone.now, editable=False, db_index=True)
+
+    class Meta:
+        verbose_name = "webhook event"
+        ordering = ("-created_at", "-pk")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.public_id}"
+
+
+class Delivery(Leased):
+    """One event on its way to one endpoint."""
+
+    WAITING = ("PENDING", "WAITING_RETRY")
+    WORKING = "DELIVERING"
+
+    class Status(models.TextChoices):
+        PENDING = "PENDING", "Pending"
+        DELIVERING = "DELIVERING", "Delivering"
+        WAITING_RETRY = "WAITING_RETRY", "Waiting to be tried again"
+        SUCCEEDED = "SUCCEEDED", "Succeeded"
+        FAILED = "FAILED", "Failed"
+        CANCELED = "CANCELED", "Canceled"
+
+    event = models.ForeignKey(WebhookEvent, on_delete=models.CASCADE, related_name="deliveries")
+    endpoint = models.ForeignKey(WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
+    status = models.CharField(max_length=13, choices=Status.choices, default=Status.PENDING)
+    delivery_at = models.DateTimeField("last tried", null=True, blank=True)
+    finish_at = models.DateTimeField("finished", null=True, blank=True)
+    failure_reason = models.CharField(max_length=300, blank=True, default="")
+    """One sentence on what went wrong in the last attempt; empty when nothing did."""
+    is_replay = models.BooleanField("replay", default=False)
+    """Somebody asked for it once more after it was over."""
+
+    class Meta:
+        verbose_name = "delivery"
+        verbose_name_plural = "deliveries"
+        ordering = ("-pk",)
+        constraints = (
+            models.UniqueConstraint(fields=("event", "endpoint"), name="delivery_once_per_endpoint"),
+            models.CheckConstraint(
+                condition=Q(status__in=("SUCCEEDED", "FAILED", "CANCELED"), finish_at__isnull=False)
+                | Q(status__in=("PENDING", "DELIVERING", "WAITING_RETRY"), finish_at__isnull=True),
+                name="delivery_finished_when_final",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("endpoint", "due_at"),
+                name="delivery_due_of_endpoint",
+                condition=Q(status__in=("PENDING", "DELIVERING", "WAITING_RETRY")),
+            ),
+            models.Index(fields=("endpoint", "-id"), name="delivery_log_of_endpoint"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.endpoint}"
+
+
+DELIVERED = (Delivery.Status.SUCCEEDED, Delivery.Status.FAILED, Delivery.Status.CANCELED)
+"""Statuses of deliveries that are over."""
+
+
+class Attempt(models.Model):
+    """One call of a receiver."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
+    at = models.DateTimeField(default=timezone.now)
+    status_code = models.PositiveSmallIntegerField("status", null=True, blank=True)
+    """Of the receiver's answer; empty when there was none."""
+    duration_ms = models.PositiveIntegerField("duration (ms)")
+    answer_start = models.TextField("answer", blank=True, default="")
+    """At most the first KiB."""
+    error = models.CharField(max_length=300, blank=True, default="")
+    """Why there was no answer, in a sentence."""
+
+    class Meta:
+        ordering = ("pk",)
+
+    def __str__(self) -> str:
+        return f"{self.status_code or self.error} in {self.duration_ms} ms"

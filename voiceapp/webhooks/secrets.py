@@ -1,0 +1,66 @@
+"""Signing secrets: made here, shown to their owner once, kept encrypted because every body is signed with them."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import secrets
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from voiceapp.errors import RequestRefused
+
+PREFIX = "whsec_"
+SECRET_BYTES = 32
+"""Standard Webhooks asks for 24 to 64."""
+
+
+class SecretLost(RequestRefused):
+    """A secret was sealed with a key that this installation does not know any more; its owner has to change it."""
+
+    code = "SigningSecretLost"
+    http_status = 409
+
+    def __init__(self) -> None:
+        super().__init__("The signing secret cannot be read with the server's present keys; reset it.")
+
+
+def new_secret() -> str:
+    """`whsec_` and 32 random bytes in standard base 64."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def seal(secret: str) -> str:
+    """A secret as the database may hold it."""
+    return _cipher(_keys()).encrypt(secret.encode()).decode()
+
+
+def unseal(sealed: str) -> str:
+    """
+    Raises:
+        SecretLost: if it was sealed with a key that is not known any more.
+    """
+    try:
+        return _cipher(_keys()).decrypt(sealed.encode()).decode()
+    except InvalidToken:
+        raise SecretLost from None
+
+
+def _keys() -> tuple[str, ...]:
+    """The first one seals; SECRET_KEY's fallbacks open what was sealed before it was changed."""
+    own = [settings.WEBHOOK_SECRET_KEY] if settings.WEBHOOK_SECRET_KEY else []
+    return (*own, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+
+
+@functools.lru_cache(maxsize=4)
+def _cipher(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([_fernet(key) for key in keys])
+
+
+def _fernet(key: str) -> Fernet:
+    """Never the key itself: what is known of one use of it must tell nothing about another."""
+    derivation = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"voiceapp.webhooks.secrets")
+    return Fernet(base64.urlsafe_b64encode(derivation.derive(key.encode())))
