@@ -6,11 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from voiceapp.realtime import telling
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.webhooks.events import Kind
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -92,3 +95,14 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         """An open conversation still writes to its row."""
         is_open = obj is not None and obj.ended_at is None
         return bool(super().has_delete_permission(request, obj)) and not is_open
+
+    def delete_model(self, request: HttpRequest, obj: RealtimeSession) -> None:
+        telling.tell(obj.workspace_id, [obj.pk], [Kind.SESSION_DELETED])  # the view's transaction holds both
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> None:
+        over = queryset.filter(ended_at__isnull=False)
+        with transaction.atomic():
+            for row in over:
+                telling.tell(row.workspace_id, [row.pk], [Kind.SESSION_DELETED])
+            super().delete_queryset(request, over)

@@ -128,6 +128,7 @@ async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder
                 if isinstance(event, TurnEnded):
                     recorder.add(event)
                 else:
+                    recorder.note(event)
                     await transport.send(event)
     except FloodError as slow:
         raise _Ended(FLOOD, slow.message, error=slow.code) from None

@@ -1,6 +1,7 @@
 """The books of one conversation: a row when it begins, a row per exchange, the sums at its end.
 
-Rows are written beside the conversation, never in its way: what is to be written waits in a bounded queue.
+Rows are written beside the conversation, never in its way: what is to be written waits in a bounded queue. What
+webhook receivers are told of is written in the same transactions.
 """
 
 from __future__ import annotations
@@ -8,23 +9,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import Error as DatabaseFailure
+from django.db import transaction
 from django.utils import timezone
 
 from voiceapp.accounts import ledger
 from voiceapp.accounts.auth import Caller
+from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
+from voiceapp.realtime import telling
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.webhooks.events import Kind
 
 logger = logging.getLogger(__name__)
 
-QUEUE = 64
-"""Exchanges waiting for a slow database; older ones are then left out of the books, never the conversation."""
+QUEUE = 128
+"""Exchanges, and what else is told of, waiting for a slow database; older ones are then left out of the books, never
+the conversation."""
 REASON_LENGTH = 123
 FINISH_S = 5.0
 """Longest wait for the database at the end, while the conversation's place is still taken."""
@@ -53,29 +61,41 @@ class _Lengths:
     output_tokens: int
 
 
+@dataclass(slots=True, eq=False)
+class _Note:
+    """Something to tell that has no row of its own."""
+
+    kinds: tuple[Kind, ...]
+    is_told: bool = False
+
+
 class Recorder:
     """Writes the rows of one conversation."""
 
     def __init__(self, beginning: Beginning) -> None:
         self._beginning = beginning
-        self._waiting: asyncio.Queue[TurnEnded] = asyncio.Queue(QUEUE)
-        self._in_hand: TurnEnded | None = None
+        self._waiting: asyncio.Queue[TurnEnded | _Note] = asyncio.Queue(QUEUE)
+        self._in_hand: TurnEnded | _Note | None = None
         """Being written; still to be written when the writing is cancelled."""
         self._lengths: dict[int, _Lengths] = {}
         """By ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
         self._billed: set[int] = set()
         """Ordinals that stand in the ledger."""
+        self._told: set[int] = set()
+        """Ordinals whose end receivers are told of."""
 
     def add(self, turn: TurnEnded) -> None:
         """Take one record; returns at once."""
         self._lengths[turn.ordinal] = _Lengths(
             turn.input_audio_ms, turn.output_audio_ms, turn.input_tokens, turn.output_tokens
         )
-        if self._waiting.full():
-            dropped = self._waiting.get_nowait()
-            logger.warning("session %s: turn %d was not recorded", self._beginning.session_id, dropped.ordinal)
-        self._waiting.put_nowait(turn)
+        self._put(turn)
+
+    def note(self, event: ServerEvent) -> None:
+        """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
+        if kinds := telling.TOLD.get(type(event)):
+            self._put(_Note(kinds))
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -99,10 +119,33 @@ class Recorder:
         except TimeoutError:
             logger.error("session %s: its end was not recorded within %g s", self._beginning.session_id, FINISH_S)
 
+    def _put(self, entry: TurnEnded | _Note) -> None:
+        if self._waiting.full():
+            dropped = self._waiting.get_nowait()
+            what = f"turn {dropped.ordinal}" if isinstance(dropped, TurnEnded) else " and ".join(dropped.kinds)
+            logger.warning("session %s: %s was not recorded", self._beginning.session_id, what)
+        self._waiting.put_nowait(entry)
+
     async def _begin(self) -> None:
+        await self._safely(sync_to_async(self._write_beginning)())
+        self._is_begun = True
+
+    async def _write(self, entry: TurnEnded | _Note) -> None:
+        if isinstance(entry, _Note):
+            await self._safely(sync_to_async(self._write_note)(entry))
+            return
+        await self._safely(sync_to_async(self._write_turn)(entry))
+        await self._bill(entry)
+
+    async def _end(self, close_code: int, close_reason: str) -> None:
+        await self._safely(sync_to_async(self._write_end)(close_code, close_reason))
+
+    # What follows runs on a thread, and is run again when its awaiter is cancelled meanwhile.
+
+    def _write_beginning(self) -> None:
         begun = self._beginning
-        await self._safely(
-            RealtimeSession.objects.aget_or_create(
+        with transaction.atomic():
+            _, is_new = RealtimeSession.objects.get_or_create(
                 id=begun.session_id,
                 defaults={
                     "account_id": begun.caller.account_id,
@@ -115,28 +158,19 @@ class Recorder:
                     "client_address": begun.client_address,
                 },
             )
-        )
-        self._is_begun = True
+            if is_new:
+                self._tell(telling.BEGUN)
 
-    async def _end(self, close_code: int, close_reason: str) -> None:
-        lengths = self._lengths.values()
-        await self._safely(
-            RealtimeSession.objects.filter(pk=self._beginning.session_id).aupdate(
-                ended_at=timezone.now(),
-                close_code=close_code,
-                close_reason=close_reason[:REASON_LENGTH],
-                turn_count=len(lengths),
-                input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
-                output_audio_ms=sum(turn.output_audio_ms for turn in lengths),
-                input_tokens=sum(turn.input_tokens for turn in lengths),
-                output_tokens=sum(turn.output_tokens for turn in lengths),
-            )
-        )
+    def _write_note(self, note: _Note) -> None:
+        if not note.is_told:
+            with transaction.atomic():
+                self._tell(note.kinds)
+            note.is_told = True
 
-    async def _write(self, turn: TurnEnded) -> None:
+    def _write_turn(self, turn: TurnEnded) -> None:
         keep = settings.TRANSCRIPT_DAYS > 0
-        await self._safely(
-            Turn.objects.aupdate_or_create(
+        with transaction.atomic():
+            Turn.objects.update_or_create(
                 session_id=self._beginning.session_id,
                 ordinal=turn.ordinal,
                 defaults={
@@ -155,8 +189,27 @@ class Recorder:
                     "first_audio_ms": turn.first_audio_ms,
                 },
             )
-        )
-        await self._bill(turn)
+            if turn.ordinal not in self._told:
+                self._tell(telling.ANSWERED)
+        self._told.add(turn.ordinal)
+
+    def _write_end(self, close_code: int, close_reason: str) -> None:
+        lengths = self._lengths.values()
+        with transaction.atomic():
+            RealtimeSession.objects.filter(pk=self._beginning.session_id).update(
+                ended_at=timezone.now(),
+                close_code=close_code,
+                close_reason=close_reason[:REASON_LENGTH],
+                turn_count=len(lengths),
+                input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
+                output_audio_ms=sum(turn.output_audio_ms for turn in lengths),
+                input_tokens=sum(turn.input_tokens for turn in lengths),
+                output_tokens=sum(turn.output_tokens for turn in lengths),
+            )
+            self._tell(telling.ENDED)
+
+    def _tell(self, kinds: tuple[Kind, ...]) -> None:
+        telling.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
 
     async def _bill(self, turn: TurnEnded) -> None:
         """The ledger's lines of one exchange; telling it again changes its words, not what it used."""
@@ -193,12 +246,22 @@ async def close_abandoned() -> int:
     For the start of a server process. Another process that is still talking writes the true end of its conversations
     over this one.
     """
-    open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
     try:
-        closed: int = await open_rows.aupdate(
-            ended_at=timezone.now(), close_code=ABANDONED, close_reason="The server process ended without a goodbye."
-        )
+        return await sync_to_async(_close_open_rows)()
     except DatabaseFailure as error:  # such as a database before its first migration; readiness says so
         logger.warning("conversations left open could not be closed: %s", error)
         return 0
+
+
+def _close_open_rows() -> int:
+    with transaction.atomic():
+        by_workspace: defaultdict[int, list[str]] = defaultdict(list)
+        open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
+        for workspace_id, session_id in open_rows.values_list("workspace_id", "pk"):
+            by_workspace[workspace_id].append(session_id)
+        closed: int = open_rows.update(
+            ended_at=timezone.now(), close_code=ABANDONED, close_reason="The server process ended without a goodbye."
+        )
+        for workspace_id, session_ids in by_workspace.items():
+            telling.tell(workspace_id, session_ids, telling.ENDED)
     return closed

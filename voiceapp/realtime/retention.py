@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 
-from .models import Turn
+from voiceapp.realtime import telling
+from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.webhooks.events import Kind
 
 BATCH = 500
 """Rows per statement, so that a large purge never holds the database for long."""
@@ -20,6 +24,22 @@ def purge_transcripts(now: datetime) -> int:
         Q(user_text="") & Q(assistant_text="") & Q(heard_text="")
     )
     purged = 0
-    while batch := list(with_words.order_by("started_at").values_list("pk", flat=True)[:BATCH]):
-        purged += Turn.objects.filter(pk__in=batch).update(user_text="", assistant_text="", heard_text="")
+    while batch := list(with_words.order_by("started_at").values_list("pk", "session_id")[:BATCH]):
+        sessions = {session_id for _, session_id in batch}
+        with transaction.atomic():
+            purged += Turn.objects.filter(pk__in=[pk for pk, _ in batch]).update(
+                user_text="", assistant_text="", heard_text=""
+            )
+            with_words_left = set(with_words.filter(session_id__in=sessions).values_list("session_id", flat=True))
+            _tell_archived(sessions - with_words_left)
     return purged
+
+
+def _tell_archived(session_ids: set[str]) -> None:
+    by_workspace: defaultdict[int, list[str]] = defaultdict(list)
+    for workspace_id, session_id in RealtimeSession.objects.filter(pk__in=session_ids).values_list(
+        "workspace_id", "pk"
+    ):
+        by_workspace[workspace_id].append(session_id)
+    for workspace_id, ids in by_workspace.items():
+        telling.tell(workspace_id, sorted(ids), [Kind.SESSION_ARCHIVED])

@@ -49,6 +49,10 @@ class Kind(StrEnum):
     TASK_FINISHED = "task.finished"
     """A task reached its final status. This server's own kind."""
 
+    @property
+    def is_of_a_thread(self) -> bool:
+        return self.startswith("session.thread_")
+
 
 @dataclass(frozen=True, slots=True)
 class Happening:
