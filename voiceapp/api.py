@@ -24,6 +24,7 @@ from voiceapp.retrieval import api as retrieval
 from voiceapp.schemas import UNWRITABLE
 from voiceapp.tasks import api as tasks
 from voiceapp.tasks.kinds import kinds
+from voiceapp.webhooks import api as webhooks
 
 MAX_DEPTH = 64
 """How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
@@ -101,6 +102,8 @@ for kind in kinds().values():
     if kind.path not in ANSWERED_AT_ONCE:
         tasks.add_creation(kind, services)
 api.add_router("/api/v1/services", services)
+for root in webhooks.ROOTS:
+    api.add_router(f"/api/v1/{root}", webhooks.router_at(root))
 
 
 @cache

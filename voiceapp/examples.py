@@ -7,6 +7,14 @@ from typing import Any
 QUESTION = "How do I create an API key?"
 DOCUMENTS = ["Keys are made under Accounts, and shown once.", "The circle shows who is speaking."]
 
+_WEBHOOKS: dict[str, dict[str, Any]] = {
+    "": {"url": "https://example.org/hooks", "events": ["session.created", "task.finished"], "description": "Ours"},
+    "/{endpoint_id}": {"events": ["session.status_terminated"]},
+    "/{endpoint_id}/reset_secret": {"keep_old_secret_active_for_24_hours": True},
+    "/{endpoint_id}/events/replay": {"since": "2026-03-04T05:06:07Z"},
+}
+"""By path, at either root of the agents' interface."""
+
 BODIES: dict[str, dict[str, Any]] = {
     "/api/v1/services/aigc/text-generation/generation": {
         "model": "qwen-plus",
@@ -44,6 +52,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "model": "qwen3-rerank",
         "input": {"url": "https://example.org/queries.jsonl"},
     },
+    **{
+        f"/api/v1/{root}/webhook_endpoints{path}": body
+        for root in ("agentsvc", "agentstudio")
+        for path, body in _WEBHOOKS.items()
+    },
     "/compatible-api/v1/reranks": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
     "/compatible-mode/v1/chat/completions": {
         "model": "qwen-plus",
@@ -71,6 +84,7 @@ def put_examples(document: dict[str, Any]) -> None:
                     parameter.setdefault("example", PARAMETERS[parameter["name"]])
     for content_type, examples in (("application/json", BODIES), ("multipart/form-data", FORMS)):
         for path, example in examples.items():
-            media = document["paths"][path]["post"]["requestBody"]["content"][content_type]
-            if not {"example", "examples"} & media.keys():
-                media["example"] = example
+            for operation in document["paths"][path].values():
+                media = operation.get("requestBody", {}).get("content", {}).get(content_type)
+                if media is not None and not {"example", "examples"} & media.keys():
+                    media["example"] = example

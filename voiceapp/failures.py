@@ -1,10 +1,12 @@
 """What a failed request is answered with: from any exception to a status and the body its caller's library understands.
 
-Three families of clients read three shapes:
+Four families of clients read four shapes:
 
     /api/v1              {"code", "message", "request_id"}
     /compatible-mode/v1  {"error": {"message", "type", "code", "param"}, "request_id"}
     /compatible-api/v1   both at once: which one the flat rerank root uses is not known, and clients accept either
+    /api/v1/agentsvc and /api/v1/agentstudio
+                         {"type": "error", "error": {"code", "message"}, "request_id"}
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from voiceapp.errors import InvalidApiKey, InvalidParameter, RequestRefused, Thr
 
 COMPATIBLE_ROOT = "/compatible-mode/"
 FLAT_ROOT = "/compatible-api/"
+AGENT_ROOTS = ("/api/v1/agentsvc/", "/api/v1/agentstudio/")
 
 _STATUS_CODES = {
     401: "InvalidApiKey",
@@ -48,6 +51,8 @@ _COMPATIBLE_CODES = {
     "Throttling.Concurrency": "rate_limit_exceeded",
     "Throttling.AllocationQuota": "insufficient_quota",
 }
+_AGENT_CODES = {"NotFound": "11800001", "InvalidParameter": "11800016"}
+"""Numbers where that family has them, names elsewhere."""
 _COMPATIBLE_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _EXPECTATIONS = {
     "missing": "is required",
@@ -125,6 +130,9 @@ def refusal_of_status(status: int, message: str | None = None, headers: Mapping[
 
 def refusal_body(path: str, refusal: Refusal, request_id: str) -> dict[str, Any]:
     """The JSON body in the shape of the family that `path` belongs to."""
+    if path.startswith(AGENT_ROOTS):
+        code = _AGENT_CODES.get(refusal.code, refusal.code)
+        return {"type": "error", "error": {"code": code, "message": refusal.message}, "request_id": request_id}
     native = {"code": refusal.code, "message": refusal.message, "request_id": request_id}
     if not path.startswith((COMPATIBLE_ROOT, FLAT_ROOT)):
         return native

@@ -6,17 +6,19 @@ from typing import Any
 
 from voiceapp import schemas
 from voiceapp.examples import put_examples
-from voiceapp.failures import COMPATIBLE_ROOT, FLAT_ROOT
+from voiceapp.failures import AGENT_ROOTS, COMPATIBLE_ROOT, FLAT_ROOT
 
 FAILURES = {
     400: "A value is missing, of the wrong type or out of range.",
     401: "The API key is missing, unknown, expired or revoked.",
     403: "The key may not do this.",
     404: "There is no such address, model or thing.",
+    409: "What is asked for does not fit how things stand.",
     413: "The body is larger than the server takes.",
     415: "The body comes in a form that is not read here.",
     429: "A limit was reached; try again after `Retry-After` seconds.",
     500: "The server failed; its log says why.",
+    502: "Somebody else's server, that this one had to call, failed.",
     503: "The model cannot serve now.",
     504: "The model took too long.",
 }
@@ -25,6 +27,7 @@ FAILURES = {
 FAMILIES: dict[str, type[schemas.Schema]] = {
     COMPATIBLE_ROOT: schemas.CompatibleFailure,
     FLAT_ROOT: schemas.FlatFailure,
+    **dict.fromkeys(AGENT_ROOTS, schemas.AgentFailure),
     "/": schemas.Failure,
 }
 """The shape in which failures are told, by the root an operation stands under; the first that fits."""
@@ -50,7 +53,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     document.pop("servers", None)
     components = document.setdefault("components", {})
     drawn = components.setdefault("schemas", {})
-    models: list[type[schemas.Schema]] = [schemas.CompatibleError, *FAMILIES.values()]
+    families = dict.fromkeys(FAMILIES.values())
+    models: list[type[schemas.Schema]] = [schemas.CompatibleError, schemas.AgentError, *families]
     for model in models:
         drawn[model.__name__] = _schema(model)
     components["headers"] = {
@@ -58,7 +62,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
         "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 0}},
     }
     components["responses"] = {
-        f"{model.__name__}{status}": _failure(model, status) for model in FAMILIES.values() for status in FAILURES
+        f"{model.__name__}{status}": _failure(model, status) for model in families for status in FAILURES
     }
     for path, operations in document["paths"].items():
         for operation in operations.values():

@@ -145,9 +145,10 @@ async def check_receiver(url: str, holes: Sequence[Network] = ()) -> None:
     """
     parts = check_url(url)
     assert parts.hostname is not None
+    looking_up = asyncio.get_running_loop().getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+        found = await asyncio.wait_for(looking_up, CONNECT_S)
+    except (OSError, UnicodeError):  # which a time-out is as well
         raise InvalidParameter(f"The host {parts.hostname[:100]} is not known.", param="url") from None
     if not all(allows(str(entry[4][0]), holes) for entry in found):
         raise _refused(parts.hostname)

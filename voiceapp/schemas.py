@@ -7,7 +7,7 @@ the service that clients are written for does: one framework sends a parameter c
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -46,6 +46,23 @@ class Failure(Schema):
     """The same for people, in one sentence."""
     request_id: str
     """Also in the header `X-Request-ID`; the server's log names it."""
+
+
+class AgentError(Schema):
+    """The inner object of the error shape at the roots of agents."""
+
+    code: str
+    """What happened, for programs."""
+    message: str
+    """The same for people, in one sentence."""
+
+
+class AgentFailure(Schema):
+    """Why a request was not served, as clients of the agents' interface read it."""
+
+    type: Literal["error"] = "error"
+    error: AgentError
+    request_id: str
 
 
 class CompatibleError(Schema):

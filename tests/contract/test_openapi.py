@@ -13,6 +13,10 @@ from voiceapp.openapi import FAILURES
 
 WITHOUT_KEY = {"/api/v1/files/{token}/{name}"}
 """Where the address itself is the right to read."""
+BODY_OR_NONE = {
+    f"/api/v1/{root}/webhook_endpoints/{{endpoint_id}}/reset_secret" for root in ("agentsvc", "agentstudio")
+}
+"""Where client libraries send no body, and others may wish for something in one."""
 
 OPERATIONS = [
     pytest.param(path, operation, id=f"{method.upper()} {path}")
@@ -52,6 +56,8 @@ def test_it_names_every_operation_once() -> None:
 @pytest.mark.parametrize(("path", "operation"), OPERATIONS)
 def test_it_says_what_may_come_instead_of_an_answer(path: str, operation: dict[str, Any]) -> None:
     shape = "Failure"
+    if path.startswith(("/api/v1/agentsvc/", "/api/v1/agentstudio/")):
+        shape = "AgentFailure"
     if path.startswith("/compatible-"):
         shape = "CompatibleFailure" if path.startswith("/compatible-mode/") else "FlatFailure"
     for status in FAILURES:
@@ -67,7 +73,7 @@ def test_it_describes_every_operation_for_people(path: str, operation: dict[str,
     assert len(operation["tags"]) == 1
     assert operation["summary"]
     assert operation["description"]
-    assert "requestBody" not in operation or operation["requestBody"]["required"]
+    assert "requestBody" not in operation or operation["requestBody"]["required"] == (path not in BODY_OR_NONE)
 
 
 def test_every_reference_leads_somewhere() -> None:

@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from voiceapp.api import openapi_document
 from voiceapp.envelope import API_ROOTS
+from voiceapp.failures import AGENT_ROOTS
 
 Branches = list[URLPattern | URLResolver]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -61,6 +62,9 @@ async def test_every_route_wants_a_key_and_knows_its_methods(route: str, slash: 
         assert body["request_id"] == answer["X-Request-ID"]
         if route.startswith("/compatible-mode/"):
             assert body.keys() == {"error", "request_id"}
+        elif route.startswith(AGENT_ROOTS):
+            assert body.keys() == {"type", "error", "request_id"}
+            assert body["error"].keys() == {"code", "message"}
         else:
             assert body.keys() >= {"code", "message"}
             assert ("error" in body) == route.startswith("/compatible-api/")

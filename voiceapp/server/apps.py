@@ -10,5 +10,7 @@ class ServerConfig(AppConfig):
 
     def ready(self) -> None:
         from .checks import check_settings
+        from .telling import connect
 
         register(check_settings, "server")
+        connect()

@@ -1,4 +1,4 @@
-"""What is due now and then: words past their time, logins past theirs.
+"""What is due now and then: words, tasks and events past their time, logins past theirs.
 
 `serve` sees to it by itself, because an installation is complete with that one process; `worker` does the same in a
 process of its own. Doing it twice at once does no harm.
@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
+from voiceapp.webhooks.retention import purge_events
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +31,14 @@ def tidy() -> None:
     """
     purged = purge_transcripts(timezone.now())
     forgotten = purge_tasks(timezone.now())
+    untold = purge_events(timezone.now())
     call_command("clearsessions")
     if purged:
         logger.info("Deleted the words of %d turns", purged)
     if forgotten:
         logger.info("Deleted %d tasks", forgotten)
+    if untold:
+        logger.info("Deleted %d webhook events", untold)
 
 
 def try_to_tidy(every_s: float) -> None:

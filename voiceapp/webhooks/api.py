@@ -1,0 +1,264 @@
+"""The operations on webhook endpoints, at two roots: `agentsvc`, which the interface specification names, and
+`agentstudio`, which client libraries call."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Body, Path, Query, Router
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.bookkeeper import on_the_books
+from voiceapp.accounts.rates import rates
+from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
+from voiceapp.outbound import check_receiver
+from voiceapp.schemas import CleanStr
+from voiceapp.webhooks import schemas, store
+from voiceapp.webhooks.delivery import TOTAL_S
+from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.webhooks.schemas import endpoint_record, logged_event
+from voiceapp.webhooks.trial import holes, try_once
+
+ROOTS = ("agentsvc", "agentstudio")
+LOOK_EVERY_S = 0.02
+
+EndpointId = Annotated[CleanStr, Path(max_length=100, description="Of the endpoint, `wep_…`.")]
+EventId = Annotated[CleanStr, Path(max_length=100, description="Of the event, `whe_…`.")]
+
+
+class SecretNotReset(NotFound):
+    """There is no such endpoint whose secret could be reset."""
+
+    code = "11800005"
+
+
+class ReceiverFailed(RequestRefused):
+    """A test delivery did not arrive."""
+
+    code = "11800015"
+    http_status = 502
+
+
+async def create_endpoint(request: HttpRequest, body: schemas.NewEndpoint) -> Any:
+    """Have events posted to an address. The answer holds the secret that signatures are verified by, this once."""
+    caller = await _admit(request)
+    store.check_kinds(body.events)
+    await check_receiver(body.url, holes())
+    endpoint, secret = await on_the_books(
+        store.create, caller.workspace_id, url=body.url, events=body.events, description=body.description or ""
+    )
+    return {**_reply(request, endpoint), "signing_secret": secret}
+
+
+async def list_endpoints(request: HttpRequest) -> Any:
+    """All endpoints of the workspace that the key belongs to, newest first."""
+    caller = await _admit(request)
+    rows: list[WebhookEndpoint] = await on_the_books(lambda: list(store.listed(caller.workspace_id)))
+    return {"data": [endpoint_record(row) for row in rows], "request_id": request.request_id}
+
+
+async def retrieve_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
+    """One endpoint: what it is told of, whether it is active, and how its deliveries went."""
+    return _reply(request, await _endpoint(request, endpoint_id))
+
+
+async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: schemas.EndpointChanges) -> Any:
+    """Change the address, the kinds of events or the description. What is absent stays as it is."""
+    endpoint = await _endpoint(request, endpoint_id)
+    changes = {name: getattr(body, name) for name in body.model_fields_set}
+    changes = {name: value for name, value in changes.items() if value is not None or name == "description"}
+    if "events" in changes:
+        store.check_kinds(changes["events"])
+    if "description" in changes:
+        changes["description"] = changes["description"] or ""
+    if "url" in changes:
+        await check_receiver(changes["url"], holes())
+    return _reply(request, await on_the_books(store.update, endpoint, changes))
+
+
+async def delete_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
+    """Deliver nothing more. What is under way is waited for: after the answer, no call begins."""
+    endpoint = await _endpoint(request, endpoint_id)
+    await on_the_books(store.delete, endpoint)
+    await _until_quiet(endpoint)
+    return {"request_id": request.request_id}
+
+
+async def enable_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
+    """Deliver again what happens from now on; what happened meanwhile is not made up for."""
+    return _reply(request, await on_the_books(store.enable, await _endpoint(request, endpoint_id)))
+
+
+async def disable_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
+    """Deliver nothing more, and forget what waits to be delivered, until it is enabled again."""
+    endpoint = await on_the_books(store.disable, await _endpoint(request, endpoint_id))
+    await _until_quiet(endpoint)
+    return _reply(request, endpoint)
+
+
+async def reset_secret(
+    request: HttpRequest,
+    endpoint_id: EndpointId,
+    body: Annotated[schemas.SecretChange | None, Body()] = None,
+) -> Any:
+    """Make a new signing secret. It signs from the answer on; the old one may go on beside it for a day."""
+    try:
+        endpoint = await _endpoint(request, endpoint_id)
+    except NotFound as unknown:
+        raise SecretNotReset(unknown.message) from None
+    keep_old = body is not None and body.keep_old_secret_active_for_24_hours
+    endpoint, secret = await on_the_books(store.reset_secret, endpoint, keep_old=keep_old)
+    return {**_reply(request, endpoint), "signing_secret": secret}
+
+
+async def test_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
+    """Send `webhook.test` now, once. Succeeds only when the receiver took it; leaves no trace in the log."""
+    endpoint = await _endpoint(request, endpoint_id)
+    if not endpoint.is_called:
+        raise store.Conflict("The endpoint is disabled; enable it first.")
+    trial = await try_once(endpoint)
+    if not trial.is_good:
+        raise ReceiverFailed(trial.verdict)
+    event = schemas.EventRecord.model_validate_json(trial.body)
+    return {**event.model_dump(exclude_none=True), "request_id": request.request_id}
+
+
+async def list_events(request: HttpRequest, endpoint_id: EndpointId, query: Query[schemas.LogQuery]) -> Any:
+    """What the endpoint was told in the last 7 days, newest first; also after it was deleted."""
+    endpoint = await _endpoint(request, endpoint_id, or_deleted=True)
+    rows = await on_the_books(
+        store.log,
+        endpoint,
+        store.LogFilter(query.status or "", query.type or ""),
+        before=_row_before(query.page),
+        limit=query.limit + 1,
+    )
+    shown = rows[: query.limit]
+    return {
+        "data": [logged_event(row, endpoint) for row in shown],
+        "next_page": _page_after(shown[-1].pk) if len(rows) > query.limit else None,
+        "request_id": request.request_id,
+    }
+
+
+async def retrieve_event(request: HttpRequest, endpoint_id: EndpointId, event_id: EventId) -> Any:
+    """One event of the log, with every attempt to deliver it."""
+    endpoint = await _endpoint(request, endpoint_id, or_deleted=True)
+    row = await on_the_books(store.logged, endpoint, event_id)
+    return {**logged_event(row, endpoint, with_attempts=True), "request_id": request.request_id}
+
+
+async def replay_event(request: HttpRequest, endpoint_id: EndpointId, event_id: EventId) -> Any:
+    """Send an event once more, under the same `webhook-id`, whatever became of it before."""
+    endpoint = await _endpoint(request, endpoint_id)
+    row = await on_the_books(store.replay, endpoint, event_id)
+    return {**logged_event(row, endpoint), "request_id": request.request_id}
+
+
+async def replay_failed_events(request: HttpRequest, endpoint_id: EndpointId, body: schemas.ReplayWish) -> Any:
+    """Send everything once more that happened since a time and could not be delivered."""
+    endpoint = await _endpoint(request, endpoint_id)
+    since = body.since if body.since.tzinfo else body.since.replace(tzinfo=UTC)
+    if timezone.now() - since > timedelta(days=366):
+        since = timezone.now() - timedelta(days=366)
+    count = await on_the_books(store.replay_failed, endpoint, since)
+    return {"replayed": count, "request_id": request.request_id}
+
+
+ONE = "/webhook_endpoints/{endpoint_id}"
+OPERATIONS: tuple[tuple[str, str, Callable[..., Any], type[Any], str], ...] = (
+    ("POST", "/webhook_endpoints", create_endpoint, schemas.CreatedEndpoint, "Create an endpoint"),
+    ("GET", "/webhook_endpoints", list_endpoints, schemas.EndpointList, "List endpoints"),
+    ("GET", ONE, retrieve_endpoint, schemas.EndpointReply, "Look at an endpoint"),
+    ("PUT", ONE, update_endpoint, schemas.EndpointReply, "Change an endpoint"),
+    ("DELETE", ONE, delete_endpoint, schemas.Deleted, "Delete an endpoint"),
+    ("POST", f"{ONE}/enable", enable_endpoint, schemas.EndpointReply, "Enable an endpoint"),
+    ("POST", f"{ONE}/disable", disable_endpoint, schemas.EndpointReply, "Disable an endpoint"),
+    ("POST", f"{ONE}/reset_secret", reset_secret, schemas.NewSecret, "Reset the signing secret"),
+    ("POST", f"{ONE}/test", test_endpoint, schemas.TestReply, "Send a test event"),
+    ("GET", f"{ONE}/events", list_events, schemas.EventPage, "Read the log"),
+    ("POST", f"{ONE}/events/replay", replay_failed_events, schemas.ReplayReply, "Send what failed again"),
+    ("GET", f"{ONE}/events/{{event_id}}", retrieve_event, schemas.EventReply, "Look at an event"),
+    ("POST", f"{ONE}/events/{{event_id}}/replay", replay_event, schemas.EventReply, "Send an event again"),
+)
+"""Method, path, function, answer and title of each."""
+
+
+def router_at(root: str) -> Router:
+    """The operations, to be put at `/api/v1/<root>`."""
+    router = Router(tags=["Webhooks"])
+    for method, path, operation, response, summary in OPERATIONS:
+        router.add_api_operation(
+            path,
+            [method],
+            operation,
+            response=response,
+            summary=summary,
+            operation_id=f"{root}_{operation.__name__}",
+            exclude_unset=True,
+        )
+    return router
+
+
+async def _admit(request: HttpRequest) -> Caller:
+    """
+    Raises:
+        AccessDenied: if the key may not be used for webhooks.
+        Throttled: if the account calls too often.
+    """
+    caller: Caller = request.auth
+    caller.require("webhooks")
+    await rates().admit(caller.account_id, "webhooks")
+    return caller
+
+
+async def _endpoint(request: HttpRequest, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
+    """
+    Raises:
+        NotFound: if the caller's workspace has no such endpoint.
+    """
+    caller = await _admit(request)
+    return await on_the_books(store.find, caller.workspace_id, endpoint_id, or_deleted=or_deleted)
+
+
+async def _until_quiet(endpoint: WebhookEndpoint) -> None:
+    """Wait for calls that had begun, or were about to, when the endpoint was closed to new ones.
+
+    They may be another process's, so the rows are asked. A sender that was killed leaves a row that nobody works on:
+    it is given as long as a call may take.
+    """
+    for _ in range(round((TOTAL_S + 1.0) / LOOK_EVERY_S)):
+        if not await on_the_books(store.is_delivering, endpoint):
+            return
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _reply(request: HttpRequest, endpoint: WebhookEndpoint) -> dict[str, object]:
+    return {**endpoint_record(endpoint), "request_id": request.request_id}
+
+
+def _page_after(row: int) -> str:
+    return base64.urlsafe_b64encode(str(row).encode()).decode().rstrip("=")
+
+
+def _row_before(page: str | None) -> int | None:
+    """
+    Raises:
+        InvalidParameter: if no answer ever said such a `next_page`.
+    """
+    if not page:
+        return None
+    try:
+        text = base64.urlsafe_b64decode(page + "=" * (-len(page) % 4)).decode("ascii")
+        if not text.isdecimal() or len(text) > 18:
+            raise ValueError
+        return int(text)
+    except (binascii.Error, ValueError):
+        raise InvalidParameter("page is not one that an answer named as next_page.", param="page") from None

@@ -1,0 +1,263 @@
+"""What the operations on webhook endpoints take and answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from voiceapp.formats import moment
+from voiceapp.schemas import CleanStr, Schema
+from voiceapp.webhooks.events import Kind
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+
+_KINDS = f"Kinds of events to be told of, each by its name: {', '.join(f'`{kind}`' for kind in Kind)}."
+
+
+class NewEndpoint(Schema):
+    """An endpoint to be made."""
+
+    url: CleanStr
+    """Where events are posted to: `http` or `https`, a name or an address that is public."""
+    events: Annotated[list[CleanStr], Field(max_length=100, description=_KINDS)]
+    description: Annotated[CleanStr, Field(max_length=256)] | None = None
+    """For people."""
+
+
+class EndpointChanges(Schema):
+    """What is to be changed; what is absent stays as it is."""
+
+    url: CleanStr | None = None
+    """A new address; null is as good as absent."""
+    events: Annotated[list[CleanStr], Field(max_length=100, description=_KINDS)] | None = None
+    description: Annotated[CleanStr, Field(max_length=256)] | None = None
+    """Null or an empty text removes it."""
+
+
+class SecretChange(Schema):
+    """How a secret is to be changed."""
+
+    keep_old_secret_active_for_24_hours: bool = False
+    """Sign with the old secret as well for a day, so that receivers can be changed one after the other."""
+
+
+class ReplayWish(Schema):
+    """What is to be sent again."""
+
+    since: Annotated[
+        datetime,
+        Field(strict=False, description="Everything that happened then or later and failed; ISO 8601 with a zone."),
+    ]
+
+
+class EndpointRecord(Schema):
+    """A webhook endpoint."""
+
+    id: str
+    """`wep_` and a ULID."""
+    description: str
+    url: str
+    events: list[str]
+    status: Literal["ACTIVE", "DISABLED"]
+    disabled_reason: str | None
+    """Why it is told nothing: `MANUAL`, `CONSECUTIVE_DELIVERY_FAILURES`, `REDIRECT_RESPONSE`,
+    `SSRF_VALIDATION_FAILED`, `TLS_VALIDATION_FAILED` or `GONE`; null while it is active."""
+    consecutive_fail: int
+    """Events in a row that could not be delivered."""
+    last_success_at: str | None
+    """ISO 8601, UTC."""
+    last_failure_at: str | None
+    created_at: str
+    updated_at: str
+
+
+class EndpointReply(EndpointRecord):
+    """A webhook endpoint, as the answer to a request."""
+
+    request_id: str
+
+
+class CreatedEndpoint(EndpointReply):
+    """A new endpoint with what its owner verifies signatures by."""
+
+    signing_secret: str
+    """`whsec_…`; told here and never again."""
+
+
+class EndpointList(Schema):
+    """Every endpoint of the workspace, newest first."""
+
+    data: list[EndpointRecord]
+    request_id: str
+
+
+class Deleted(Schema):
+    """The endpoint is gone, and nothing more is delivered to it."""
+
+    request_id: str
+
+
+class NewSecret(Schema):
+    """The new signing secret."""
+
+    id: str
+    signing_secret: str
+    """`whsec_…`; told here and never again."""
+    updated_at: str
+    request_id: str
+
+
+class EventData(Schema):
+    """What happened to which thing."""
+
+    id: str
+    """Of the session, the task or, in a test, the endpoint."""
+    type: str
+    """The kind of event."""
+    workspace_id: str
+    session_thread_id: str | None = None
+    """For kinds of threads."""
+
+
+class AttemptRecord(Schema):
+    """One call of the receiver."""
+
+    at: str
+    """ISO 8601, UTC."""
+    status_code: int | None
+    """Of its answer; null when there was none."""
+    duration_ms: int
+    answer_start: str
+    """At most the first KiB of the answer."""
+    error: str
+    """Why there was no answer, in a sentence; else empty."""
+
+
+class DeliveryRecord(Schema):
+    """What became of telling the endpoint."""
+
+    webhook_id: str
+    """Of the endpoint."""
+    status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"]
+    attempt_count: int
+    delivery_at: str | None
+    """When it was tried last."""
+    finish_at: str | None
+    failure_reason: str | None
+    next_attempt_at: str | None = None
+    """When it is tried again, while it waits for that."""
+    is_replay: bool = False
+    """Whether somebody asked for it once more."""
+    attempts: list[AttemptRecord] | None = None
+    """Every call, first to last; where a single event is looked at."""
+
+
+class EventRecord(Schema):
+    """An event, as it was or will be sent."""
+
+    type: Literal["event"] = "event"
+    id: str
+    """`whe_` and a ULID: the header `webhook-id` of every attempt."""
+    created_at: str
+    data: EventData
+
+
+class LoggedEvent(EventRecord):
+    """An event, and what became of it."""
+
+    delivery: DeliveryRecord
+
+
+class EventReply(LoggedEvent):
+    """An event, as the answer to a request."""
+
+    request_id: str
+
+
+class TestReply(EventRecord):
+    """The event that was sent as a test; the receiver took it."""
+
+    __test__ = False
+
+    request_id: str
+
+
+class EventPage(Schema):
+    """Some of the endpoint's log, newest first."""
+
+    data: list[LoggedEvent]
+    next_page: str | None
+    """What to ask for as `page` to go on; null at the end."""
+    request_id: str
+
+
+class ReplayReply(Schema):
+    """What is on its way again."""
+
+    replayed: int
+    """How many events."""
+    request_id: str
+
+
+class LogQuery(Schema):
+    """What a log is narrowed to."""
+
+    model_config = ConfigDict(strict=False)
+
+    limit: int = Field(20, ge=1, le=100)
+    page: CleanStr | None = Field(None, max_length=200)
+    """`next_page` of the answer before."""
+    status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"] | None = None
+    """Only deliveries that stand here."""
+    type: CleanStr | None = None
+    """Only this kind of event."""
+
+
+def endpoint_record(row: WebhookEndpoint) -> dict[str, object]:
+    """The fields of `EndpointRecord`."""
+    return {
+        "id": row.public_id,
+        "description": row.description,
+        "url": row.url,
+        "events": row.events,
+        "status": row.status,
+        "disabled_reason": row.disabled_reason or None,
+        "consecutive_fail": row.consecutive_fail,
+        "last_success_at": _moment(row.last_success_at),
+        "last_failure_at": _moment(row.last_failure_at),
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.updated_at),
+    }
+
+
+def logged_event(row: Delivery, endpoint: WebhookEndpoint, *, with_attempts: bool = False) -> dict[str, object]:
+    """The fields of `LoggedEvent`; for attempts, `tries` should be loaded."""
+    is_waiting = row.status == Delivery.Status.WAITING_RETRY
+    delivery = DeliveryRecord(
+        webhook_id=endpoint.public_id,
+        status=row.status,
+        attempt_count=row.attempts,
+        delivery_at=_moment(row.delivery_at),
+        finish_at=_moment(row.finish_at),
+        failure_reason=row.failure_reason or None,
+        next_attempt_at=_moment(row.due_at) if is_waiting else None,
+        is_replay=row.is_replay,
+        attempts=[_attempt(one) for one in row.tries.all()] if with_attempts else None,
+    )
+    event = EventRecord.model_validate_json(row.event.body)
+    return {**event.model_dump(), "delivery": delivery}
+
+
+def _attempt(row: Attempt) -> AttemptRecord:
+    return AttemptRecord(
+        at=moment(row.at),
+        status_code=row.status_code,
+        duration_ms=row.duration_ms,
+        answer_start=row.answer_start,
+        error=row.error,
+    )
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else moment(at)

@@ -1,0 +1,271 @@
+"""Rows of endpoints and their log: what may be done with them, for the API and the operators' site alike.
+
+Functions here talk to the database; call them off the event loop (`voiceapp.accounts.bookkeeper.on_the_books`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from voiceapp.accounts.models import Workspace
+from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
+from voiceapp.leases.wake import wake
+from voiceapp.webhooks.events import LINE, Kind
+from voiceapp.webhooks.models import DELIVERED, Delivery, WebhookEndpoint
+from voiceapp.webhooks.secrets import new_secret, seal
+
+MAX_ENDPOINTS = 20
+"""In one workspace."""
+OVERLAP = timedelta(hours=24)
+"""How long an old secret may go on signing beside the new one."""
+
+
+class Conflict(RequestRefused):
+    """What is asked for does not fit what the endpoint is at the moment."""
+
+    code = "Conflict"
+    http_status = 409
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """What a log is narrowed to; empty leaves a field open."""
+
+    status: str = ""
+    kind: str = ""
+
+
+def check_kinds(kinds: Iterable[str]) -> list[str]:
+    """The kinds, each once.
+
+    Raises:
+        InvalidParameter: if there is none, or one of them never happens here.
+    """
+    wanted = list(dict.fromkeys(kinds))
+    unknown = [kind for kind in wanted if kind not in set(Kind)]
+    if unknown:
+        raise InvalidParameter(
+            f"{unknown[0][:100]!r} is no kind of event that happens here. There are: {', '.join(Kind)}.", param="events"
+        )
+    if not wanted:
+        raise InvalidParameter(f"Name at least one kind of event: {', '.join(Kind)}.", param="events")
+    return wanted
+
+
+def create(workspace_id: int, *, url: str, events: Sequence[str], description: str = "") -> tuple[WebhookEndpoint, str]:
+    """A new endpoint, and its signing secret, which is told this once.
+
+    Raises:
+        InvalidParameter: if a kind of event never happens here.
+        Conflict: if the workspace has as many as it may.
+    """
+    kinds = check_kinds(events)
+    secret = new_secret()
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=workspace_id)  # two at once count one after the other
+        if listed(workspace_id).count() >= MAX_ENDPOINTS:
+            raise Conflict(f"A workspace may have {MAX_ENDPOINTS} webhook endpoints; delete one first.")
+        endpoint = WebhookEndpoint.objects.create(
+            workspace_id=workspace_id, url=url, description=description, events=kinds, secret_sealed=seal(secret)
+        )
+    return endpoint, secret
+
+
+def listed(workspace_id: int) -> QuerySet[WebhookEndpoint]:
+    """The endpoints of a workspace, newest first, without those that were deleted."""
+    return WebhookEndpoint.objects.filter(workspace_id=workspace_id, deleted_at__isnull=True)
+
+
+def find(workspace_id: int, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
+    """
+    Raises:
+        NotFound: if the workspace has no such endpoint.
+    """
+    rows = WebhookEndpoint.objects.filter(workspace_id=workspace_id) if or_deleted else listed(workspace_id)
+    endpoint: WebhookEndpoint | None = rows.select_related("workspace").filter(public_id=endpoint_id).first()
+    if endpoint is None:
+        raise NotFound("There is no such webhook endpoint.")
+    return endpoint
+
+
+def update(endpoint: WebhookEndpoint, changes: Mapping[str, Any]) -> WebhookEndpoint:
+    """Change `url`, `description` or `events`, as many of them as there are.
+
+    Raises:
+        InvalidParameter: if a kind of event never happens here.
+        NotFound: if it was deleted meanwhile.
+    """
+    known = {name: changes[name] for name in ("url", "description", "events") if name in changes}
+    if "events" in known:
+        known["events"] = check_kinds(known["events"])
+    return _change(endpoint, **known)
+
+
+def enable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """Deliver again what happens from now on.
+
+    Raises:
+        NotFound: if it was deleted meanwhile.
+    """
+    # Failures of before do not count twice: the next one has to fail for an hour as well.
+    return _change(endpoint, status=WebhookEndpoint.Status.ACTIVE, disabled_reason="", first_fail_at=None)
+
+
+def disable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """Deliver nothing more, and forget what waits.
+
+    Raises:
+        NotFound: if it was deleted meanwhile.
+    """
+    with transaction.atomic():
+        if endpoint.status == WebhookEndpoint.Status.ACTIVE:
+            endpoint = _change(
+                endpoint,
+                status=WebhookEndpoint.Status.DISABLED,
+                disabled_reason=WebhookEndpoint.Reason.MANUAL,
+            )
+        cancel_waiting(endpoint, "The endpoint was disabled.")
+    return endpoint
+
+
+def delete(endpoint: WebhookEndpoint) -> None:
+    """Deliver nothing more; the log stays as long as the events do.
+
+    Raises:
+        NotFound: if it was deleted before.
+    """
+    with transaction.atomic():
+        _change(endpoint, deleted_at=timezone.now())
+        cancel_waiting(endpoint, "The endpoint was deleted.")
+
+
+def cancel_waiting(endpoint: WebhookEndpoint, reason: str) -> int:
+    """End the deliveries that nobody works on just now; how many those were."""
+    canceled: int = Delivery.objects.filter(endpoint=endpoint, status__in=Delivery.WAITING).update(
+        status=Delivery.Status.CANCELED, finish_at=Now(), failure_reason=reason, version=F("version") + 1
+    )
+    return canceled
+
+
+def is_delivering(endpoint: WebhookEndpoint) -> bool:
+    """Whether a delivery to it is under way, or about to begin."""
+    return bool(Delivery.objects.filter(endpoint=endpoint, status=Delivery.WORKING).exists())
+
+
+def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[WebhookEndpoint, str]:
+    """A new signing secret, told this once; the old one may go on signing beside it for a day.
+
+    Raises:
+        NotFound: if it was deleted meanwhile.
+    """
+    secret = new_secret()
+    return _change(
+        endpoint,
+        secret_sealed=seal(secret),
+        old_secret_sealed=F("secret_sealed") if keep_old else "",
+        old_secret_until=timezone.now() + OVERLAP if keep_old else None,
+    ), secret
+
+
+def log(
+    endpoint: WebhookEndpoint, wanted: LogFilter = LogFilter(), *, before: int | None = None, limit: int = 20
+) -> list[Delivery]:
+    """Deliveries of the last days, newest first; `before` is the row that the page before ended with."""
+    rows = _remembered(endpoint)
+    if wanted.status:
+        rows = rows.filter(status=wanted.status)
+    if wanted.kind:
+        rows = rows.filter(event__kind=wanted.kind)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    return list(rows.order_by("-pk")[:limit])
+
+
+def logged(endpoint: WebhookEndpoint, event_id: str) -> Delivery:
+    """One event's delivery, its attempts included.
+
+    Raises:
+        NotFound: if the endpoint was never told of such an event, or it is forgotten.
+    """
+    found: Delivery | None = _remembered(endpoint).prefetch_related("tries").filter(event__public_id=event_id).first()
+    if found is None:
+        raise NotFound("There is no such event in the log of this endpoint.")
+    return found
+
+
+def replay(endpoint: WebhookEndpoint, event_id: str) -> Delivery:
+    """Send an event once more, under its old identifier.
+
+    Raises:
+        NotFound: if the log knows no such event.
+        Conflict: if it is still on its way, or the endpoint is told nothing.
+    """
+    _require_called(endpoint)
+    delivery = logged(endpoint, event_id)
+    if not _send_again(Delivery.objects.filter(pk=delivery.pk)):
+        raise Conflict("This event is still on its way.")
+    return logged(endpoint, event_id)
+
+
+def replay_failed(endpoint: WebhookEndpoint, since: datetime) -> int:
+    """Send everything once more that happened since then and could not be delivered; how much that is.
+
+    Raises:
+        Conflict: if the endpoint is told nothing.
+    """
+    _require_called(endpoint)
+    failed = Delivery.objects.filter(endpoint=endpoint, status=Delivery.Status.FAILED, event__created_at__gte=since)
+    return _send_again(failed)
+
+
+def resend(deliveries: QuerySet[Delivery]) -> int:
+    """Send once more what is over and whose endpoint is told of events; how much that is."""
+    return _send_again(
+        deliveries.filter(endpoint__status=WebhookEndpoint.Status.ACTIVE, endpoint__deleted_at__isnull=True)
+    )
+
+
+def _send_again(deliveries: QuerySet[Delivery]) -> int:
+    with transaction.atomic():
+        # By key: SQLite and PostgreSQL agree on no other way to update what a join selects.
+        changed: int = Delivery.objects.filter(pk__in=deliveries.values("pk"), status__in=DELIVERED).update(
+            status=Delivery.Status.PENDING,
+            due_at=Now(),
+            attempts=0,
+            version=F("version") + 1,
+            finish_at=None,
+            failure_reason="",
+            is_replay=True,
+        )
+        if changed:
+            wake(LINE)
+    return changed
+
+
+def _require_called(endpoint: WebhookEndpoint) -> None:
+    if not endpoint.is_called:
+        raise Conflict("The endpoint is disabled or deleted; only an active one is told of events.")
+
+
+def _remembered(endpoint: WebhookEndpoint) -> QuerySet[Delivery]:
+    since = timezone.now() - timedelta(days=settings.WEBHOOK_RETENTION_DAYS)
+    return Delivery.objects.filter(endpoint=endpoint, event__created_at__gte=since).select_related("event")
+
+
+def _change(endpoint: WebhookEndpoint, **changes: Any) -> WebhookEndpoint:
+    changed = WebhookEndpoint.objects.filter(pk=endpoint.pk, deleted_at__isnull=True).update(
+        updated_at=timezone.now(), **changes
+    )
+    if not changed:
+        raise NotFound("There is no such webhook endpoint.")
+    row: WebhookEndpoint = WebhookEndpoint.objects.select_related("workspace").get(pk=endpoint.pk)
+    return row

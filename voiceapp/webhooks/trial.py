@@ -1,0 +1,61 @@
+"""A test delivery: one call, now, whose answer the person who asked gets to see. It leaves no trace in the log."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from django.utils import timezone
+
+from voiceapp.outbound import Network, Outbound
+from voiceapp.webhooks.delivery import Attempted, attempt
+from voiceapp.webhooks.events import trial_envelope
+from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.webhooks.signing import signature_headers
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was sent, and what came of it."""
+
+    body: str
+    attempted: Attempted
+
+    @property
+    def is_good(self) -> bool:
+        status = self.attempted.outcome.status
+        return status is not None and 200 <= status < 300
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on what the receiver did."""
+        status, took = self.attempted.outcome.status, self.attempted.duration_ms
+        if status is None:
+            return self.attempted.error
+        return f"The receiver answered {status} after {took} ms."
+
+
+async def try_once(endpoint: WebhookEndpoint) -> Trial:
+    """Send `webhook.test` to an endpoint whose `workspace` is loaded.
+
+    Raises:
+        SecretLost: if there is nothing to sign with.
+    """
+    event_id, text = trial_envelope(endpoint, endpoint.workspace)
+    body, now = text.encode(), timezone.now()
+    async with Outbound(holes=holes()) as outbound:
+        signature = signature_headers(event_id, body, endpoint.secrets(now), now)
+        return Trial(text, await attempt(outbound, endpoint.url, body, signature))
+
+
+def holes() -> Sequence[Network]:
+    """Networks that are no public ones and that receivers may be in."""
+    return _networks(tuple(settings.WEBHOOK_ALLOWED_NETWORKS))
+
+
+@cache
+def _networks(texts: tuple[str, ...]) -> Sequence[Network]:
+    return tuple(ipaddress.ip_network(text) for text in texts)
