@@ -14,6 +14,9 @@ ifneq ($(wildcard ../shared/audio/manifest.tsv),)
 export SPEECH_DIR ?= $(abspath ../shared/audio)
 endif
 
+# Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
+PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadgroup --no-loadscope-reorder
+
 .PHONY: run install models key test lint format bench lock screenshot clean
 
 run: install
@@ -31,7 +34,7 @@ key: install
 	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Say whose: make key ACCOUNT=NAME))"
 
 test: .venv/tests.stamp models .venv/system.stamp lint
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 lint: .venv/tests.stamp
 	$(BIN)/ruff check .
@@ -73,10 +76,10 @@ clean:
 	touch $@
 
 # What the tests need of the system; on machines without apt, install these by hand.
-PROGRAMS := chromium node npm redis-server turnserver
+PROGRAMS := chromium node npm redis-server turnserver pg_ctlcluster
 .venv/system.stamp: .venv/runtime.stamp
 	which $(PROGRAMS) >/dev/null || \
 		{ $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 			--no-install-recommends chromium $$(which npm >/dev/null || echo nodejs npm) redis-server \
-			coturn fonts-dejavu-core >/dev/null; }
+			coturn postgresql fonts-dejavu-core >/dev/null; }
 	touch $@

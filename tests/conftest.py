@@ -12,12 +12,17 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connections
 
+from tests.postgres import PostgresServer, start_postgres
 from voiceapp.accounts.auth import key_directory
 from voiceapp.accounts.bookkeeper import close_the_books
 from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
+
+ROOT = Path(__file__).resolve().parent
+SERVERS = ("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere")
+"""Parameters that stand for a running server."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,15 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Rows of an async test are committed, for its threads to see; rows of any other test are rolled back."""
+    """Rows of an async test are committed, for its threads to see; rows of any other test are rolled back.
+
+    Tests of a file stay on one worker, for they share what is costly to start; those against one server may leave those
+    against another.
+    """
     for item in items:
+        server = getattr(item, "callspec", None) and next(iter(item.callspec.params.values()), "")
+        split = f" {server}" if server in SERVERS else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}{split}"))
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
             item.add_marker(pytest.mark.django_db(transaction=True))
 
@@ -68,6 +80,13 @@ def _no_connection_stays_open(django_db_setup: None) -> Iterator[None]:
     """PostgreSQL drops no database that somebody is connected to."""
     yield
     close_the_books()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for those who start processes of their own on it."""
+    with start_postgres() as server:
+        yield server
 
 
 def join(name: str, workspace: Workspace) -> Member:

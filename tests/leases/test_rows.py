@@ -113,15 +113,19 @@ def test_a_task_is_canceled_or_claimed_and_never_both(alice: Member) -> None:
     tasks = [write(alice) for _ in range(60)]
     claimed: set[int] = set()
     canceled: set[int] = set()
+    all_at_once = threading.Barrier(3)
 
     def claiming(name: str) -> None:
         claims = Claims(Task)
-        while taken := claims.claim(name, rows=Task.objects.filter(status=Status.PENDING)):
+        for _ in tasks:
+            all_at_once.wait()
+            taken = claims.claim(name, rows=Task.objects.filter(status=Status.PENDING))
             claimed.update(lease.row_id for lease in taken)
         connection.close()
 
     def canceling() -> None:
         for task in reversed(tasks):
+            all_at_once.wait()
             try:
                 cancel(alice.account.pk, task.task_id)
             except NotPending:
