@@ -69,13 +69,19 @@ def start_postgres() -> Iterator[PostgresServer]:
             port = free.getsockname()[1]
         options = [part for option in IN_A_HURRY for part in ("-c", option)]
         log = (folder / "log").open("wb")
-        process = subprocess.Popen(
-            [*become, program("postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-h", "127.0.0.1"]
-            + options,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-        )
+        command = [
+            program("postgres"),
+            "-D",
+            str(data),
+            "-p",
+            str(port),
+            "-k",
+            str(folder),
+            "-h",
+            "127.0.0.1",
+            *options,
+        ]
+        process = subprocess.Popen([*become, *command], stdout=log, stderr=subprocess.STDOUT, cwd=folder)
         try:
             server = PostgresServer(port)
             deadline = monotonic() + START_S
