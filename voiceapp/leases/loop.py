@@ -58,6 +58,9 @@ class Line(Protocol):
         written to the row; only what nobody foresaw may be raised.
         """
 
+    async def close(self) -> None:
+        """Let go of what the work needed. Called once, on the loop, after the last work."""
+
 
 def worker_name() -> str:
     """Unique to this loop: host, process and a random part."""
@@ -101,6 +104,8 @@ class Loop:
                 task.cancel()
             await asyncio.gather(*claiming, return_exceptions=True)
             await self._wind_up()
+            for line in self.lines:
+                await line.close()
             self._over.set()
             await asyncio.to_thread(renewing.join)
             await self.database(_close_connections)

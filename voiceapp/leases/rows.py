@@ -10,7 +10,7 @@ The clock is the database's: workers on several hosts need not agree on the time
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -97,20 +97,19 @@ class Claims(Generic[Row]):
         wanted = wanted if wanted.query.order_by else wanted.order_by("due_at")
         if connections[using].features.has_select_for_update_skip_locked:
             wanted = wanted.select_for_update(skip_locked=True, of=("self",))
-        taken: list[Lease] = []
         with transaction.atomic(using=using):
-            for row_id, version, attempts in wanted.values_list("pk", "version", "attempts")[:limit]:
-                changed = self.due(self.model._default_manager.filter(pk=row_id, version=version)).update(
+            # From here on nobody else changes these rows: PostgreSQL has locked them, SQLite the database.
+            found = list(wanted.values_list("pk", "version", "attempts")[:limit])
+            if found:
+                self.model._default_manager.filter(pk__in=[row_id for row_id, _, _ in found]).update(
                     status=self.model.WORKING,
-                    version=version + 1,
-                    attempts=attempts + 1,
+                    version=F("version") + 1,
+                    attempts=F("attempts") + 1,
                     leased_by=worker,
                     due_at=self._end_of_lease(),
                     **changes,
                 )
-                if changed:
-                    taken.append(Lease(row_id, version + 1, attempts + 1))
-        return taken
+        return [Lease(row_id, version + 1, attempts + 1) for row_id, version, attempts in found]
 
     def renew(self, lease: Lease, **changes: object) -> bool:
         """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
@@ -122,6 +121,18 @@ class Claims(Generic[Row]):
         What must be written together with the end is written in the same transaction, after this returned True.
         """
         return bool(self.held(lease).update(status=status, **changes))
+
+    def hold(self, leases: Sequence[Lease]) -> set[Any]:
+        """Keys of the rows whose lease still stands. Inside a transaction, they stand until its end."""
+        rows = self.model._default_manager.filter(pk__in=[lease.row_id for lease in leases], status=self.model.WORKING)
+        current = dict(rows.order_by("pk").select_for_update(of=("self",)).values_list("pk", "version"))
+        return {lease.row_id for lease in leases if current.get(lease.row_id) == lease.version}
+
+    def finish_held(self, leases: Sequence[Lease], status: str, **changes: object) -> None:
+        """Leave rows in `status` that the transaction at hand holds (`hold`)."""
+        if leases:
+            rows = self.model._default_manager.filter(pk__in=[lease.row_id for lease in leases])
+            rows.update(status=status, **changes)
 
     def release(self, lease: Lease) -> bool:
         """Give the row back at once and uncounted: the worker stops before the work is done."""

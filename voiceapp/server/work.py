@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from voiceapp.leases.loop import STOP_S, Line, Loop
 from voiceapp.leases.wake import on_wake
 from voiceapp.tasks.line import TaskLine
+from voiceapp.webhooks.line import DeliveryLine
 
 logger = logging.getLogger(__name__)
 
 
 def lines() -> Sequence[Line]:
     """The lines of this installation."""
-    return (TaskLine(),)
+    return (TaskLine(), DeliveryLine())
 
 
 def run_loop(loop: Loop) -> None:

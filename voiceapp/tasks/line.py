@@ -91,6 +91,9 @@ class TaskLine:
     def release(self, lease: Lease) -> bool:
         return self._claims.release(lease)
 
+    async def close(self) -> None:
+        """Nothing is kept from one task to the next."""
+
     async def work(self, lease: Lease, database: Database) -> None:
         """Run every part that is not over yet, then finish the task."""
         job: Job = await database(_job, lease)

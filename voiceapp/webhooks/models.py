@@ -155,10 +155,9 @@ class Delivery(Leased):
         )
         indexes = (
             models.Index(
-                fields=("endpoint", "due_at"),
-                name="delivery_due_of_endpoint",
-                condition=Q(status__in=("PENDING", "DELIVERING", "WAITING_RETRY")),
+                fields=("endpoint", "due_at"), name="delivery_due_of_endpoint", condition=Q(finish_at__isnull=True)
             ),
+            models.Index(fields=("status", "due_at"), name="delivery_under_way", condition=Q(finish_at__isnull=True)),
             models.Index(fields=("endpoint", "-id"), name="delivery_log_of_endpoint"),
         )
 

@@ -1,0 +1,315 @@
+"""From what happened to the receiver: signed, tried again, given up, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from aiohttp import web
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from tests.webhooks.conftest import Program, Receiver, receiving
+from voiceapp.leases.loop import Loop
+from voiceapp.webhooks.events import Kind, envelope
+from voiceapp.webhooks.line import PER_ACCOUNT, PER_ENDPOINT, due, share_out
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint, WebhookEvent
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_what_happened_is_told_once_signed_and_written_down(
+    program: Program, receiver: Receiver, sender: Loop
+) -> None:
+    endpoint = await program.subscribe(receiver.url, Kind.THREAD_IDLED)
+    await program.happen(Kind.THREAD_IDLED, "sess_1", "sthr_1")
+    [logged] = await program.until(endpoint, "SUCCEEDED")
+
+    told = receiver.verified(endpoint["signing_secret"])
+    assert told == json.loads(receiver.bodies[0])
+    assert told["type"] == "event"
+    assert told["data"] == {
+        "id": "sess_1",
+        "type": "session.thread_idled",
+        "workspace_id": program.member.workspace.public_id,
+        "session_thread_id": "sthr_1",
+    }
+    call = receiver.calls[0]
+    assert call["webhook-id"] == told["id"] == logged["id"]
+    assert (call["content-type"], call["user-agent"]) == ("application/json", "Voiceapp-Webhook/1.0")
+    assert (
+        logged["delivery"].items()
+        >= {
+            "webhook_id": endpoint["id"],
+            "status": "SUCCEEDED",
+            "attempt_count": 1,
+            "failure_reason": None,
+            "is_replay": False,
+        }.items()
+    )
+    one = await program.good("GET", f"/{endpoint['id']}/events/{logged['id']}")
+    [attempt] = one["delivery"]["attempts"]
+    assert attempt.items() >= {"status_code": 200, "answer_start": "thanks", "error": ""}.items()
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert record["last_success_at"] is not None
+    assert (record["last_failure_at"], record["consecutive_fail"]) == (None, 0)
+    assert len(receiver.calls) == 1
+
+
+async def test_nobody_else_is_told(program: Program, stranger: Program, receiver: Receiver, sender: Loop) -> None:
+    ours = await program.subscribe(f"{receiver.url}ours", Kind.TASK_FINISHED)
+    await program.subscribe(f"{receiver.url}other-kind", Kind.SESSION_CREATED)
+    await stranger.subscribe(f"{receiver.url}stranger", Kind.TASK_FINISHED)
+    await program.happen()
+    await program.until(ours, "SUCCEEDED")
+    assert await Delivery.objects.acount() == 1
+    assert len(receiver.calls) == 1
+
+
+async def test_it_is_tried_again_with_the_same_body_and_a_fresh_signature(
+    program: Program, receiver: Receiver, sender: Loop, patient: None
+) -> None:
+    receiver.statuses = [503, 429]
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    [logged] = await program.until(endpoint, "SUCCEEDED")
+
+    assert logged["delivery"]["attempt_count"] == 3
+    assert len(set(receiver.bodies)) == 1
+    assert {call["webhook-id"] for call in receiver.calls} == {logged["id"]}
+    for call in range(3):
+        receiver.verified(endpoint["signing_secret"], call)
+    one = await program.good("GET", f"/{endpoint['id']}/events/{logged['id']}")
+    assert [attempt["status_code"] for attempt in one["delivery"]["attempts"]] == [503, 429, 200]
+    assert (await program.good("GET", f"/{endpoint['id']}"))["last_failure_at"] is None
+
+
+async def test_it_is_given_up_after_the_last_step(
+    program: Program, receiver: Receiver, sender: Loop, patient: None
+) -> None:
+    receiver.statuses = [500] * 10
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    [logged] = await program.until(endpoint, "FAILED")
+    assert (logged["delivery"]["attempt_count"], len(receiver.calls)) == (3, 3)
+    assert logged["delivery"]["failure_reason"] == "The receiver answered 500."
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert (record["status"], record["consecutive_fail"]) == ("ACTIVE", 1)
+    assert record["last_failure_at"] is not None
+
+
+async def test_a_retry_waits_as_the_schedule_says(program: Program, receiver: Receiver, sender: Loop) -> None:
+    receiver.statuses = [500]
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    [logged] = await program.until(endpoint, "WAITING_RETRY")
+    assert logged["delivery"]["next_attempt_at"] is not None
+    row = await Delivery.objects.aget()
+    assert 7.0 < (row.due_at - timezone.now()).total_seconds() < 12.5
+    assert len(receiver.calls) == 1
+
+
+@pytest.mark.parametrize(("status", "reason"), [(410, "GONE"), (302, "REDIRECT_RESPONSE")])
+async def test_some_answers_end_an_endpoint_at_once(
+    program: Program, receiver: Receiver, sender: Loop, status: int, reason: str
+) -> None:
+    receiver.statuses = [status]
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    await program.until(endpoint, "FAILED")
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert (record["status"], record["disabled_reason"]) == ("DISABLED", reason)
+    await program.happen()
+    assert len(await program.log(endpoint)) == 1
+
+
+async def test_an_address_that_turned_inside_ends_the_endpoint(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    endpoint = await program.subscribe(receiver.url)
+    settings.WEBHOOK_ALLOWED_NETWORKS = []
+    await program.happen()
+    [logged] = await program.until(endpoint, "FAILED")
+    assert "does not lead to a public address" in logged["delivery"]["failure_reason"]
+    assert (await program.good("GET", f"/{endpoint['id']}"))["disabled_reason"] == "SSRF_VALIDATION_FAILED"
+    assert receiver.calls == []
+
+
+async def failing_for(endpoint: dict[str, str], ago: timedelta) -> None:
+    rows = WebhookEndpoint.objects.filter(public_id=endpoint["id"])
+    assert await rows.aupdate(first_fail_at=timezone.now() - ago) == 1
+
+
+@pytest.mark.parametrize(("ago", "status"), [(timedelta(minutes=61), "DISABLED"), (timedelta(minutes=30), "ACTIVE")])
+async def test_twenty_failures_over_an_hour_end_an_endpoint(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings, ago: timedelta, status: str
+) -> None:
+    settings.WEBHOOK_RETRY_SCHEDULE = []
+    receiver.statuses = [500] * 40
+    endpoint = await program.subscribe(receiver.url)
+    await failing_for(endpoint, ago)
+    for _ in range(19):
+        await program.happen()
+    await program.until(endpoint, "FAILED")
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert (record["status"], record["consecutive_fail"]) == ("ACTIVE", 19)
+
+    await program.happen()
+    await program.until(endpoint, "FAILED")
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert (record["status"], record["consecutive_fail"]) == (status, 20)
+
+
+async def test_counters_are_exact_when_many_end_at_once(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    settings.WEBHOOK_RETRY_SCHEDULE = []
+    receiver.statuses = [500] * 50
+    endpoint = await program.subscribe(receiver.url)
+    for _ in range(50):
+        await program.happen()
+    await program.until(endpoint, "FAILED")
+    assert (await program.good("GET", f"/{endpoint['id']}"))["consecutive_fail"] == 50
+    await program.happen()
+    await program.until(endpoint, "FAILED", "SUCCEEDED")
+    record = await program.good("GET", f"/{endpoint['id']}")
+    assert (record["consecutive_fail"], record["last_success_at"] is None) == (0, False)
+    assert await Attempt.objects.acount() == 51
+
+
+async def test_disabling_ends_what_waits_and_lets_nothing_begin(
+    program: Program, receiver: Receiver, sender: Loop
+) -> None:
+    receiver.statuses = [500]
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    await program.until(endpoint, "WAITING_RETRY")
+    record = await program.good("POST", f"/{endpoint['id']}/disable")
+    assert (record["status"], record["disabled_reason"]) == ("DISABLED", "MANUAL")
+    [logged] = await program.log(endpoint)
+    assert (logged["delivery"]["status"], logged["delivery"]["failure_reason"]) == (
+        "CANCELED",
+        "The endpoint was disabled.",
+    )
+    await program.happen()
+    assert len(await program.log(endpoint)) == 1
+    await program.good("POST", f"/{endpoint['id']}/enable")
+    await program.happen()
+    await receiver.until(2)
+
+
+@pytest.mark.parametrize("end", ["DELETE", "disable"])
+async def test_after_the_answer_to_an_end_no_call_begins(program: Program, sender: Loop, end: str) -> None:
+    begun: list[float] = []
+    first = asyncio.Event()
+
+    async def slow(request: web.Request) -> web.Response:
+        begun.append(time.monotonic())
+        first.set()
+        await asyncio.sleep(0.5)
+        return web.Response(status=503)
+
+    async with receiving(slow) as url:
+        endpoint = await program.subscribe(url)
+        for _ in range(20):
+            await program.happen()
+        await first.wait()
+        if end == "DELETE":
+            await program.good("DELETE", f"/{endpoint['id']}")
+        else:
+            await program.good("POST", f"/{endpoint['id']}/disable")
+        answered = time.monotonic()
+        logged = await program.log(endpoint, limit=100)
+        assert {event["delivery"]["status"] for event in logged} == {"CANCELED"}
+        assert len(logged) == 20
+        assert 1 <= len(begun) <= PER_ENDPOINT
+        assert max(begun) < answered
+
+
+async def test_what_a_killed_sender_left_of_an_ended_endpoint_is_canceled(
+    program: Program, receiver: Receiver, sender: Loop
+) -> None:
+    endpoint = await program.subscribe(receiver.url)
+    row = await WebhookEndpoint.objects.aget()
+    await WebhookEndpoint.objects.aupdate(deleted_at=timezone.now())
+    event = await WebhookEvent.objects.acreate(
+        workspace=program.member.workspace,
+        kind=Kind.TASK_FINISHED,
+        body=envelope("whe_1", "2026-03-04T05:06:07.890Z", "task-1", Kind.TASK_FINISHED, "ws_1"),
+    )
+    await Delivery.objects.acreate(event=event, endpoint=row, status=Delivery.Status.DELIVERING)
+    await program.until(endpoint, "CANCELED")
+    assert receiver.calls == []
+
+
+async def test_a_secret_that_cannot_be_read_is_said_and_nothing_is_sent(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    endpoint = await program.subscribe(receiver.url)
+    settings.SECRET_KEY = "another one that is long enough to be taken for a secret key"
+    await program.happen()
+    [logged] = await program.until(endpoint, "FAILED")
+    assert "reset it" in logged["delivery"]["failure_reason"]
+    assert receiver.calls == []
+
+
+async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_another(
+    program: Program, receiver: Receiver, sender: Loop
+) -> None:
+    at_once = Counter[str]()
+    most = Counter[str]()
+    stuck = asyncio.Event()
+
+    async def hanging(request: web.Request) -> web.Response:
+        at_once[request.path] += 1
+        most[request.path] = max(most[request.path], at_once[request.path])
+        await stuck.wait()
+        at_once[request.path] -= 1
+        return web.Response()
+
+    async with receiving(hanging) as url:
+        for name in "abcdefgh":
+            await program.subscribe(f"{url}{name}", Kind.SESSION_CREATED)
+        for _ in range(10):
+            await program.happen(Kind.SESSION_CREATED)
+        quick = await program.subscribe(receiver.url)
+        began = time.monotonic()
+        for _ in range(12):
+            await program.happen()
+        await program.until(quick, "SUCCEEDED")
+        assert time.monotonic() - began < 2.0
+        assert set(most.values()) == {PER_ENDPOINT}
+        stuck.set()
+
+
+def test_calls_are_shared_out_to_those_with_the_fewest() -> None:
+    assert share_out([(1, 9), (2, 9), (3, 9)], [], 4) == {1: 2, 2: 1, 3: 1}
+    assert share_out([(1, 9), (2, 9)], [(1, 9)] * 3, 3) == {2: 3}
+    assert share_out([(1, 9)], [(1, 9)] * PER_ENDPOINT, 60) == {}
+    assert share_out([(1, 9), (2, 9)], [], 60) == {1: PER_ENDPOINT, 2: PER_ENDPOINT}
+
+
+def test_one_account_leaves_room_for_others() -> None:
+    many = [(endpoint, 1) for endpoint in range(1000)]
+    shares = share_out([*many, (5000, 2)], [], 64)
+    assert shares[5000] == PER_ENDPOINT
+    assert shares.total() == PER_ACCOUNT + PER_ENDPOINT
+
+
+async def test_finding_what_is_due_reads_an_index_however_much_is_over(program: Program, receiver: Receiver) -> None:
+    await program.subscribe(receiver.url)
+    endpoint = await WebhookEndpoint.objects.aget()
+    await program.happen()
+
+    def plan() -> str:
+        if connection.vendor == "postgresql":  # a small table is read whole, unless that is forbidden
+            connection.cursor().execute("SET enable_seqscan = off")
+        return str(due(endpoint=endpoint.pk).order_by("due_at")[:4].explain())
+
+    assert "delivery_due_of_endpoint" in await sync_to_async(plan)()
