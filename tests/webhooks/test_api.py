@@ -1,0 +1,351 @@
+"""The operations on endpoints: fields, rules, refusals, and who sees whose."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from tests.test_outbound import HOSTILE
+from tests.webhooks.conftest import Program, Receiver, receiving
+from voiceapp.leases.loop import Loop
+from voiceapp.webhooks.events import Kind
+from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
+from voiceapp.webhooks.retention import purge_events
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "http://127.0.0.1:9/hook"
+FIELDS = {
+    "id",
+    "description",
+    "url",
+    "events",
+    "status",
+    "disabled_reason",
+    "consecutive_fail",
+    "last_success_at",
+    "last_failure_at",
+    "created_at",
+    "updated_at",
+    "request_id",
+}
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+async def test_a_new_endpoint_has_every_field_and_tells_its_secret(program: Program) -> None:
+    body = {"url": URL, "events": ["session.updated", "task.finished", "session.updated"], "description": "Ours"}
+    made = await program.good("POST", "", body)
+    assert made.keys() == FIELDS | {"signing_secret"}
+    assert re.fullmatch(r"wep_[0-9A-HJKMNP-TV-Z]{26}", made["id"])
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", made["signing_secret"])
+    assert ISO.fullmatch(made["created_at"])
+    assert (made["url"], made["description"], made["status"]) == (URL, "Ours", "ACTIVE")
+    assert made["events"] == ["session.updated", "task.finished"]
+    assert (made["disabled_reason"], made["consecutive_fail"], made["last_success_at"]) == (None, 0, None)
+
+
+async def test_the_secret_is_told_once_and_kept_sealed(program: Program) -> None:
+    made = await program.good("POST", "", {"url": URL, "events": ["task.finished"]})
+    secret = made["signing_secret"]
+    shown = [await program.call("GET"), await program.call("GET", f"/{made['id']}")]
+    shown.append(await program.call("PUT", f"/{made['id']}", {"description": "x"}))
+    shown += [await program.call("POST", f"/{made['id']}/{what}") for what in ("disable", "enable")]
+    for answer in shown:
+        assert answer.status_code == 200
+        assert "signing_secret" not in answer.json()
+        assert b"whsec_" not in answer.content
+    row = await WebhookEndpoint.objects.aget()
+    assert secret.removeprefix("whsec_") not in json.dumps(
+        [str(getattr(row, name.attname)) for name in WebhookEndpoint._meta.fields]
+    )
+    assert row.secrets(timezone.now()) == [secret]
+
+
+async def test_both_roots_serve_the_same_endpoints(program: Program) -> None:
+    made = await program.subscribe(URL)
+    program.root = "/api/v1/agentsvc/webhook_endpoints"
+    found = await program.good("GET", f"/{made['id']}")
+    assert found.keys() == FIELDS
+    assert found["id"] == made["id"]
+    assert (await program.good("GET"))["data"][0].keys() == FIELDS - {"request_id"}
+    gone = await program.good("DELETE", f"/{made['id']}/")
+    assert gone.keys() == {"request_id"}
+    assert (await program.bad("GET", f"/{made['id']}"))[:2] == (404, "11800001")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "url"),
+        ({"url": URL}, "events"),
+        ({"url": URL, "events": []}, "session.created"),
+        ({"url": URL, "events": ["*"]}, "session.created"),
+        ({"url": URL, "events": ["agent.created"]}, "task.finished"),
+        ({"url": URL, "events": ["webhook.test"]}, "task.finished"),
+        ({"url": URL, "events": "task.finished"}, "events"),
+        ({"url": URL, "events": ["task.finished"], "description": "x" * 257}, "description"),
+        ({"url": "ftp://example.org/", "events": ["task.finished"]}, "http"),
+        ({"url": "http://somebody:secret@example.org/", "events": ["task.finished"]}, "login"),
+        ({"url": "not an address", "events": ["task.finished"]}, "address"),
+        ([], "object"),
+    ],
+)
+async def test_what_cannot_be_is_refused_in_a_sentence(program: Program, body: Any, named: str) -> None:
+    status, code, message = await program.bad("POST", "", body)
+    assert (status, code) == (400, "11800016")
+    assert named in message
+    assert not await WebhookEndpoint.objects.aexists()
+
+
+@pytest.mark.parametrize("template", HOSTILE)
+async def test_no_way_leads_inside(program: Program, settings: Settings, template: str) -> None:
+    url = template.format(port=9)
+    settings.WEBHOOK_ALLOWED_NETWORKS = []
+    assert (await program.bad("POST", "", {"url": url, "events": ["task.finished"]}))[0] == 400
+    settings.WEBHOOK_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    made = await program.subscribe(URL)
+    settings.WEBHOOK_ALLOWED_NETWORKS = []
+    assert (await program.bad("PUT", f"/{made['id']}", {"url": url}))[0] == 400
+    assert (await program.good("GET", f"/{made['id']}"))["url"] == URL
+
+
+async def test_a_workspace_has_twenty_at_most_however_they_come(program: Program, stranger: Program) -> None:
+    answers = await asyncio.gather(
+        *(program.call("POST", "", {"url": URL, "events": ["task.finished"]}) for _ in range(25))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] * 20 + [409] * 5
+    assert (
+        "20 webhook endpoints"
+        in next(answer for answer in answers if answer.status_code == 409).json()["error"]["message"]
+    )
+    await stranger.subscribe(URL)
+    first = (await program.good("GET"))["data"][0]
+    await program.good("DELETE", f"/{first['id']}")
+    await program.subscribe(URL)
+
+
+async def test_a_change_touches_what_it_names(program: Program) -> None:
+    made = await program.good("POST", "", {"url": URL, "events": ["task.finished"], "description": "Ours"})
+    changed = await program.good("PUT", f"/{made['id']}", {"events": ["session.created"]})
+    assert (changed["events"], changed["url"], changed["description"]) == (["session.created"], URL, "Ours")
+    assert changed["updated_at"] > made["updated_at"]
+    changed = await program.good("PUT", f"/{made['id']}", {"url": f"{URL}/2", "description": None})
+    assert (changed["events"], changed["url"], changed["description"]) == (["session.created"], f"{URL}/2", "")
+    assert (await program.bad("PUT", f"/{made['id']}", {"events": ["vault.created"]}))[0] == 400
+    assert (await program.good("PUT", f"/{made['id']}", {}))["url"] == f"{URL}/2"
+
+
+async def test_enabling_and_disabling_say_how_things_stand(program: Program) -> None:
+    made = await program.subscribe(URL)
+    for _ in range(2):
+        record = await program.good("POST", f"/{made['id']}/disable")
+        assert (record["status"], record["disabled_reason"]) == ("DISABLED", "MANUAL")
+    for _ in range(2):
+        record = await program.good("POST", f"/{made['id']}/enable")
+        assert (record["status"], record["disabled_reason"]) == ("ACTIVE", None)
+
+
+async def test_a_reset_secret_counts_at_once(program: Program, receiver: Receiver, sender: Loop) -> None:
+    made = await program.subscribe(receiver.url)
+    reset = await program.good("POST", f"/{made['id']}/reset_secret")
+    assert reset.keys() == {"id", "signing_secret", "updated_at", "request_id"}
+    await program.happen()
+    await program.until(made, "SUCCEEDED")
+    receiver.verified(reset["signing_secret"])
+    with pytest.raises(Exception, match="No matching signature"):
+        receiver.verified(made["signing_secret"])
+
+
+async def test_an_old_secret_may_sign_on_for_a_day(program: Program, receiver: Receiver, sender: Loop) -> None:
+    made = await program.subscribe(receiver.url)
+    reset = await program.good("POST", f"/{made['id']}/reset_secret", {"keep_old_secret_active_for_24_hours": True})
+    await program.happen()
+    await program.until(made, "SUCCEEDED")
+    receiver.verified(made["signing_secret"])
+    receiver.verified(reset["signing_secret"])
+
+    row = await WebhookEndpoint.objects.aget()
+    assert row.old_secret_until is not None
+    assert row.secrets(row.old_secret_until - timedelta(seconds=1)) == [reset["signing_secret"], made["signing_secret"]]
+    assert row.secrets(row.old_secret_until + timedelta(seconds=1)) == [reset["signing_secret"]]
+    assert timedelta(hours=23, minutes=59) < row.old_secret_until - timezone.now() < timedelta(hours=24, minutes=1)
+
+
+async def test_a_test_is_sent_at_once_and_leaves_no_trace(program: Program, receiver: Receiver) -> None:
+    made = await program.subscribe(receiver.url)
+    sent = await program.good("POST", f"/{made['id']}/test")
+    told = receiver.verified(made["signing_secret"])
+    assert {**told, "request_id": sent["request_id"]} == sent
+    assert told["data"] == {
+        "id": made["id"],
+        "type": "webhook.test",
+        "workspace_id": program.member.workspace.public_id,
+    }
+    assert await program.log(made) == []
+    assert (await program.good("GET", f"/{made['id']}"))["last_success_at"] is None
+
+
+async def test_a_test_that_fails_says_what_the_receiver_did(program: Program, receiver: Receiver) -> None:
+    receiver.statuses = [500]
+    made = await program.subscribe(receiver.url)
+    status, code, message = await program.bad("POST", f"/{made['id']}/test")
+    assert (status, code) == (502, "11800015")
+    assert "500" in message
+    nobody = await program.subscribe("http://127.0.0.1:9/")
+    status, code, message = await program.bad("POST", f"/{nobody['id']}/test")
+    assert (status, code) == (502, "11800015")
+    assert "could not be reached" in message
+    assert (await program.good("GET", f"/{made['id']}"))["consecutive_fail"] == 0
+    await program.good("POST", f"/{made['id']}/disable")
+    assert (await program.bad("POST", f"/{made['id']}/test"))[0] == 409
+
+
+async def test_a_test_leads_nowhere_inside(program: Program, receiver: Receiver, settings: Settings) -> None:
+    made = await program.subscribe(receiver.url)
+    settings.WEBHOOK_ALLOWED_NETWORKS = []
+    status, _, message = await program.bad("POST", f"/{made['id']}/test")
+    assert (status, receiver.calls) == (502, [])
+    assert "public address" in message
+
+
+async def test_nobody_sees_a_strangers_endpoints(program: Program, stranger: Program, receiver: Receiver) -> None:
+    made = await program.subscribe(receiver.url)
+    await program.happen()
+    [event] = await program.log(made)
+    assert (await stranger.good("GET"))["data"] == []
+    for method, path, body in (
+        ("GET", "", None),
+        ("PUT", "", {"description": "mine"}),
+        ("DELETE", "", None),
+        ("POST", "/enable", None),
+        ("POST", "/disable", None),
+        ("POST", "/test", None),
+        ("GET", "/events", None),
+        ("GET", f"/events/{event['id']}", None),
+        ("POST", f"/events/{event['id']}/replay", None),
+        ("POST", "/events/replay", {"since": "2026-01-01T00:00:00Z"}),
+    ):
+        theirs = await stranger.bad(method, f"/{made['id']}{path}", body)
+        nobodys = await stranger.bad(method, f"/wep_{'0' * 26}{path}", body)
+        assert theirs == nobodys
+        assert theirs[:2] == (404, "11800001")
+    assert (await stranger.bad("POST", f"/{made['id']}/reset_secret"))[:2] == (404, "11800005")
+    own = await stranger.subscribe(receiver.url)
+    assert (await stranger.bad("GET", f"/{own['id']}/events/{event['id']}"))[0] == 404
+
+
+async def test_a_key_needs_the_scope(program: Program) -> None:
+    program.member.row.scopes = ["inference"]
+    await program.member.row.asave()
+    status, code, _ = await program.bad("GET")
+    assert (status, code) == (403, "AccessDenied")
+    answer = await AsyncClient().get(program.root)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "InvalidApiKey")
+
+
+async def test_the_log_is_read_page_by_page(program: Program, receiver: Receiver) -> None:
+    made = await program.good("POST", "", {"url": receiver.url, "events": ["task.finished", "session.created"]})
+    for number in range(7):
+        kind = Kind.SESSION_CREATED if number == 3 else Kind.TASK_FINISHED
+        await program.happen(kind, f"thing-{number}")
+    seen: list[str] = []
+    page = None
+    for size in (3, 3, 1):
+        query = {"limit": 3} | ({"page": page} if page else {})
+        answer = await program.good("GET", f"/{made['id']}/events", **query)
+        assert len(answer["data"]) == size
+        seen += [event["data"]["id"] for event in answer["data"]]
+        page = answer["next_page"]
+    assert page is None
+    assert seen == [f"thing-{number}" for number in reversed(range(7))]
+    [only] = await program.log(made, type="session.created")
+    assert only["data"]["id"] == "thing-3"
+    assert await program.log(made, status="FAILED") == []
+    for wrong in ({"limit": 0}, {"limit": 101}, {"page": "§"}, {"page": "abc"}, {"status": "LOST"}, {"limit": "x"}):
+        assert (await program.bad("GET", f"/{made['id']}/events", **wrong))[:2] == (400, "11800016")
+
+
+async def test_the_log_stays_a_week_also_of_a_deleted_endpoint(program: Program, receiver: Receiver) -> None:
+    made = await program.subscribe(receiver.url)
+    await program.happen()
+    await program.good("DELETE", f"/{made['id']}")
+    [event] = await program.log(made)
+    assert event["delivery"]["status"] == "CANCELED"
+    assert (await program.bad("POST", f"/{made['id']}/events/{event['id']}/replay"))[0] == 404
+
+    now = timezone.now()
+    assert await sync_to_async(purge_events)(now + timedelta(days=6, hours=23)) == 0
+    assert await WebhookEvent.objects.acount() == 1
+    assert await sync_to_async(purge_events)(now + timedelta(days=7, minutes=1)) == 1
+    assert not await WebhookEvent.objects.aexists()
+    assert not await Delivery.objects.aexists()
+    assert not await WebhookEndpoint.objects.aexists()
+
+
+async def test_one_event_is_sent_again_under_its_old_name(program: Program, receiver: Receiver, sender: Loop) -> None:
+    made = await program.subscribe(receiver.url)
+    await program.happen()
+    [event] = await program.until(made, "SUCCEEDED")
+    again = await program.good("POST", f"/{made['id']}/events/{event['id']}/replay")
+    assert (again["id"], again["delivery"]["is_replay"]) == (event["id"], True)
+    await receiver.until(2)
+    await program.until(made, "SUCCEEDED")
+    assert len(set(receiver.bodies)) == 1
+    assert {call["webhook-id"] for call in receiver.calls} == {event["id"]}
+    one = await program.good("GET", f"/{made['id']}/events/{event['id']}")
+    assert len(one["delivery"]["attempts"]) == 2
+
+
+async def test_what_is_on_its_way_is_not_sent_again(program: Program, receiver: Receiver) -> None:
+    made = await program.subscribe(receiver.url)
+    await program.happen()
+    [event] = await program.log(made)
+    status, _, message = await program.bad("POST", f"/{made['id']}/events/{event['id']}/replay")
+    assert (status, "on its way" in message) == (409, True)
+    await program.good("POST", f"/{made['id']}/disable")
+    assert (await program.bad("POST", f"/{made['id']}/events/{event['id']}/replay"))[0] == 409
+
+
+async def test_all_that_failed_since_a_time_is_sent_again(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    settings.WEBHOOK_RETRY_SCHEDULE = []
+    receiver.statuses = [500] * 4
+    made = await program.subscribe(receiver.url)
+    for number in range(4):
+        await program.happen(data_id=f"task-{number}")
+    await program.until(made, "FAILED")
+    await program.happen(data_id="good")
+    await program.until(made, "FAILED", "SUCCEEDED")
+    old = await Delivery.objects.order_by("pk").select_related("event").afirst()
+    assert old is not None
+    await WebhookEvent.objects.filter(pk=old.event.pk).aupdate(created_at=timezone.now() - timedelta(hours=2))
+
+    since = (timezone.now() - timedelta(hours=1)).isoformat()
+    assert (await program.good("POST", f"/{made['id']}/events/replay", {"since": since}))["replayed"] == 3
+    await receiver.until(8)
+    logged = await program.until(made, "FAILED", "SUCCEEDED")
+    assert [event["delivery"]["status"] for event in logged] == ["SUCCEEDED"] * 4 + ["FAILED"]
+    assert (await program.bad("POST", f"/{made['id']}/events/replay", {"since": "yesterday"}))[0] == 400
+
+
+async def test_a_slow_receiver_does_not_hold_up_a_test_for_long(program: Program) -> None:
+    async def hanging(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async with receiving(hanging) as url:
+        made = await program.subscribe(url)
+        async with asyncio.timeout(7):
+            status, _, message = await program.bad("POST", f"/{made['id']}/test")
+    assert (status, "took too long" in message) == (502, True)
