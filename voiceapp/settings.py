@@ -286,7 +286,7 @@ TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
 """How many tasks one process works on at once."""
 
 TASK_LEASE_S: float = env.float("TASK_LEASE_S", default=30)
-"""After how many seconds without a sign of life from its worker a task is begun again by another."""
+"""After how many seconds without a sign of life from its worker a task, or a delivery, is begun again by another."""
 
 FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", default=[])
 """Networks, such as 192.168.7.0/24, that are no public ones and from which tasks may fetch files."""

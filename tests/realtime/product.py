@@ -16,11 +16,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from django.conf import settings
+from psycopg.rows import dict_row
 
 START_S = 60.0
 STOP_S = 40.0
@@ -68,16 +70,16 @@ class Home:
 
     folder: Path
     keys: dict[str, str]
+    variables: dict[str, str] = field(default_factory=dict)
 
 
-def make_home(folder: Path) -> Home:
-    """Migrate a database in `folder` and put keys of every kind into it."""
+def make_home(folder: Path, **variables: str) -> Home:
+    """Migrate a database in `folder`, or at a DATABASE_URL, and put keys of every kind into it."""
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", _SETUP], env=_environment(folder), capture_output=True, text=True, timeout=120
-    )
+    environment = _environment(folder) | variables
+    done = subprocess.run([sys.executable, "-c", _SETUP], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return Home(folder, json.loads(done.stdout.splitlines()[-1]))
+    return Home(folder, json.loads(done.stdout.splitlines()[-1]), variables)
 
 
 class Product:
@@ -88,7 +90,7 @@ class Product:
         self.keys = home.keys
         self._database = folder / "voiceapp.sqlite3"
         self._command = [sys.executable, "manage.py", "serve", "--port", "0", "--server", server]
-        self._variables = _environment(folder) | variables
+        self._variables = _environment(folder) | home.variables | variables
         self.start()
 
     def start(self) -> None:
@@ -140,6 +142,9 @@ class Product:
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         """What the server wrote, as SQL sees it."""
+        if (url := self._variables["DATABASE_URL"]).startswith("postgres"):
+            with psycopg.connect(url, row_factory=dict_row) as postgres:
+                return postgres.execute(query.replace("?", "%s"), values).fetchall()
         with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query, values)]

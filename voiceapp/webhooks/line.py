@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from voiceapp.leases.rows import LEASE_S, Claims, Lease
+from voiceapp.leases.rows import Claims, Lease
 from voiceapp.outbound import Outbound
 from voiceapp.webhooks import sending
 from voiceapp.webhooks.delivery import Attempted, attempt
@@ -50,9 +51,9 @@ class DeliveryLine:
 
     name = LINE
     capacity = CAPACITY
-    lease_s = LEASE_S
 
     def __init__(self) -> None:
+        self.lease_s: float = settings.TASK_LEASE_S
         self._claims: Claims[Delivery] = Claims(Delivery, lease_s=self.lease_s)
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""

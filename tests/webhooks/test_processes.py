@@ -1,0 +1,300 @@
+"""Real processes: the vendor's own library, a conversation that is told of, and killings at any moment."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashscope.agentstudio import Client
+from dashscope.agentstudio.exceptions import InternalServerError, InvalidRequestError, NotFoundError
+from django.conf import settings
+from standardwebhooks import Webhook
+from websockets.sync.client import connect
+
+from tests.postgres import PostgresServer
+from tests.realtime.product import Home, Product, make_home
+from tests.server.process import Process
+
+LOCAL = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
+SETTLED_S = 60.0
+ROUNDS = 6
+CHANGES = 30
+"""At most, in a round."""
+
+PRODUCER = """
+import sys
+import django
+django.setup()
+from django.db import transaction
+from voiceapp.accounts.models import Workspace
+from voiceapp.realtime import telling
+from voiceapp.realtime.models import RealtimeSession
+workspace = Workspace.objects.get()
+for _ in sys.stdin:
+    with transaction.atomic():
+        row = RealtimeSession.objects.create(
+            account_id=workspace.account_id, workspace=workspace, model="voice", transport="websocket"
+        )
+        telling.tell(workspace.pk, [row.pk], telling.BEGUN)
+    print(row.pk, flush=True)
+"""
+"""A state change for each line that it is told, with what is told of it."""
+
+
+@dataclass
+class Receiver:
+    """Somebody's receiver on a thread of its own; `flaky` of its answers are 503."""
+
+    flaky: float = 0.0
+    calls: list[tuple[str, dict[str, str], bytes, int]] = field(default_factory=list)
+    """Path, headers, body and answer of every call."""
+    came: threading.Condition = field(default_factory=threading.Condition)
+    port: int = 0
+
+    def url(self, path: str = "") -> str:
+        return f"http://127.0.0.1:{self.port}/{path}"
+
+    def taken(self, path: str = "") -> dict[str, bytes]:
+        """Bodies that were taken, by `webhook-id`."""
+        return {
+            headers["webhook-id"]: body
+            for at, headers, body, status in list(self.calls)
+            if at == f"/{path}" and status == 200
+        }
+
+    def until(self, condition: Any, timeout_s: float = SETTLED_S) -> None:
+        with self.came:
+            assert self.came.wait_for(condition, timeout_s), f"{len(self.calls)} calls came"
+
+
+@contextmanager
+def receiving(flaky: float = 0.0) -> Iterator[Receiver]:
+    receiver = Receiver(flaky)
+    chance = random.Random(7)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = 503 if chance.random() < receiver.flaky else 200
+            with receiver.came:
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver.calls.append((self.path, headers, body, status))
+                receiver.came.notify_all()
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Senders are killed in the middle of a call."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        receiver.port = server.server_port
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield receiver
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return make_home(tmp_path_factory.mktemp("home") / "home")
+
+
+@pytest.fixture(scope="module")
+def product(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    running = Product(home, tmp_path_factory.mktemp("served") / "served", **LOCAL)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def client(product: Product) -> Iterator[Client]:
+    with Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1/agentstudio") as client:
+        yield client
+
+
+def test_the_vendors_library_manages_endpoints(client: Client) -> None:
+    with receiving() as receiver:
+        made = client.webhook_endpoints.create(url=receiver.url("a"), events=["session.created"], description="Ours")
+        assert made.signing_secret.startswith("whsec_")
+        assert client.webhook_endpoints.retrieve(made.id).status == "ACTIVE"
+        assert made.id in [endpoint.id for endpoint in client.webhook_endpoints.list().data]
+        updated = client.webhook_endpoints.update(made.id, events=["session.updated", "task.finished"])
+        assert (updated.events, updated.url) == (["session.updated", "task.finished"], receiver.url("a"))
+        sent = client.webhook_endpoints.test(made.id)
+        assert (sent.data.type, sent.data.id) == ("webhook.test", made.id)
+        [(_, headers, body, _)] = receiver.calls
+        assert Webhook(made.signing_secret).verify(body, headers)["id"] == sent.id
+        assert client.webhook_endpoints.disable(made.id).disabled_reason == "MANUAL"
+        assert client.webhook_endpoints.enable(made.id).status == "ACTIVE"
+        assert client.webhook_endpoints.reset_secret(made.id).signing_secret != made.signing_secret
+        assert list(client.webhook_endpoints.list_events(made.id, limit=5)) == []
+        client.webhook_endpoints.delete(made.id)
+        with pytest.raises(NotFoundError) as gone:
+            client.webhook_endpoints.retrieve(made.id)
+        assert gone.value.code == "11800001"
+
+
+def test_the_vendors_library_reads_refusals(client: Client) -> None:
+    with pytest.raises(InvalidRequestError, match="kind of event"):
+        client.webhook_endpoints.create(url="http://127.0.0.1:9/", events=["vault.created"])
+    made = client.webhook_endpoints.create(url="http://127.0.0.1:9/", events=["session.created"])
+    with pytest.raises(InternalServerError) as failed:
+        client.webhook_endpoints.test(made.id)
+    assert failed.value.code == "11800015"
+    client.webhook_endpoints.delete(made.id)
+
+
+def test_a_conversation_is_told_from_its_beginning_to_its_end(product: Product, client: Client) -> None:
+    kinds = [
+        "session.created",
+        "session.updated",
+        "session.status_run_started",
+        "session.status_idled",
+        "session.status_terminated",
+        "session.thread_created",
+        "session.thread_run_started",
+        "session.thread_idled",
+        "session.thread_terminated",
+    ]
+    with receiving() as receiver:
+        made = client.webhook_endpoints.create(url=receiver.url(), events=kinds)
+        headers = {"Authorization": f"Bearer {product.keys['good']}"}
+        with connect(f"{product.url}?model=voice", additional_headers=headers) as socket:
+
+            def until(wanted: str) -> dict[str, Any]:
+                while True:
+                    event: dict[str, Any] = json.loads(socket.recv(timeout=30))
+                    if event["type"] == wanted:
+                        return event
+
+            session = until("session.created")["session"]["id"]
+            socket.send(json.dumps({"type": "session.update", "session": {"modalities": ["text"]}}))
+            until("session.updated")
+            item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What time is it?"}]}
+            socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
+            socket.send(json.dumps({"type": "response.create"}))
+            until("response.done")
+        receiver.until(lambda: len(receiver.calls) >= len(kinds))
+        events = sorted(
+            (Webhook(made.signing_secret).verify(body, head) for _, head, body, _ in receiver.calls),
+            key=lambda event: (event["created_at"], event["id"]),
+        )
+        assert sorted(event["data"]["type"] for event in events) == sorted(kinds)
+        assert {event["data"]["id"] for event in events} == {session}
+        threads = {event["data"].get("session_thread_id") for event in events if "thread" in event["data"]["type"]}
+        assert len(threads) == 1
+        assert all(thread.startswith("sthr_") for thread in threads)
+        order = [event["data"]["type"] for event in events]
+        assert order.index("session.created") < order.index("session.updated")
+        assert order.index("session.updated") < order.index("session.status_run_started")
+        assert order.index("session.status_run_started") < order.index("session.status_idled")
+        assert order.index("session.status_idled") < order.index("session.status_terminated")
+        client.webhook_endpoints.delete(made.id)
+
+
+def test_a_finished_task_is_told(product: Product, client: Client) -> None:
+    with receiving() as receiver:
+        made = client.webhook_endpoints.create(url=receiver.url(), events=["task.finished"])
+        request = urllib.request.Request(
+            f"{product.origin}/api/v1/services/audio/tts/synthesis",
+            data=json.dumps({"model": "tts-1", "input": {"text": "Hello."}}).encode(),
+            headers={
+                "Authorization": f"Bearer {product.keys['good']}",
+                "Content-Type": "application/json",
+                "X-DashScope-Async": "enable",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            task_id = json.load(answer)["output"]["task_id"]
+        receiver.until(lambda: receiver.calls)
+        assert json.loads(receiver.calls[0][2])["data"].items() >= {"id": task_id, "type": "task.finished"}.items()
+        client.webhook_endpoints.delete(made.id)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Variables of an installation on this kind of database."""
+    if request.param == "sqlite":
+        return {}
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return {"DATABASE_URL": server.fresh()}
+
+
+def test_nothing_is_lost_when_the_sender_and_the_producer_are_killed(database: dict[str, str], tmp_path: Path) -> None:
+    quick = {"TASK_LEASE_S": "1", "WEBHOOK_RETRY_SCHEDULE": ",".join(["0.1"] * 20), "TASK_ENGINE": "worker"}
+    home = make_home(tmp_path / "home", **database, **LOCAL, **quick)
+    product = Product(home, tmp_path / "served")
+    secrets = {}
+    chance = random.Random(11)
+    with (
+        receiving(flaky=0.15) as receiver,
+        Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1/agentstudio") as client,
+    ):
+        for path in ("a", "b"):
+            made = client.webhook_endpoints.create(
+                url=receiver.url(path), events=["session.created", "session.thread_created"]
+            )
+            secrets[path] = made.signing_secret
+        said: list[str] = []
+        for _ in range(ROUNDS):
+            worker = Process("worker", environment=product.environment)
+            producer = subprocess.Popen(
+                [sys.executable, "-c", PRODUCER],
+                env=product.environment,
+                cwd=settings.BASE_DIR,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert producer.stdin is not None
+            assert producer.stdout is not None
+            producer.stdin.write("\n" * CHANGES)
+            producer.stdin.flush()
+            said += [producer.stdout.readline().strip() for _ in range(chance.randint(5, CHANGES - 5))]
+            producer.kill()
+            enough = len(receiver.calls) + chance.randint(5, 40)
+            receiver.until(lambda enough=enough: len(receiver.calls) >= enough)
+            worker.signal(signal.SIGKILL)
+            said += [line for line in producer.stdout.read().split("\n") if re.fullmatch(r"sess_\w+", line)]
+            producer.wait()
+            worker.wait()
+        worker = Process("worker", environment=product.environment)
+        try:
+            changed = {row["id"] for row in product.rows("SELECT id FROM realtime_realtimesession")}
+            receiver.until(lambda: all(len(receiver.taken(path)) >= 2 * len(changed) for path in secrets))
+        finally:
+            worker.end()
+        status = product.stop()
+    assert set(said) <= changed
+    assert len(changed) > ROUNDS * 5
+    for path, secret in secrets.items():
+        taken = [json.loads(body)["data"] for body in receiver.taken(path).values()]
+        assert sorted((data["id"], data["type"]) for data in taken) == sorted(
+            (session, kind) for session in changed for kind in ("session.created", "session.thread_created")
+        )
+        for at, headers, body, _ in receiver.calls:
+            if at == f"/{path}":
+                Webhook(secret).verify(body, headers)
+                assert receiver.taken(path)[headers["webhook-id"]] == body
+    assert status == 0
