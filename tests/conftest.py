@@ -59,8 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     against another.
     """
     for item in items:
-        server = getattr(item, "callspec", None) and next(iter(item.callspec.params.values()), "")
-        split = f" {server}" if server in SERVERS else ""
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        split = next((f" {value}" for value in parameters if isinstance(value, str) and value in SERVERS), "")
         item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}{split}"))
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
             item.add_marker(pytest.mark.django_db(transaction=True))
