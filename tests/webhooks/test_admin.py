@@ -1,0 +1,182 @@
+"""Endpoints and their log in the operators' site."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests.conftest import Member
+from voiceapp.webhooks import store
+from voiceapp.webhooks.events import Happening, Kind, publish
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+
+SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
+URL = "http://127.0.0.1:9/hook"
+ADD = "admin:webhooks_webhookendpoint_add"
+ALL = "admin:webhooks_webhookendpoint_changelist"
+LOG = "admin:webhooks_delivery_changelist"
+
+
+@pytest.fixture
+def desk(operator: User) -> Client:
+    """A browser in which an operator is signed in."""
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def endpoint(alice: Member) -> WebhookEndpoint:
+    made, _ = store.create(alice.workspace.pk, url=URL, events=[Kind.TASK_FINISHED])
+    return made
+
+
+def wanted(member: Member, **changes: object) -> dict[str, object]:
+    return {"workspace": member.workspace.pk, "url": URL, "description": "", "events": ["task.finished"], **changes}
+
+
+def press(desk: Client, button: str, endpoint: WebhookEndpoint, **form: str) -> HttpResponse:
+    return desk.post(reverse(f"admin:webhooks_{button}", args=[endpoint.pk]), form, follow=True)
+
+
+def test_a_new_endpoint_shows_its_secret_once_and_reloading_makes_no_other(desk: Client, alice: Member) -> None:
+    moved = desk.post(reverse(ADD), wanted(alice))
+    assert moved.status_code == 302
+    page = desk.get(moved.url)
+    assert "no-store" in page.headers["Cache-Control"]
+    (secret,) = set(SECRET.findall(page.content.decode()))
+    row = WebhookEndpoint.objects.get()
+    assert row.secrets(timezone.now()) == [secret]
+    assert (row.events, row.url) == (["task.finished"], URL)
+
+    again = desk.get(moved.url, follow=True)
+    assert "was shown already" in again.content.decode()
+    for address in (
+        reverse(ALL),
+        reverse("admin:webhooks_webhookendpoint_change", args=[row.pk]),
+        reverse("admin:index"),
+    ):
+        assert not SECRET.search(desk.get(address).content.decode())
+    assert not SECRET.search(str(desk.session.items()))
+    assert WebhookEndpoint.objects.get().secrets(timezone.now()) == [secret]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"url": "http://169.254.169.254/latest"}, "does not lead to a public address"),
+        ({"url": "nothing"}, "must begin with http"),
+        ({"events": []}, "This field is required"),
+        ({"events": ["vault.created"]}, "not one of the available choices"),
+        ({"description": "x" * 257}, "at most 256 characters"),
+    ],
+)
+def test_a_wrong_form_is_answered_in_a_sentence(
+    desk: Client, alice: Member, wrong: dict[str, object], said: str
+) -> None:
+    page = desk.post(reverse(ADD), wanted(alice, **wrong))
+    assert page.status_code == 200
+    assert said in page.content.decode()
+    assert not WebhookEndpoint.objects.exists()
+
+
+def test_the_twenty_first_is_refused(desk: Client, alice: Member) -> None:
+    for _ in range(store.MAX_ENDPOINTS):
+        store.create(alice.workspace.pk, url=URL, events=[Kind.TASK_FINISHED])
+    page = desk.post(reverse(ADD), wanted(alice), follow=True)
+    assert "20 webhook endpoints" in page.content.decode()
+    assert WebhookEndpoint.objects.count() == store.MAX_ENDPOINTS
+
+
+def test_it_is_edited_and_what_it_counted_stays(desk: Client, endpoint: WebhookEndpoint) -> None:
+    WebhookEndpoint.objects.update(consecutive_fail=3)
+    change = {"url": f"{URL}/2", "description": "Ours", "events": ["session.created", "task.finished"]}
+    page = desk.post(reverse("admin:webhooks_webhookendpoint_change", args=[endpoint.pk]), change)
+    assert page.status_code == 302
+    row = WebhookEndpoint.objects.get()
+    assert (row.url, row.description, row.events) == (f"{URL}/2", "Ours", ["session.created", "task.finished"])
+    assert row.consecutive_fail == 3
+    assert row.secret_sealed == endpoint.secret_sealed
+
+
+def test_it_is_disabled_with_a_reason_and_enabled_again(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    page = press(desk, "disable", endpoint).content.decode()
+    assert "By hand" in page
+    assert Delivery.objects.get().status == "CANCELED"
+    assert 'value="Enable"' in page
+    assert 'value="Send a test"' not in page
+    assert 'value="Disable"' in press(desk, "enable", endpoint).content.decode()
+    assert WebhookEndpoint.objects.get().status == "ACTIVE"
+
+
+def test_a_rotated_secret_is_shown_once_and_the_old_one_may_sign_on(desk: Client, endpoint: WebhookEndpoint) -> None:
+    old = endpoint.secrets(timezone.now())
+    (new,) = set(SECRET.findall(press(desk, "rotate", endpoint, keep_old="on").content.decode()))
+    row = WebhookEndpoint.objects.get()
+    assert row.secrets(timezone.now()) == [new, *old]
+    assert row.secrets(timezone.now() + timedelta(hours=25)) == [new]
+    (newer,) = set(SECRET.findall(press(desk, "rotate", endpoint).content.decode()))
+    assert WebhookEndpoint.objects.get().secrets(timezone.now()) == [newer]
+
+
+def test_a_test_shows_what_the_receiver_did(desk: Client, endpoint: WebhookEndpoint) -> None:
+    assert "127.0.0.1 could not be reached" in press(desk, "test", endpoint).content.decode()
+
+
+def test_deleting_keeps_the_log(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    address = reverse("admin:webhooks_webhookendpoint_delete", args=[endpoint.pk])
+    assert desk.get(address).status_code == 200
+    desk.post(address, {"post": "yes"})
+    assert WebhookEndpoint.objects.get().deleted_at is not None
+    assert URL not in desk.get(reverse(ALL)).content.decode()
+    assert "task.finished" in desk.get(reverse(LOG)).content.decode()
+    assert Delivery.objects.get().status == "CANCELED"
+
+
+def test_the_log_is_filtered_looked_into_and_sent_again(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, f"task-{number}") for number in range(3)])
+    rows = list(Delivery.objects.order_by("pk"))
+    Delivery.objects.filter(pk__in=[rows[0].pk, rows[1].pk]).update(
+        status="FAILED", finish_at=timezone.now(), failure_reason="The receiver answered 500.", attempts=10
+    )
+    Attempt.objects.create(delivery=rows[0], status_code=500, duration_ms=12, answer_start="<script>alert(1)</script>")
+    failed = desk.get(reverse(LOG), {"status__exact": "FAILED"}).content.decode()
+    assert failed.count("The receiver answered 500.") == 2
+
+    page = desk.get(reverse("admin:webhooks_delivery_change", args=[rows[0].pk])).content.decode()
+    assert "task-0" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert 'value="Send again"' in page
+    again = desk.post(reverse("admin:webhooks_replay", args=[rows[0].pk]), follow=True).content.decode()
+    assert "1 on the way again" in again
+    assert 'value="Send again"' not in again
+
+    chosen = {"action": "send_again", "_selected_action": [row.pk for row in rows]}
+    page = desk.post(reverse(LOG), chosen, follow=True).content.decode()
+    assert "1 on the way again. 2 were left alone" in page
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"PENDING"}
+
+
+def test_buttons_want_a_post_and_the_right(desk: Client, endpoint: WebhookEndpoint, alice: Member) -> None:
+    for button in ("enable", "disable", "rotate", "test"):
+        assert desk.get(reverse(f"admin:webhooks_{button}", args=[endpoint.pk])).status_code == 405
+    alice.user.is_staff = True
+    alice.user.save()
+    alice.user.user_permissions.set(Permission.objects.filter(codename__in=["view_webhookendpoint", "view_delivery"]))
+    looking = Client()
+    looking.force_login(alice.user)
+    for button in ("enable", "disable", "rotate", "test"):
+        assert looking.post(reverse(f"admin:webhooks_{button}", args=[endpoint.pk])).status_code == 403
+    page = looking.get(reverse("admin:webhooks_webhookendpoint_change", args=[endpoint.pk])).content.decode()
+    assert 'value="Rotate the secret"' not in page
+    assert looking.get(reverse(LOG)).status_code == 200
