@@ -82,6 +82,7 @@ def change_of(operation: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(admin.ModelAdmin):
     form = EndpointForm
+    add_form_template = "admin/webhooks/webhookendpoint/change_form.html"
     list_display = ("url", "workspace", "status", "disabled_reason", "consecutive_fail", "last_success_at", "log")
     list_filter = ("status", "disabled_reason", "workspace__account")
     list_select_related = ("workspace__account",)

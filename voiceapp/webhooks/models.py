@@ -162,7 +162,7 @@ class Delivery(Leased):
         )
 
     def __str__(self) -> str:
-        return f"{self.event} to {self.endpoint}"
+        return f"{self.event}"
 
 
 DELIVERED = (Delivery.Status.SUCCEEDED, Delivery.Status.FAILED, Delivery.Status.CANCELED)

@@ -1,0 +1,159 @@
+"""An operator's way through webhooks: made, tried out, failing, disabled for a reason, enabled, sent again."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from standardwebhooks import Webhook
+
+from .server import Server, running
+
+NAME, PASSWORD = "olga", "olgas-long-password"
+
+HAPPEN = """
+import django
+django.setup()
+from voiceapp.accounts.models import Workspace
+from voiceapp.webhooks.events import Happening, Kind, publish
+publish(Workspace.objects.order_by("pk").first().pk, [Happening(Kind.TASK_FINISHED, "task-1")])
+"""
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Somebody's receiver; `status` is what it answers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.status = 200
+        self.calls: list[tuple[bytes, dict[str, str]]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Receiver)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.calls.append((body, {name.lower(): value for name, value in self.headers.items()}))
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(b"so says the receiver")
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="module")
+def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    place = tmp_path_factory.mktemp("webhooks")
+    with running(place, WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8", WEBHOOK_RETRY_SCHEDULE="0.1") as server:
+        command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
+        server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+        server.manage("createkey", "--account", "Acme")
+        yield server
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.shutdown()
+
+
+@pytest.fixture
+def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
+    """A page on which an operator is signed in; complaints of its console fail the test."""
+    context = quiet_browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(f"{message.text} {message.location['url']}"))
+    page.goto(f"http://127.0.0.1:{desk_server.port}/admin/")
+    page.get_by_label("Username").fill(NAME)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def messages(page: Page) -> Any:
+    return page.locator(".messagelist")
+
+
+def test_an_operator_walks_through_the_life_of_an_endpoint(
+    desk: Page, desk_server: Server, receiver: Receiver, screenshots: Path
+) -> None:
+    desk.get_by_role("link", name="Webhook endpoints", exact=True).first.click()
+    desk.get_by_role("link", name="Add webhook endpoint").first.click()
+    desk.get_by_label("Workspace").select_option(label="Acme / Default")
+    desk.get_by_label("Address").fill(f"http://127.0.0.1:{receiver.server_port}/hook")
+    desk.get_by_label("task.finished").check()
+    desk.get_by_role("button", name="Save").click()
+
+    secret = desk.get_by_label("Signing secret").input_value()
+    desk.get_by_role("button", name="Copy").click()
+    expect(desk.get_by_role("status")).to_have_text("Copied.")
+    assert desk.evaluate("navigator.clipboard.readText()") == secret
+    desk.screenshot(path=screenshots / "webhooks-secret.png")
+    desk.reload()
+    expect(messages(desk)).to_contain_text("was shown already")
+    assert secret not in desk.content()
+
+    desk.get_by_role("button", name="Send a test").click()
+    expect(messages(desk)).to_contain_text("The receiver answered 200")
+    expect(messages(desk)).to_contain_text("so says the receiver")
+    body, headers = receiver.calls[-1]
+    assert Webhook(secret).verify(body, headers)["data"]["type"] == "webhook.test"
+
+    receiver.status = 410
+    desk_server.manage("shell", "--command", HAPPEN)
+    endpoint = desk.url
+    desk.get_by_role("link", name="deliveries", exact=True).click()
+    failed = desk.get_by_role("row").filter(has_text="Failed")
+    until_seen(desk, failed)
+    desk.screenshot(path=screenshots / "webhooks-log.png")
+    desk.goto(endpoint)
+    expect(desk.locator(".field-disabled_reason")).to_contain_text("gone for good (410)")
+    desk.screenshot(path=screenshots / "webhooks-disabled.png", full_page=True)
+
+    receiver.status = 200
+    desk.get_by_role("button", name="Enable").click()
+    expect(messages(desk)).to_contain_text("Enabled")
+    desk.get_by_role("link", name="deliveries", exact=True).click()
+    desk.get_by_role("row").filter(has_text="Failed").get_by_role("link").first.click()
+    expect(desk.locator("#tries-group")).to_contain_text("410")
+    desk.screenshot(path=screenshots / "webhooks-delivery.png", full_page=True)
+    desk.get_by_role("button", name="Send again").click()
+    expect(messages(desk)).to_contain_text("1 on the way again")
+    until_seen(desk, desk.locator(".field-status").filter(has_text="Succeeded"))
+    assert json.loads(receiver.calls[-1][0])["data"]["type"] == "task.finished"
+    assert receiver.calls[-1][1]["webhook-id"] == receiver.calls[-2][1]["webhook-id"]
+
+
+def test_the_pages_fit_a_phone(desk: Page, desk_server: Server, screenshots: Path) -> None:
+    desk.set_viewport_size({"width": 390, "height": 844})
+    for name in ("webhookendpoint", "delivery"):
+        desk.goto(f"http://127.0.0.1:{desk_server.port}/admin/webhooks/{name}/")
+        desk.screenshot(path=screenshots / f"webhooks-{name}-390.png")
+        assert desk.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def until_seen(page: Page, wanted: Any) -> None:
+    """Reload until the sender has done its part."""
+    for _ in range(40):
+        if wanted.count():
+            return
+        page.wait_for_timeout(100)
+        page.reload()
+    expect(wanted).to_be_visible()
