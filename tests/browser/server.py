@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ class Server:
     def __init__(self, place: Path, **environment: str) -> None:
         self.port = free_port()
         self.log_path = place / "server.log"
+        self._place = place
         self._environment = {
             **os.environ,
             "DEBUG": "1",
@@ -46,6 +48,11 @@ class Server:
     @property
     def log(self) -> str:
         return self.log_path.read_text()
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """What its database says."""
+        with contextlib.closing(sqlite3.connect(self._place / "browser.sqlite3")) as database:
+            return database.execute(query).fetchall()
 
     def manage(self, *command: str, **environment: str) -> None:
         """Run a management command of this installation."""

@@ -106,6 +106,12 @@ def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
     for place in (voice.page.content(), sdp, config, stored, ours.log, service.log):
         assert key not in place
     assert all(f":{ours.port}/" in address for address in bodies)
+    assert ours.rows("SELECT transport, model, is_guest, ended_at, served_by FROM realtime_realtimesession") == [
+        ("relayed", "upstream", 1, None, "")
+    ]
+    ((transport, served_by),) = service.rows("SELECT transport, served_by FROM realtime_realtimesession")
+    assert transport == "webrtc"
+    assert served_by
 
 
 def test_a_network_without_udp_has_no_way_to_it(open_page: OpenPage, ours: Server) -> None:

@@ -57,6 +57,15 @@ def test_it_shows_turns_with_latencies_and_escapes_what_was_said(desk: Client, a
     assert "<script>alert" not in page
 
 
+def test_it_shows_relayed_conversations_without_pretending_to_know_their_length(desk: Client, alice: Member) -> None:
+    relayed = begin(alice, transport="relayed", model="upstream")
+    begin(alice)
+    assert listed(desk, transport__exact="relayed") == {relayed.pk}
+    page = desk.get(reverse(SESSIONS), {"transport__exact": "relayed"}).content.decode()
+    assert "WebRTC, relayed" in page
+    assert "known elsewhere" in page
+
+
 def test_it_edits_no_conversation(desk: Client, alice: Member) -> None:
     session = begin(alice)
     address = reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])

@@ -21,7 +21,8 @@ from voiceapp.accounts.models import UsageRecord
 from voiceapp.formats import identifier
 from voiceapp.realtime import records
 from voiceapp.realtime.models import RealtimeSession, Turn
-from voiceapp.realtime.records import Beginning, Recorder, close_abandoned
+from voiceapp.realtime.processes import own_name
+from voiceapp.realtime.records import Beginning, Recorder, record_relayed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,6 +63,7 @@ async def test_a_row_when_it_begins_a_row_per_turn_and_sums_at_the_end(alice: Me
     await written(Turn.objects.filter(session_id=session_id, ordinal=2))
     begun = await RealtimeSession.objects.aget(pk=session_id)
     assert (begun.account_id, begun.api_key_id, begun.ended_at) == (alice.account.pk, alice.row.pk, None)
+    assert begun.served_by == own_name()
 
     writing.cancel()
     await recorder.finish(1000, "The session is finished.")
@@ -196,16 +198,11 @@ async def test_a_row_that_the_database_refuses_costs_only_itself(
     assert "a row could not be written" in caplog.text
 
 
-async def test_rows_that_a_crash_left_open_are_closed(alice: Member) -> None:
-    session_id, recorder = await recorder_of(alice)
-    writing = asyncio.create_task(recorder.run())
-    await written(RealtimeSession.objects.filter(pk=session_id))
+async def test_a_relayed_conversation_has_a_row_that_no_process_holds(alice: Member) -> None:
+    caller = await caller_from_bearer(alice.authorization)
 
-    assert await close_abandoned() == 1
-    assert await close_abandoned() == 0
+    await record_relayed(Beginning("sess_relayed", caller, "upstream", "relayed", "127.0.0.1"))
 
-    row = await RealtimeSession.objects.aget(pk=session_id)
-    assert (row.close_code, row.ended_at is not None) == (records.ABANDONED, True)
-    writing.cancel()
-    await recorder.finish(1000, "It lived after all.")
-    assert (await RealtimeSession.objects.aget(pk=session_id)).close_code == 1000
+    row = await RealtimeSession.objects.aget(pk="sess_relayed")
+    assert (row.model, row.transport, row.api_key_id, row.ended_at) == ("upstream", "relayed", alice.row.pk, None)
+    assert row.served_by == ""

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from voiceapp.realtime import telling
-from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.models import Door, RealtimeSession, Turn
 from voiceapp.webhooks.events import Kind
 
 
@@ -87,6 +87,8 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
 
     @admin.display(description="duration")
     def duration(self, row: RealtimeSession) -> str:
+        if row.transport == Door.RELAYED:
+            return "known elsewhere"
         lasted = (row.ended_at or timezone.now()) - row.started_at
         seconds = str(timedelta(seconds=max(0, int(lasted.total_seconds()))))
         return seconds if row.ended_at else f"{seconds} so far"

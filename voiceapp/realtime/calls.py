@@ -21,7 +21,7 @@ from voiceapp.health import readiness
 from voiceapp.realtime import sdp
 from voiceapp.realtime.models import Door
 from voiceapp.realtime.opening import call_of
-from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.records import Beginning, Recorder, record_relayed
 from voiceapp.realtime.transports import webrtc
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,9 @@ async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = ""
     offer = await sdp.read_offer(request.body, allow_private=settings.RTC_ALLOW_PRIVATE)
     provider = catalogue().provider(card)
     if hasattr(provider, "relay_offer"):  # media flows directly between the caller and the service elsewhere
-        return _answer(await provider.relay_offer(offer, name))
+        text = await provider.relay_offer(offer, name)
+        await record_relayed(Beginning(identifier("sess"), caller, name, str(Door.RELAYED), address))
+        return _answer(text)
     if not ice.available():
         raise EngineUnavailable("This server cannot talk over WebRTC: libopus is missing. Use a WebSocket.")
     if reasons := await readiness():

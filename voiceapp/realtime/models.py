@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from voiceapp.accounts.models import Account, ApiKey, Workspace
 from voiceapp.formats import identifier
+from voiceapp.realtime.processes import NAME_LENGTH
 
 
 def session_identifier() -> str:
@@ -22,6 +23,8 @@ class Door(models.TextChoices):
     WEBRTC = "webrtc", "WebRTC"
     AOQ = "aoq", "AOQ"
     PAGE = "page", "Page"
+    RELAYED = "relayed", "WebRTC, relayed"
+    """The offer was passed on: sound and words flow between the caller and a service elsewhere."""
 
 
 class RealtimeSession(models.Model):
@@ -42,6 +45,8 @@ class RealtimeSession(models.Model):
     transport = models.CharField(max_length=10, choices=Door.choices)
     client_address = models.CharField(max_length=45, blank=True, default="")
     """Internet address of the caller as the proxy rules found it; empty when unknown."""
+    served_by = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
+    """The process that holds the conversation (`processes.own_name`); empty where none of ours does."""
     started_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
     close_code = models.PositiveSmallIntegerField(null=True, blank=True)

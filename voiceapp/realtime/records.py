@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import telling
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.processes import own_name
 from voiceapp.webhooks.events import Kind
 
 logger = logging.getLogger(__name__)
@@ -127,39 +127,20 @@ class Recorder:
         self._waiting.put_nowait(entry)
 
     async def _begin(self) -> None:
-        await self._safely(sync_to_async(self._write_beginning)())
+        await _safely(self._beginning, sync_to_async(_write_beginning)(self._beginning, served_by=own_name()))
         self._is_begun = True
 
     async def _write(self, entry: TurnEnded | _Note) -> None:
         if isinstance(entry, _Note):
-            await self._safely(sync_to_async(self._write_note)(entry))
+            await _safely(self._beginning, sync_to_async(self._write_note)(entry))
             return
-        await self._safely(sync_to_async(self._write_turn)(entry))
+        await _safely(self._beginning, sync_to_async(self._write_turn)(entry))
         await self._bill(entry)
 
     async def _end(self, close_code: int, close_reason: str) -> None:
-        await self._safely(sync_to_async(self._write_end)(close_code, close_reason))
+        await _safely(self._beginning, sync_to_async(self._write_end)(close_code, close_reason))
 
     # What follows runs on a thread, and is run again when its awaiter is cancelled meanwhile.
-
-    def _write_beginning(self) -> None:
-        begun = self._beginning
-        with transaction.atomic():
-            _, is_new = RealtimeSession.objects.get_or_create(
-                id=begun.session_id,
-                defaults={
-                    "account_id": begun.caller.account_id,
-                    "workspace_id": begun.caller.workspace_id,
-                    "api_key_id": begun.caller.key_id,
-                    "user_id": begun.caller.user_id,
-                    "is_guest": begun.caller.is_guest,
-                    "model": begun.model,
-                    "transport": begun.transport,
-                    "client_address": begun.client_address,
-                },
-            )
-            if is_new:
-                self._tell(telling.BEGUN)
 
     def _write_note(self, note: _Note) -> None:
         if not note.is_told:
@@ -217,7 +198,8 @@ class Recorder:
             return
         self._billed.add(turn.ordinal)
         begun = self._beginning
-        await self._safely(
+        await _safely(
+            self._beginning,
             ledger.write(
                 begun.caller,
                 operation="realtime",
@@ -229,39 +211,42 @@ class Recorder:
                     "output_tokens": turn.output_tokens,
                     "audio_seconds": math.ceil((turn.input_audio_ms + turn.output_audio_ms) / 1000),
                 },
-            )
+            ),
         )
 
-    async def _safely(self, write: Coroutine[Any, Any, object]) -> None:
-        """A database that fails costs the row, not the conversation."""
-        try:
-            await write
-        except DatabaseFailure:
-            logger.exception("session %s: a row could not be written", self._beginning.session_id)
 
-
-async def close_abandoned() -> int:
-    """Close the rows that a process left open when it died; returns how many.
-
-    For the start of a server process. Another process that is still talking writes the true end of its conversations
-    over this one.
-    """
+async def record_relayed(beginning: Beginning) -> None:
+    """The only row of a conversation that a service elsewhere holds. Its end is not told to us: see `leftovers`."""
     try:
-        return await sync_to_async(_close_open_rows)()
-    except DatabaseFailure as error:  # such as a database before its first migration; readiness says so
-        logger.warning("conversations left open could not be closed: %s", error)
-        return 0
+        async with asyncio.timeout(FINISH_S):
+            await _safely(beginning, sync_to_async(_write_beginning)(beginning, served_by=""))
+    except TimeoutError:
+        logger.error("session %s was not recorded within %g s", beginning.session_id, FINISH_S)
 
 
-def _close_open_rows() -> int:
+def _write_beginning(begun: Beginning, *, served_by: str) -> None:
     with transaction.atomic():
-        by_workspace: defaultdict[int, list[str]] = defaultdict(list)
-        open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
-        for workspace_id, session_id in open_rows.values_list("workspace_id", "pk"):
-            by_workspace[workspace_id].append(session_id)
-        closed: int = open_rows.update(
-            ended_at=timezone.now(), close_code=ABANDONED, close_reason="The server process ended without a goodbye."
+        _, is_new = RealtimeSession.objects.get_or_create(
+            id=begun.session_id,
+            defaults={
+                "account_id": begun.caller.account_id,
+                "workspace_id": begun.caller.workspace_id,
+                "api_key_id": begun.caller.key_id,
+                "user_id": begun.caller.user_id,
+                "is_guest": begun.caller.is_guest,
+                "model": begun.model,
+                "transport": begun.transport,
+                "client_address": begun.client_address,
+                "served_by": served_by,
+            },
         )
-        for workspace_id, session_ids in by_workspace.items():
-            telling.tell(workspace_id, session_ids, telling.ENDED)
-    return closed
+        if is_new:
+            telling.tell(begun.caller.workspace_id, [begun.session_id], telling.BEGUN)
+
+
+async def _safely(beginning: Beginning, write: Coroutine[Any, Any, object]) -> None:
+    """A database that fails costs the row, not the conversation."""
+    try:
+        await write
+    except DatabaseFailure:
+        logger.exception("session %s: a row could not be written", beginning.session_id)

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from voiceapp.realtime.leftovers import close_overdue
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
@@ -29,10 +30,13 @@ def tidy() -> None:
     Raises:
         DatabaseError: if the database does not answer.
     """
+    overdue = close_overdue(timezone.now())
     purged = purge_transcripts(timezone.now())
     forgotten = purge_tasks(timezone.now())
     untold = purge_events(timezone.now())
     call_command("clearsessions")
+    if overdue:
+        logger.info("Closed %d conversations that must be over", overdue)
     if purged:
         logger.info("Deleted the words of %d turns", purged)
     if forgotten:

@@ -14,7 +14,7 @@ from voiceapp.drain import drain_event
 from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
-from voiceapp.realtime.records import close_abandoned
+from voiceapp.realtime.leftovers import close_abandoned
 from voiceapp.realtime.transports.webrtc import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
