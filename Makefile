@@ -51,6 +51,7 @@ bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench.generation $(ARGS)
 	$(BIN)/python -m tests.bench.metering
 	$(BIN)/python -m tests.bench.tasks
+	$(BIN)/python -m tests.bench.webhooks
 
 # The pictures in the README, made by the browser tests.
 screenshot: .venv/tests.stamp models .venv/system.stamp

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
+import tracemalloc
 from collections import Counter
-from datetime import timedelta
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 
 import pytest
 from aiohttp import web
@@ -16,6 +19,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.webhooks.conftest import Program, Receiver, receiving
+from tests.webhooks.test_delivery import dripping, endless, hanging
 from voiceapp.leases.loop import Loop
 from voiceapp.webhooks.events import Kind, envelope
 from voiceapp.webhooks.line import PER_ACCOUNT, PER_ENDPOINT, due, share_out
@@ -286,6 +290,42 @@ async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_anot
         assert time.monotonic() - began < 2.0
         assert set(most.values()) == {PER_ENDPOINT}
         stuck.set()
+
+
+async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, sender: Loop) -> None:
+    came: list[float] = []
+    all_came = asyncio.Event()
+    compressed = gzip.compress(bytes(50_000_000))
+
+    async def good(request: web.Request) -> web.Response:
+        happened = datetime.fromisoformat((await request.json())["created_at"])
+        came.append((timezone.now() - happened).total_seconds())
+        if len(came) == 60:
+            all_came.set()
+        return web.Response()
+
+    async def bomb(_: web.Request) -> web.Response:
+        return web.Response(body=compressed, headers={"Content-Encoding": "gzip"})
+
+    async with AsyncExitStack() as receivers:
+        bad = [await receivers.enter_async_context(receiving(one)) for one in (bomb, endless, dripping, hanging)]
+        working = await receivers.enter_async_context(receiving(good))
+        for url in bad:
+            for number in range(3):
+                await stranger.subscribe(f"{url}{number}")
+        await program.subscribe(working)
+        for _ in range(10):
+            await stranger.happen()
+        tracemalloc.start()
+        for _ in range(60):
+            await program.happen()
+            await asyncio.sleep(0.03)
+        await asyncio.wait_for(all_came.wait(), 20)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        sender.stop()
+    assert sorted(came)[-1] < 2.0
+    assert peak < 20_000_000
 
 
 def test_calls_are_shared_out_to_those_with_the_fewest() -> None:

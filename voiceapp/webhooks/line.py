@@ -34,6 +34,16 @@ CAPACITY = 64
 PER_ACCOUNT = 48
 PER_ENDPOINT = 4
 
+NEEDED = (
+    "event__public_id",
+    "event__body",
+    "endpoint__url",
+    "endpoint__secret_sealed",
+    "endpoint__old_secret_sealed",
+    "endpoint__old_secret_until",
+)
+"""Columns that a call is made of."""
+
 Database = Callable[..., Any]
 
 
@@ -70,7 +80,7 @@ class DeliveryLine:
         with transaction.atomic():
             leases = self._claims.claim(worker, limit=limit, rows=rows, delivery_at=Now())
             taken = Delivery.objects.filter(pk__in=[lease.row_id for lease in leases])
-            for row in taken.select_related("event", "endpoint"):
+            for row in taken.select_related("event", "endpoint").only(*NEEDED):
                 self._parcels[row.pk] = Parcel(row.event.public_id, row.event.body.encode(), row.endpoint)
         return leases
 
@@ -131,27 +141,26 @@ class DeliveryLine:
 
     def _next(self, limit: int) -> list[int]:
         """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way."""
-        first = due(endpoint=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
+        first = due(endpoint=OuterRef("pk")).order_by("due_at")
+        oldest = {f"due_{place}": Subquery(first.values("pk")[place : place + 1]) for place in range(PER_ENDPOINT)}
         waiting = (
-            WebhookEndpoint.objects.annotate(oldest=Subquery(first))
-            .filter(oldest__isnull=False)
-            .order_by("oldest")
-            .values_list("pk", "workspace__account_id", "status", "deleted_at")
+            WebhookEndpoint.objects.annotate(since=Subquery(first.values("due_at")[:1]), **oldest)
+            .filter(since__isnull=False)
+            .order_by("since")
+            .values_list("pk", "workspace__account_id", "status", "deleted_at", *oldest)
         )
         called: list[tuple[int, int]] = []
-        for endpoint, account, status, deleted_at in waiting:
+        rows: dict[int, list[int]] = {}
+        for endpoint, account, status, deleted_at, *found in waiting:
             if status == WebhookEndpoint.Status.ACTIVE and deleted_at is None:
                 called.append((endpoint, account))
+                rows[endpoint] = [row for row in found if row is not None]
             else:  # what a sender left behind that was killed
                 sending.cancel_uncalled(due(endpoint=endpoint))
         under_way = Delivery.objects.filter(finish_at__isnull=True, status=Delivery.WORKING, due_at__gt=Now())
         pairs = under_way.values_list("endpoint_id", "endpoint__workspace__account_id") if called else ()
         shares = share_out(called, pairs, limit)
-        return [
-            row
-            for endpoint, share in shares.items()
-            for row in due(endpoint=endpoint).order_by("due_at").values_list("pk", flat=True)[:share]
-        ]
+        return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
 
 
 def due(**wanted: Any) -> QuerySet[Delivery]:

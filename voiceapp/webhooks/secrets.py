@@ -44,9 +44,14 @@ def unseal(sealed: str) -> str:
         SecretLost: if it was sealed with a key that is not known any more.
     """
     try:
-        return _cipher(_keys()).decrypt(sealed.encode()).decode()
+        return _unsealed(_keys(), sealed)
     except InvalidToken:
         raise SecretLost from None
+
+
+@functools.lru_cache(maxsize=256)
+def _unsealed(keys: tuple[str, ...], sealed: str) -> str:
+    return _cipher(keys).decrypt(sealed.encode()).decode()
 
 
 def _keys() -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def record(claims: Claims[Delivery], sent: Sequence[Sent]) -> None:
     """Write down what became of calls. What somebody else has taken over meanwhile is left to them."""
     now = timezone.now()
     with transaction.atomic():
-        locked = WebhookEndpoint.objects.select_for_update(no_key=True).order_by("pk")
+        locked = WebhookEndpoint.objects.select_for_update(no_key=True).order_by("pk").only("status", "deleted_at")
         endpoints = locked.in_bulk({one.endpoint_id for one in sent})
         held = claims.hold([one.lease for one in sent])
         ours = [one for one in sent if one.lease.row_id in held]
@@ -64,8 +64,11 @@ def record(claims: Claims[Delivery], sent: Sequence[Sent]) -> None:
         for one, verdict in _all(by_endpoint):
             if verdict.next is not Next.SUCCEEDED:
                 claims.finish_held([one.lease], **_end_of(one, verdict, endpoints[one.endpoint_id]))
-        for endpoint_id in sorted(by_endpoint):
-            _count(endpoints[endpoint_id], [verdict for _, verdict in by_endpoint[endpoint_id]], now)
+        ends = {endpoint_id: [verdict for _, verdict in pairs] for endpoint_id, pairs in by_endpoint.items()}
+        flawless = [pk for pk, verdicts in ends.items() if {one.next for one in verdicts} == {Next.SUCCEEDED}]
+        _count_successes(flawless)
+        for endpoint_id in sorted(ends.keys() - set(flawless)):
+            _count(endpoints[endpoint_id], ends[endpoint_id], now)
 
 
 def cancel_uncalled(due: QuerySet[Delivery]) -> None:
@@ -104,7 +107,7 @@ def _count(endpoint: WebhookEndpoint, verdicts: Sequence[Verdict], now: datetime
     rows = WebhookEndpoint.objects.filter(pk=endpoint.pk)
     ends = [verdict.next for verdict in verdicts if verdict.next is not Next.RETRY]
     if Next.SUCCEEDED in ends:
-        rows.update(consecutive_fail=0, first_fail_at=None, last_success_at=Now())
+        _count_successes([endpoint.pk])
         ends = ends[len(ends) - ends[::-1].index(Next.SUCCEEDED) :]
     if failures := len(ends):
         rows.update(
@@ -119,3 +122,9 @@ def _count(endpoint: WebhookEndpoint, verdicts: Sequence[Verdict], now: datetime
     if reason is not None and endpoint.is_called:
         rows.update(status=WebhookEndpoint.Status.DISABLED, disabled_reason=reason.value, updated_at=now)
         cancel_waiting(endpoint, f"The endpoint was disabled: {WebhookEndpoint.Reason(reason).label}.")
+
+
+def _count_successes(endpoint_ids: Sequence[int]) -> None:
+    if endpoint_ids:
+        rows = WebhookEndpoint.objects.filter(pk__in=endpoint_ids)
+        rows.update(consecutive_fail=0, first_fail_at=None, last_success_at=Now())
