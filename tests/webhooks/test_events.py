@@ -1,0 +1,139 @@
+"""The outbox: what is committed is told, what is rolled back is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.conftest import Member
+from tests.realtime.test_bridge import turn
+from voiceapp.accounts.auth import caller_from_bearer
+from voiceapp.formats import identifier, ulid
+from voiceapp.leases.wake import on_wake
+from voiceapp.protocol import events as ev
+from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.retention import purge_transcripts
+from voiceapp.webhooks import store
+from voiceapp.webhooks.events import LINE, Happening, Kind, publish
+from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
+
+ONE = [Happening(Kind.TASK_FINISHED, "task-1")]
+
+
+def endpoint_of(member: Member, *kinds: Kind) -> WebhookEndpoint:
+    made, _ = store.create(member.workspace.pk, url="http://127.0.0.1:9/", events=list(kinds) or list(Kind))
+    return made
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_is_told_to_nobody(alice: Member) -> None:
+    endpoint_of(alice)
+    woken: list[str] = []
+    forget = on_wake(woken.append)
+    with suppress(RuntimeError), transaction.atomic():
+        publish(alice.workspace.pk, ONE)
+        raise RuntimeError
+    assert not WebhookEvent.objects.exists()
+    assert woken == []
+    with transaction.atomic():
+        publish(alice.workspace.pk, ONE)
+        assert woken == []
+    assert WebhookEvent.objects.count() == Delivery.objects.count() == 1
+    assert woken == [LINE]
+    forget()
+
+
+def test_who_is_not_called_is_not_written_to(alice: Member, charlie: Member) -> None:
+    endpoint_of(charlie)
+    endpoint_of(alice, Kind.SESSION_CREATED)
+    store.disable(endpoint_of(alice))
+    store.delete(endpoint_of(alice))
+    publish(alice.workspace.pk, ONE)
+    assert not WebhookEvent.objects.exists()
+    endpoint_of(alice, Kind.TASK_FINISHED)
+    endpoint_of(alice, Kind.TASK_FINISHED)
+    publish(alice.workspace.pk, ONE)
+    assert (WebhookEvent.objects.count(), Delivery.objects.count()) == (1, 2)
+
+
+def test_it_costs_one_look_up_when_nobody_listens_and_few_statements_when_many_do(alice: Member) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        publish(alice.workspace.pk, ONE * 50)
+    assert len(asked) == 1
+    for _ in range(5):
+        endpoint_of(alice)
+    with CaptureQueriesContext(connection) as asked:
+        publish(alice.workspace.pk, ONE * 50)
+    assert len([query for query in asked if query["sql"].startswith(("SELECT", "INSERT"))]) <= 5
+    assert Delivery.objects.count() == 250
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_conversation_is_told_with_its_rows_and_each_turn_once(alice: Member) -> None:
+    await asyncio.to_thread(endpoint_of, alice)
+    session_id = identifier("sess")
+    caller = await caller_from_bearer(alice.authorization)
+    recorder = Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+    recorder.note(ev.SessionUpdated(session={}))
+    recorder.note(ev.SessionFinished())
+    recorder.note(ev.ResponseCreated(response={}))
+    recorder.add(turn(1))
+    recorder.add(turn(1, status="cancelled"))
+    await recorder.finish(1000, "")
+
+    told = [json.loads(event.body)["data"] async for event in WebhookEvent.objects.order_by("pk")]
+    assert [data["type"] for data in told] == [
+        "session.created",
+        "session.thread_created",
+        "session.updated",
+        "session.status_run_started",
+        "session.thread_run_started",
+        "session.thread_idled",
+        "session.status_idled",
+        "session.thread_terminated",
+        "session.status_terminated",
+    ]
+    assert {data["id"] for data in told} == {session_id}
+    assert [data["type"] for data in told if "session_thread_id" in data] == [
+        data["type"] for data in told if "thread" in data["type"]
+    ]
+
+
+async def test_a_conversation_is_archived_when_its_last_words_are_deleted(alice: Member, db: None) -> None:
+    def old_words() -> None:
+        endpoint_of(alice, Kind.SESSION_ARCHIVED)
+        for session_id, days in (("sess_old", 40), ("sess_new", 1)):
+            row = RealtimeSession.objects.create(
+                id=session_id, account=alice.account, workspace=alice.workspace, model="voice", transport="page"
+            )
+            for ordinal in (1, 2):
+                Turn.objects.create(
+                    session=row,
+                    ordinal=ordinal,
+                    status="completed",
+                    user_text="Hello",
+                    started_at=timezone.now() - timedelta(days=days),
+                )
+        purge_transcripts(timezone.now())
+        purge_transcripts(timezone.now())
+
+    await asyncio.to_thread(old_words)
+    event = await WebhookEvent.objects.aget()
+    assert json.loads(event.body)["data"].items() >= {"id": "sess_old", "type": "session.archived"}.items()
+
+
+def test_identifiers_are_in_the_order_of_their_time() -> None:
+    made = [ulid() for _ in range(200)]
+    assert len(set(made)) == 200
+    assert all(len(one) == 26 for one in made)
+    assert [one[:10] for one in made] == sorted(one[:10] for one in made)
