@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -142,6 +144,26 @@ def test_a_task_is_canceled_or_claimed_and_never_both(alice: Member) -> None:
     assert claimed | canceled == {task.pk for task in tasks}
     assert claimed
     assert canceled
+
+
+def test_taking_many_rows_is_one_statement_that_takes_the_first_ones(
+    alice: Member, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    tasks = [write(alice, due_at=START + timedelta(seconds=number), priority=number) for number in range(6)]
+    claims = Claims(Task)
+    with django_assert_num_queries(1):
+        taken = claims.claim("w", limit=3, rows=Task.objects.order_by("-priority"), progress=0.5)
+    assert {lease.row_id for lease in taken} == {task.pk for task in tasks[3:]}
+    for lease in taken:
+        row = Task.objects.get(pk=lease.row_id)
+        assert (
+            (row.status, row.version, row.attempts)
+            == (Status.RUNNING, lease.version, lease.attempts)
+            == ("RUNNING", 1, 1)
+        )
+        assert (row.leased_by, row.progress) == ("w", 0.5)
+    assert claims.claim("w", rows=Task.objects.none()) == []
+    assert {lease.row_id for lease in claims.claim("w", limit=9)} == {task.pk for task in tasks[:3]}
 
 
 def test_finding_work_reads_an_index_and_not_the_table(alice: Member) -> None:

@@ -45,6 +45,9 @@ class Line(Protocol):
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take up to `limit` due rows. Runs in the database's thread."""
 
+    def count_due(self, limit: int) -> int:
+        """How many rows could be claimed now; counts no further than `limit`."""
+
     def renew(self, lease: Lease) -> bool:
         """Keep a row; False when it was lost. Runs in the renewing thread."""
 
@@ -91,18 +94,21 @@ class Loop:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
 
-    async def run(self) -> None:
-        """Work until `stop`."""
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Work until `stop`, or `until_idle`: until nothing more is due."""
         self._loop = asyncio.get_running_loop()
         renewing = threading.Thread(target=self._keep_renewing, name="leases-renewing", daemon=True)
         renewing.start()
-        claiming = [asyncio.create_task(self._keep_claiming(line), name=f"claim {line.name}") for line in self.lines]
+        claiming = [
+            asyncio.create_task(self._keep_claiming(line, until_idle), name=f"claim {line.name}") for line in self.lines
+        ]
+        stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
-            await self._stop.wait()
+            await asyncio.wait((stopping, asyncio.gather(*claiming)), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in claiming:
+            for task in (*claiming, stopping):
                 task.cancel()
-            await asyncio.gather(*claiming, return_exceptions=True)
+            await asyncio.gather(*claiming, stopping, return_exceptions=True)
             await self._wind_up()
             for line in self.lines:
                 await line.close()
@@ -115,7 +121,7 @@ class Loop:
         """The result of a function that talks to the database, from the thread that does."""
         return await asyncio.get_running_loop().run_in_executor(self._database, function, *args)
 
-    async def _keep_claiming(self, line: Line) -> None:
+    async def _keep_claiming(self, line: Line, until_idle: bool) -> None:
         wake = self._wakes[line.name]
         while True:
             wake.clear()
@@ -130,6 +136,8 @@ class Loop:
                 task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
                 self._running[task] = (line, lease)
                 task.add_done_callback(self._left)
+            if until_idle and not leases and free == line.capacity:
+                return
             if not leases or len(leases) == free:
                 # Woken by new work, or by room for more of it.
                 try:

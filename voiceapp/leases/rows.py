@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
-from django.db import connections, models, router, transaction
+from django.core.exceptions import EmptyResultSet
+from django.db import connections, models, router
 from django.db.models import F, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
+from django.db.models.sql import UpdateQuery
 from django.utils import timezone
 
 LEASE_S = 30.0
@@ -62,7 +65,7 @@ def database_now() -> Now:
 
 
 class Claims(Generic[Row]):
-    """The leases on one table. Every method is one short transaction; call them off the event loop."""
+    """The leases on one table. Every method is one statement; call them off the event loop."""
 
     def __init__(
         self,
@@ -88,28 +91,43 @@ class Claims(Generic[Row]):
     def claim(
         self, worker: str, *, limit: int = 1, rows: QuerySet[Row] | None = None, **changes: object
     ) -> list[Lease]:
-        """Take up to `limit` due rows in the order of `rows`; what somebody else takes meanwhile is passed over.
+        """Take the first up to `limit` due rows of `rows`, in one statement; what somebody else takes is passed over.
 
-        `changes` are further columns to set; a column may refer to itself.
+        They come in no particular order. `changes` are further columns to set; a column may refer to itself.
         """
         using = router.db_for_write(self.model)
-        wanted = self.due(rows)
+        wanted = self.due(rows).using(using)
         wanted = wanted if wanted.query.order_by else wanted.order_by("due_at")
-        if connections[using].features.has_select_for_update_skip_locked:
-            wanted = wanted.select_for_update(skip_locked=True, of=("self",))
-        with transaction.atomic(using=using):
-            # From here on nobody else changes these rows: PostgreSQL has locked them, SQLite the database.
-            found = list(wanted.values_list("pk", "version", "attempts")[:limit])
-            if found:
-                self.model._default_manager.filter(pk__in=[row_id for row_id, _, _ in found]).update(
-                    status=self.model.WORKING,
-                    version=F("version") + 1,
-                    attempts=F("attempts") + 1,
-                    leased_by=worker,
-                    due_at=self._end_of_lease(),
-                    **changes,
-                )
-        return [Lease(row_id, version + 1, attempts + 1) for row_id, version, attempts in found]
+        update = self.model._default_manager.filter(pk__in=RawSQL("SELECT * FROM due", ())).query.chain(UpdateQuery)
+        update.add_update_values(
+            {
+                "status": self.model.WORKING,
+                "version": F("version") + 1,
+                "attempts": F("attempts") + 1,
+                "leased_by": worker,
+                "due_at": self._end_of_lease(),
+                **changes,
+            }
+        )
+        try:
+            select, selected = wanted.values("pk")[:limit].query.get_compiler(using).as_sql()
+        except EmptyResultSet:
+            return []
+        change, changed = update.get_compiler(using).as_sql()
+        connection = connections[using]
+        table, *columns = map(
+            connection.ops.quote_name,
+            (self.model._meta.db_table, self.model._meta.pk.column, "version", "attempts"),
+        )
+        # SQLite locks the database for any statement that changes it.
+        lock = f"FOR UPDATE OF {table} SKIP LOCKED" if connection.features.has_select_for_update_skip_locked else ""
+        with connection.cursor() as cursor:
+            # Materialized, the rows are looked for once; joined, PostgreSQL might do it again and again and lock more.
+            cursor.execute(
+                f"WITH due AS MATERIALIZED ({select} {lock}) {change} RETURNING {', '.join(columns)}",
+                (*selected, *changed),
+            )
+            return [Lease(*found) for found in cursor.fetchall()]
 
     def renew(self, lease: Lease, **changes: object) -> bool:
         """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
