@@ -63,6 +63,8 @@ lock: .venv/tests.stamp
 		requirements.in -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		tests/requirements.in -o tests/requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-celery.in -o requirements-celery.txt
 
 clean:
 	rm -rf .venv staticfiles .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -280,7 +280,12 @@ TASK_KINDS: list[str] = [
 """What kinds of task there are, each where the room is that does the work (`voiceapp.tasks.kinds.Kind`)."""
 
 TASK_ENGINE: str = env.str("TASK_ENGINE", default="embedded")
-"""Who works on tasks: `embedded`, a thread of the server, or `worker`, processes of `manage.py worker`."""
+"""Who works on tasks and deliveries: `embedded`, a thread of the server; `worker`, processes of `manage.py worker`; or
+`celery`, workers of a Celery (`requirements-celery.txt`)."""
+
+CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="")
+"""Where Celery's messages go, such as redis://127.0.0.1:6379/1; empty takes REDIS_URL."""
+CELERY_BROKER_URL = CELERY_BROKER_URL or REDIS_URL
 
 TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
 """How many tasks one process works on at once."""

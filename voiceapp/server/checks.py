@@ -5,6 +5,7 @@ What concerns people, conversations and quotas is looked at in `voiceapp.account
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import zoneinfo
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,8 @@ EPHEMERAL_HOSTS = {
     "CONTAINER_VERSION": "Scalingo",
 }
 """Variables that hosts set whose disks are lost at each restart, or whose proxy ends TLS."""
+
+TASK_ENGINES = ("embedded", "worker", "celery")
 
 LONGEST_DRAIN_S = 20.0
 """Hosts kill 30 s after SIGTERM; closing sockets and engines needs the rest."""
@@ -75,6 +78,22 @@ def _values() -> Iterator[CheckMessage]:
             "CHAT_MODEL or CHAT_API_KEY is set without CHAT_BASE_URL; the embedded assistant answers.",
             hint="Set CHAT_BASE_URL to the server's address.",
             id="server.W007",
+        )
+    if settings.TASK_ENGINE not in TASK_ENGINES:
+        yield Error(
+            f"TASK_ENGINE is {settings.TASK_ENGINE!r}.", hint=f"Use one of {', '.join(TASK_ENGINES)}.", id="server.E014"
+        )
+    if settings.TASK_ENGINE == "celery" and not settings.CELERY_BROKER_URL:
+        yield Error(
+            "TASK_ENGINE is celery, and no broker is named: accepted tasks would wait for ever.",
+            hint="Set CELERY_BROKER_URL, such as redis://127.0.0.1:6379/1.",
+            id="server.E015",
+        )
+    if settings.TASK_ENGINE == "celery" and importlib.util.find_spec("celery") is None:
+        yield Error(
+            "TASK_ENGINE is celery, which is not installed.",
+            hint="Run pip install -r requirements-celery.txt.",
+            id="server.E016",
         )
     if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):
         yield Error(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from voiceapp.leases.loop import STOP_S, Line, Loop
-from voiceapp.leases.wake import on_wake
+from voiceapp.leases.wake import Ear, on_wake
 from voiceapp.tasks.line import TaskLine
 from voiceapp.webhooks.line import DeliveryLine
 
@@ -20,13 +21,23 @@ def lines() -> Sequence[Line]:
     return (TaskLine(), DeliveryLine())
 
 
-def run_loop(loop: Loop) -> None:
-    """Work on an event loop of its own until the loop is stopped. Fit for a thread."""
-    forget = on_wake(loop.wake)
+@contextmanager
+def woken(listener: Callable[[str], None]) -> Iterator[None]:
+    """Within the block, the listener is told the names of lines on which there is work, from any thread."""
+    forget = on_wake(listener)
+    ear = Ear(listener)
+    ear.start()
     try:
-        asyncio.run(loop.run())
+        yield
     finally:
         forget()
+        ear.stop()
+
+
+def run_loop(loop: Loop) -> None:
+    """Work on an event loop of its own until the loop is stopped. Fit for a thread."""
+    with woken(loop.wake):
+        asyncio.run(loop.run())
 
 
 class EmbeddedWork:

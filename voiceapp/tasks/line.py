@@ -82,6 +82,9 @@ class TaskLine:
         )
         return taken[0] if taken else None
 
+    def count_due(self, limit: int) -> int:
+        return int(self._claims.due()[:limit].count())
+
     def renew(self, lease: Lease) -> bool:
         with self._guard:
             parts = self._progress.get(lease.row_id)

@@ -84,6 +84,9 @@ class DeliveryLine:
                 self._parcels[row.pk] = Parcel(row.event.public_id, row.event.body.encode(), row.endpoint)
         return leases
 
+    def count_due(self, limit: int) -> int:
+        return int(due()[:limit].count())
+
     def renew(self, lease: Lease) -> bool:
         return self._claims.renew(lease)
 

@@ -19,7 +19,7 @@ from voiceapp.realtime.transports.webrtc import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
-from voiceapp.server.work import EmbeddedWork, lines
+from voiceapp.server.work import EmbeddedWork, lines, woken
 
 
 class Command(BaseCommand):
@@ -51,15 +51,26 @@ class Command(BaseCommand):
 
 async def _keep_house() -> None:
     """Tidy and, unless other processes do, work on what waits; until cancelled."""
-    if settings.TASK_ENGINE != "embedded":
-        await keep_tidy()
-        return
-    work = EmbeddedWork(Loop(lines()))
-    work.start()
-    try:
-        await keep_tidy()
-    finally:
-        await asyncio.to_thread(work.stop)
+    match settings.TASK_ENGINE:
+        case "embedded":
+            work = EmbeddedWork(Loop(lines()))
+            work.start()
+            try:
+                await keep_tidy()
+            finally:
+                await asyncio.to_thread(work.stop)
+        case "celery":
+            from voiceapp.server.celery import Dispatch  # an optional requirement
+
+            dispatch = Dispatch()
+            dispatch.start()
+            try:
+                with woken(dispatch.wake):
+                    await keep_tidy()
+            finally:
+                await asyncio.to_thread(dispatch.stop)
+        case _:
+            await keep_tidy()
 
 
 async def _close() -> None:

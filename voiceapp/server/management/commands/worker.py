@@ -13,9 +13,8 @@ from django.core.management.base import BaseCommand
 
 from voiceapp.engines import catalogue
 from voiceapp.leases.loop import Loop
-from voiceapp.leases.wake import on_wake
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
-from voiceapp.server.work import lines
+from voiceapp.server.work import lines, woken
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +38,15 @@ class Command(BaseCommand):
 
 async def _work(every_s: float) -> None:
     loop = Loop(lines())
-    forget = on_wake(loop.wake)
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, loop.stop)
     tidying = asyncio.create_task(keep_tidy(every_s), name="housekeeping")
     logger.info("Working on tasks as %s; housekeeping every %g s", loop.worker, every_s)
     try:
-        await loop.run()
+        with woken(loop.wake):
+            await loop.run()
     finally:
-        forget()
         tidying.cancel()
         await asyncio.gather(tidying, return_exceptions=True)
         await catalogue.close()

@@ -1,0 +1,109 @@
+"""Tasks and deliveries on a Celery that is there already: `celery -A voiceapp.server.celery worker`.
+
+A message says "there is work on this line" and nothing else: what to do stands in our tables, and so does the promise
+that it gets done. A lost message is sent again by the next sweep, a repeated one finds nothing to do, and the row of a
+worker that was killed comes back when its lease ends. So messages are acknowledged early and expire soon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import math
+import os
+import threading
+
+from celery import Celery
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+from kombu.exceptions import KombuError, OperationalError
+
+from voiceapp.leases.loop import Line, Loop
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "voiceapp.settings")
+
+logger = logging.getLogger(__name__)
+
+SWEEP_S = 2.0
+"""How often the tables are looked at for what nobody was told of."""
+EXPIRES_S = 10.0
+MOST_MESSAGES = 16
+"""On one line, in one sweep; who gets one goes on until nothing is due."""
+
+app = Celery("voiceapp")
+app.conf.update(
+    broker_url=settings.CELERY_BROKER_URL,
+    task_default_queue="voiceapp",
+    task_serializer="json",
+    accept_content=["json"],
+    task_ignore_result=True,
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+)
+
+
+@app.task(name="voiceapp.work")
+def work(name: str) -> None:
+    """Work on a line until nothing is due on it."""
+    from voiceapp.server.work import lines
+
+    wanted = [line for line in lines() if line.name == name]
+    running = asyncio.run_coroutine_threadsafe(_work_on(wanted), _event_loop())
+    running.result()
+
+
+async def _work_on(wanted: list[Line]) -> None:
+    await Loop(wanted).run(until_idle=True)
+
+
+@functools.cache
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """One for the life of the process, since engines keep to the loop that they were first used on."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="work", daemon=True).start()
+    return loop
+
+
+class Dispatch:
+    """Sends messages from a serving process: when work is committed, and for what is due and nobody was told of."""
+
+    def __init__(self) -> None:
+        from voiceapp.server.work import lines
+
+        self._lines = lines()
+        self._woken = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
+
+    def wake(self, line: str) -> None:
+        """There is work. From any thread."""
+        self._woken.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._woken.set()
+        self._thread.join(SWEEP_S)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            self._woken.clear()
+            try:
+                for line in self._lines:
+                    self._send(line)
+            except DatabaseError as error:
+                logger.warning("The database does not say what is due: %s", error)
+            except (KombuError, OperationalError, OSError) as error:
+                logger.warning("The broker takes no messages; trying again in %g s: %s", SWEEP_S, error)
+            finally:
+                close_old_connections()
+            self._woken.wait(SWEEP_S)
+
+    def _send(self, line: Line) -> None:
+        due = line.count_due(MOST_MESSAGES * line.capacity)
+        for _ in range(math.ceil(due / line.capacity)):
+            work.apply_async((line.name,), retry=False, expires=EXPIRES_S)
