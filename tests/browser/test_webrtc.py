@@ -94,7 +94,6 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
     assert "flip a coin" in reply
     expect(voice.page.locator("#waterfall")).to_contain_text("playout")
     microphone, loudspeaker = recording(voice, tmp_path)
-    h = recognised(trimmed(loudspeaker))
     assert word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)) < 0.35
     assert word_errors(QUESTION, recognised(trimmed(microphone))) <= 1
 
