@@ -20,8 +20,12 @@ PARSE_S = 2.0
 MALFORMED = (AssertionError, ValueError, KeyError, IndexError, StopIteration, AttributeError, TypeError, RuntimeError)
 """What aiortc raises on broken descriptions; RuntimeError is a StopIteration that left a coroutine."""
 
+DYNAMIC_TYPES = frozenset((*range(35, 64), *range(96, 128)))
+"""Payload types that an offer may give a meaning to (RFC 5761, 4; RFC 3551, 3)."""
+
 _CANDIDATE = re.compile(r"a=candidate:(?P<fields>.*)")
 _OPUS = re.compile(r"a=rtpmap:(\d+) opus/48000/2", re.IGNORECASE)
+_REDUNDANT = re.compile(r"a=rtpmap:(\d{1,3}) red/48000/2\s*$", re.IGNORECASE | re.MULTILINE)
 
 
 async def read_offer(body: bytes, *, allow_private: bool) -> str:
@@ -57,20 +61,33 @@ async def read_offer(body: bytes, *, allow_private: bool) -> str:
     return text
 
 
-def finish_answer(text: str, *, public_address: str) -> str:
+def redundant_type(offer: str) -> int | None:
+    """The payload type of audio with copies of the packet before (RFC 2198), if the caller knows such."""
+    found = _REDUNDANT.search(offer)
+    return int(found[1]) if found and int(found[1]) in DYNAMIC_TYPES else None
+
+
+def finish_answer(text: str, *, public_address: str, redundant: int | None = None) -> str:
     """An answer as it goes out: asks for copies against loss, and names the address that the world sees.
 
-    `public_address` takes the place of the host candidates' addresses where a router maps it onto this machine port by
-    port; empty changes nothing.
+    `redundant`, a payload type, comes first among those of the audio: browsers then send it. `public_address` takes the
+    place of the host candidates' addresses where a router maps it onto this machine port by port; empty changes
+    nothing.
     """
     lines: list[str] = []
     for line in text.splitlines():
         if public_address and (candidate := _CANDIDATE.match(line)):
             line = _published(candidate["fields"], public_address)
+        if redundant is not None and line.startswith("m=audio "):
+            kind, port, profile, types = line.split(" ", 3)
+            line = f"{kind} {port} {profile} {redundant} {types}"
         if line and line not in lines[-1:]:
             lines.append(line)
         if opus := _OPUS.match(line):
             lines.append(f"a=fmtp:{opus[1]} minptime=10;useinbandfec=1")
+            if redundant is not None:
+                lines.append(f"a=rtpmap:{redundant} red/48000/2")
+                lines.append(f"a=fmtp:{redundant} {opus[1]}/{opus[1]}")
     return "".join(f"{line}\r\n" for line in lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import aiortc
 import pytest
@@ -41,6 +42,16 @@ async def test_everything_it_reaches_for_is_there() -> None:
         of_class = {name for base in owner.__mro__ for name in (*vars(base), *getattr(base, "__annotations__", ()))}
         missing = set(names) - of_class - set(vars(transceiver)) - set(vars(dtls.transport._connection))
         assert missing <= {"local_candidate"}
+    await connection.close()
+
+
+async def test_lost_events_are_sent_again_as_soon_as_by_browsers() -> None:
+    connection = RTCPeerConnection()
+    connection.createDataChannel("any")
+    sctp: Any = connection.sctp
+    assert sctp._rto == 0.5
+    sctp._update_rto(0.01)
+    assert sctp._rto == 0.4
     await connection.close()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceapp.realtime.media import rtp
-from voiceapp.realtime.media.rtp import Lost, Order, Packet
+from voiceapp.realtime.media.rtp import PATIENCE_PACKETS, Lost, Order, Packet
 
 
 def packet(number: int) -> Packet:
@@ -53,9 +55,11 @@ def test_any_bytes_are_a_packet_or_refused(data: bytes) -> None:
         ([1, 3, 2, 4], ["1", "2", "3", "4"]),
         ([1, 4, 3, 2, 5], ["1", "2", "3", "4", "5"]),
         ([1, 3, 4], ["1"]),
-        ([1, 3, 4, 5], ["1", "-3", "3", "4", "5"]),
-        ([1, 4, 5, 6], ["1", "-", "-4", "4", "5", "6"]),
-        ([1, 3, 4, 5, 2], ["1", "-3", "3", "4", "5"]),
+        ([1, *range(3, 10)], ["1"]),
+        ([1, *range(3, 11)], ["1", "-3", *map(str, range(3, 11))]),
+        ([1, *range(4, 12)], ["1", "-", "-4", *map(str, range(4, 12))]),
+        ([1, *range(3, 10), 2], list(map(str, range(1, 10)))),
+        ([1, *range(3, 11), 2], ["1", "-3", *map(str, range(3, 11))]),
         ([1, 1, 2, 2], ["1", "2"]),
         ([65535, 65536, 65538, 65537], ["65535", "65536", "65537", "65538"]),
         ([1, 5000, 5001], ["1", "5000", "5001"]),
@@ -69,3 +73,44 @@ def test_packets_are_played_as_they_were_sent(came: list[int], expected: list[st
 def test_a_small_disorder_is_put_right(disorder: list[int], start: int) -> None:
     numbers = [start + number for number in (0, *(1 + place for place in disorder), 4, 5, 6)]
     assert played(numbers) == [str(start + number) for number in range(7)]
+
+
+def test_what_is_missing_is_asked_for_twice() -> None:
+    order, wanted = Order(), []
+    for number in (1, 3, 4, 6, 7, 8, 9, 10, 11):
+        list(order.push(packet(number)))
+        wanted.append(order.wanted())
+    assert wanted == [[], [], [2], [], [], [2, 5], [], [], [5]]
+
+
+def test_who_does_not_send_again_is_not_waited_for_long() -> None:
+    order = Order()
+    for number in range(200):
+        if number % 20:
+            list(order.push(packet(number)))
+            order.wanted()
+    assert order.patience == PATIENCE_PACKETS
+    list(order.push(packet(180)))  # long too late, but it came
+    assert order.patience > PATIENCE_PACKETS
+
+
+def test_copies_fill_the_places_of_what_was_lost() -> None:
+    def both(number: int) -> Packet:
+        content = rtp.redundant(111, str(number).encode(), str(number - 1).encode(), 960)
+        return rtp.with_copies(replace(packet(number), payload_type=63, payload=content), 111)
+
+    order = Order()
+    found = [piece for number in (65534, 65536, 65537, 65539) for piece in order.push(both(number))]
+    assert [(piece.payload, piece.timestamp) for piece in found if isinstance(piece, Packet)] == [
+        (str(number).encode(), number * 960) for number in range(65534, 65540)
+    ]
+    assert order.wanted() == []
+
+
+@given(st.binary(max_size=64))
+def test_any_redundant_data_is_read_or_refused(data: bytes) -> None:
+    try:
+        read = rtp.with_copies(replace(packet(1), payload=data), 111)
+    except ValueError:
+        return
+    assert len(read.payload) + sum(len(copy) for _, copy in read.copies) < len(data)

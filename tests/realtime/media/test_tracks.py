@@ -6,7 +6,14 @@ import numpy as np
 
 from voiceapp.engines import opus
 from voiceapp.realtime.media.rtp import Packet
-from voiceapp.realtime.media.tracks import ALIVE_TICKS, LONGEST_PAUSE_MS, TAIL_FRAMES, Microphone, Speaker
+from voiceapp.realtime.media.tracks import (
+    ALIVE_TICKS,
+    LONGEST_FILL_MS,
+    LONGEST_PAUSE_MS,
+    TAIL_FRAMES,
+    Microphone,
+    Speaker,
+)
 
 LOUD = (np.sin(np.arange(24_000) / 10) * 8000).astype("<i2").tobytes()
 
@@ -23,7 +30,8 @@ class Caller:
 
     def __init__(self) -> None:
         self.heard = b""
-        self.microphone = Microphone(self._hear)
+        self.asked: list[int] = []
+        self.microphone = Microphone(self._hear, self.asked.extend)
         self.now = 0.0
 
     def _hear(self, pcm: bytes) -> None:
@@ -132,3 +140,29 @@ async def test_waiting_for_the_end_ends_with_the_last_packet() -> None:
     speaker.take()
     speaker.take()
     await speaker.wait_empty()
+
+
+def test_what_is_lost_is_asked_for_and_taken_late() -> None:
+    caller = Caller()
+    sent = packets(20)
+    for number in (*range(10), 11, 12, 13, 10, 14):
+        caller.send(number, sent[number])
+    assert caller.asked == [10]
+    assert caller.heard_ms == 300
+
+
+def test_silence_goes_on_when_nothing_comes() -> None:
+    caller = Caller()
+    for number, payload in enumerate(packets(10)):
+        caller.send(number, payload)
+    for _ in range(50):
+        caller.microphone.pass_time(20, caller.now)
+        caller.now += 0.02
+    silence_ms = caller.heard_ms - 200
+    assert 700 < silence_ms < 800
+    caller.send(10, packets(1)[0], timestamp=960 * 60)  # a second later by its own clock
+    assert caller.heard_ms == 200 + 1000 + 20
+    for _ in range(1000):
+        caller.microphone.pass_time(20, caller.now)
+        caller.now += 0.02
+    assert caller.heard_ms == 1220 + LONGEST_FILL_MS

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fractions
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import av
 import numpy as np
 from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamTrack
+from aiortc.rtp import RTCP_RTPFB_NACK, RtcpRrPacket, RtcpRtpfbPacket
 
 from tests.realtime.talker import Event, Heard, in_order, samples_at
 from tests.realtime.webrtc.network import Faults, in_between
@@ -26,6 +28,8 @@ from voiceapp.realtime.media import tracks as listening
 PATIENCE_S = 25.0
 RATE_HZ = 16_000
 FRAME = RATE_HZ // 50
+OPUS_TYPE, COPIES_TYPE = 96, 63
+"""Payload types in these offers."""
 LOUD = 300
 """Peak of int16 samples from which on somebody is heard."""
 
@@ -91,6 +95,7 @@ class Caller:
         self.channel: RTCDataChannel | None = None
         self.answer = ""
         self.is_closed = False
+        self.copies_heard = 0
         self._listening: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -169,20 +174,63 @@ class Caller:
             expected = sound.pts + len(sound.pcm)
         return samples_at(b"".join(pieces), 48_000)
 
-    def listen_as_a_browser(self) -> bytearray:
-        """From now on, the answer also with lost packets concealed, which aiortc does not do: 16 kHz int16 PCM."""
+    def listen_well(self, *, asks: bool) -> bytearray:
+        """From now on, the answer also as a good listener hears it, 16 kHz int16 PCM: aiortc itself neither conceals
+        what is lost nor asks for it, and does not know copies."""
         heard = bytearray()
-        listener = listening.Microphone(heard.extend)
-        receiver: Any = self.connection.getReceivers()[0]
-        handle = receiver._handle_rtp_packet
+        transport: Any = self.connection.getReceivers()[0].transport
+        source = 0
 
-        async def handle_both(packet: Any, arrival_time_ms: int) -> None:
-            received = rtp.Packet(111, packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload)
-            listener.receive(received, time.monotonic())
-            await handle(packet, arrival_time_ms)
+        def ask(numbers: list[int]) -> None:
+            if not asks:
+                return
+            request = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=1, media_ssrc=source, lost=sorted(numbers))
+            self._later(transport._send_rtp(bytes(RtcpRrPacket(ssrc=1)) + bytes(request)))
 
-        receiver._handle_rtp_packet = handle_both
+        listener = listening.Microphone(heard.extend, ask)
+        handle = transport._handle_rtp_data
+
+        async def handle_both(data: bytes, arrival_time_ms: int) -> None:
+            nonlocal source
+            packet = rtp.parse(data)
+            source = packet.ssrc
+            if packet.payload_type == COPIES_TYPE:
+                self.copies_heard += 1
+                packet = rtp.with_copies(packet, OPUS_TYPE)
+                data = rtp.build(
+                    OPUS_TYPE, packet.sequence, packet.timestamp, packet.ssrc, packet.payload, marker=bool(data[1] >> 7)
+                )
+            listener.receive(packet, time.monotonic())
+            await handle(data, arrival_time_ms)
+
+        transport._handle_rtp_data = handle_both
         return heard
+
+    def send_copies(self) -> None:
+        """From now on, a copy of the packet before in every packet, as browsers do; nothing is sent again if asked."""
+        transport: Any = self.connection.getSenders()[0].transport
+        send = transport._send_rtp
+        previous: rtp.Packet | None = None
+
+        async def send_both(data: bytes) -> None:
+            nonlocal previous
+            if 192 <= data[1] <= 223:  # control packets
+                await send(data)
+                return
+            packet = rtp.parse(data)
+            if previous is not None:
+                if (packet.sequence - previous.sequence) % rtp.SEQUENCES != 1:
+                    return
+                content = rtp.redundant(
+                    OPUS_TYPE, packet.payload, previous.payload, packet.timestamp - previous.timestamp
+                )
+                data = rtp.build(
+                    COPIES_TYPE, packet.sequence, packet.timestamp, packet.ssrc, content, marker=bool(data[1] & 0x80)
+                )
+            previous = packet
+            await send(data)
+
+        transport._send_rtp = send_both
 
     async def close(self) -> None:
         await self.connection.close()
@@ -231,6 +279,7 @@ async def calling(
     model: str = "voice",
     label: str | None = "svc-events",
     has_video: bool = False,
+    has_copies: bool = False,
     faults: Faults | None = None,
 ) -> AsyncIterator[Caller]:
     """An open call, its `session.created` read.
@@ -249,18 +298,31 @@ async def calling(
         else:
             caller.adopt(connection.createDataChannel(label))
         await connection.setLocalDescription(await connection.createOffer())
-        status, answer, _ = await post_offer(origin, key, connection.localDescription.sdp, model=model)
+        status, answer, _ = await post_offer(origin, key, _offer_of(connection, has_copies), model=model)
         assert status == 200, answer
         caller.answer = answer
         async with contextlib.AsyncExitStack() as network:
             if faults is not None:
                 answer = await network.enter_async_context(in_between(answer, faults))
+            if has_copies:
+                caller.send_copies()
             await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
             await caller.wait("session.created")
             yield caller
             await caller.close()
     finally:
         await caller.close()
+
+
+def _offer_of(connection: RTCPeerConnection, has_copies: bool) -> str:
+    offer: str = connection.localDescription.sdp
+    if not has_copies:
+        return offer
+    offer = re.sub(r"(?m)^(m=audio .*?)\r$", rf"\1 {COPIES_TYPE}\r", offer)
+    known = f"a=rtpmap:{OPUS_TYPE} opus/48000/2\r\n"
+    assert known in offer
+    copies = f"a=rtpmap:{COPIES_TYPE} red/48000/2\r\na=fmtp:{COPIES_TYPE} {OPUS_TYPE}/{OPUS_TYPE}\r\n"
+    return offer.replace(known, known + copies)
 
 
 async def post_offer(

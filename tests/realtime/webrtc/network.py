@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import cast
@@ -21,6 +22,8 @@ class Faults:
     """Share that never arrives."""
     jitter_s: float = 0.0
     """Each is held up for a random time up to this."""
+    seed: int = 7
+    """Of what is lost: of media, always the same packets; of the rest, the same places in its order."""
     is_cut: bool = False
     passed: int = 0
     lost: int = 0
@@ -44,10 +47,13 @@ class _Side(asyncio.DatagramProtocol):
 class Proxy:
     """Stands before one UDP address; `address` is where callers send to."""
 
-    def __init__(self, behind: tuple[str, int], faults: Faults, seed: int = 7) -> None:
+    def __init__(self, behind: tuple[str, int], faults: Faults) -> None:
         self._behind = behind
         self._faults = faults
-        self._chance = random.Random(seed)
+        self._chance = random.Random(faults.seed)
+        self._first: dict[tuple[bool, int], int] = {}
+        """Sequence number with which each media stream began, by direction and source."""
+        self._times: Counter[tuple[bool, str, int]] = Counter()
         self._caller: tuple[str, int] | None = None
         self.front = _Side(self, is_front=True)
         self.back = _Side(self, is_front=False)
@@ -55,12 +61,23 @@ class Proxy:
     def forward(self, data: bytes, address: tuple[str, int], *, from_front: bool) -> None:
         if from_front:
             self._caller = address
-        if self._faults.is_cut or self._chance.random() < self._faults.loss:
+        if self._faults.is_cut or self._is_lost(data, from_front):
             self._faults.lost += 1
             return
         self._faults.passed += 1
         delay = self._chance.random() * self._faults.jitter_s
         asyncio.get_running_loop().call_later(delay, self._send, data, from_front)
+
+    def _is_lost(self, data: bytes, from_front: bool) -> bool:
+        if len(data) > 12 and 127 < data[0] < 192 and not 192 <= data[1] <= 223:
+            sequence, source = int.from_bytes(data[2:4]), int.from_bytes(data[8:12])
+            number = (sequence - self._first.setdefault((from_front, source), sequence)) % (1 << 16)
+            place = (from_front, "media", number)
+        else:
+            place = (from_front, "other", 0)
+        self._times[place] += 1  # what is sent again has a chance of its own
+        chance = random.Random(f"{self._faults.seed} {place} {self._times[place]}")
+        return chance.random() < self._faults.loss
 
     def _send(self, data: bytes, from_front: bool) -> None:
         side, target = (self.back, self._behind) if from_front else (self.front, self._caller)

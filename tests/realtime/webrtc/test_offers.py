@@ -281,3 +281,15 @@ def test_the_answer_names_the_public_address() -> None:
         "v=0\r\na=candidate:1 1 udp 5 203.0.113.9 4000 typ host\r\n"
     )
     assert sdp.finish_answer(answer, public_address="") == answer
+
+
+def test_copies_against_loss_are_preferred_if_the_caller_knows_them() -> None:
+    offer = "a=rtpmap:63 red/48000/2\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:98 red/90000\r\n"
+    assert sdp.redundant_type(offer) == 63
+    assert sdp.redundant_type(offer.replace("63", "9")) is None
+    assert sdp.redundant_type("a=rtpmap:98 red/90000\r\n") is None
+    answer = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=rtpmap:111 opus/48000/2\r\n"
+    assert sdp.finish_answer(answer, public_address="", redundant=63) == (
+        "m=audio 9 UDP/TLS/RTP/SAVPF 63 111\r\na=rtpmap:111 opus/48000/2\r\n"
+        "a=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n"
+    )

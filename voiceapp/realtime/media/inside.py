@@ -17,11 +17,13 @@ import aioice
 import pylibsrtp
 from aioice.candidate import candidate_foundation, candidate_priority
 from aioice.ice import StunProtocol
-from aiortc import RTCPeerConnection, RTCRtpTransceiver
+from aiortc import RTCPeerConnection, RTCRtpTransceiver, rtcsctptransport
 from aiortc.rtcrtpreceiver import StreamStatistics
 from aiortc.rtp import (
+    RTCP_RTPFB_NACK,
     RtcpReceiverInfo,
     RtcpRrPacket,
+    RtcpRtpfbPacket,
     RtcpSdesPacket,
     RtcpSenderInfo,
     RtcpSourceInfo,
@@ -46,7 +48,16 @@ INSIDE_INSTANCES = {
     "RTCSctpTransport": ("_data_channel_queue", "_outbound_queue", "_sent_queue"),
 }
 
+rtcsctptransport.SCTP_RTO_INITIAL = 0.5
+rtcsctptransport.SCTP_RTO_MIN = 0.4  # type: ignore[assignment]
+"""As browsers have it. The 3 s and 1 s of RFC 9260 are for bulk data: with them, one lost datagram delays what was said
+by a second, and the beginning of a call by three."""
+
 CLOCK_HZ = 48_000
+COPIED_S = 15.0
+"""After a report of loss, so long every packet carries a copy of the one before."""
+HISTORY_PACKETS = 32
+"""Packets that can be sent again: 0.6 s."""
 LOOK_S = 0.01
 REPORT_TICKS = 125
 """A report on what was sent and received every 2.5 s (RFC 3550, 6.2: not more often than 5 s for a whole session)."""
@@ -58,8 +69,17 @@ FIRST_RTCP, LAST_RTCP = 192, 223
 class Line:
     """The RTP of one audio transceiver, both ways. Make it after the offer is set and before the answer is."""
 
-    def __init__(self, transceiver: RTCRtpTransceiver, hear: Callable[[rtp.Packet], None]) -> None:
+    def __init__(
+        self, transceiver: RTCRtpTransceiver, hear: Callable[[rtp.Packet], None], redundant_type: int | None
+    ) -> None:
+        """`redundant_type` is the payload type of packets with copies (RFC 2198) if the caller knows such."""
         self._hear = hear
+        self._redundant_type = redundant_type
+        self._copying_until = 0.0
+        self._previous: tuple[int, bytes] | None = None
+        """Timestamp and payload of the last packet sent."""
+        self._history: dict[int, bytes] = {}
+        """By sequence number, what was sent, encrypted."""
         self._ssrc = transceiver.sender._ssrc
         """Under this name aiortc looks for the receiver of control packets."""
         self._dtls: Any = transceiver.receiver.transport
@@ -91,11 +111,39 @@ class Line:
         """Send one packet now; nothing happens before the connection is up and after it is down."""
         if not self._may_send:
             return
-        packet = rtp.build(self._payload_type, self._sequence, self._timestamp, self._ssrc, payload, marker=marker)
-        if self._transmit(self._dtls._tx_srtp.protect(packet)):
+        payload_type, content = self._with_copy(payload)
+        packet = rtp.build(payload_type, self._sequence, self._timestamp, self._ssrc, content, marker=marker)
+        datagram = self._dtls._tx_srtp.protect(packet)
+        if self._transmit(datagram):
+            self._history[self._sequence] = datagram
+            self._history.pop((self._sequence - HISTORY_PACKETS) % rtp.SEQUENCES, None)
+            self._previous = self._timestamp, payload
             self._sequence = (self._sequence + 1) % rtp.SEQUENCES
             self._sent_packets += 1
-            self._sent_octets += len(payload)
+            self._sent_octets += len(content)
+
+    def _with_copy(self, payload: bytes) -> tuple[int, bytes]:
+        """Payload type and content of the next packet: with a copy of the last one if the caller's network loses."""
+        if self._redundant_type is None or self._previous is None or time.monotonic() > self._copying_until:
+            return self._payload_type, payload
+        timestamp, previous = self._previous
+        ticks = (self._timestamp - timestamp) % rtp.TIMESTAMPS
+        if ticks > rtp.MAX_COPY_TICKS or len(previous) > rtp.MAX_COPY_BYTES:
+            return self._payload_type, payload
+        return self._redundant_type, rtp.redundant(self._payload_type, payload, previous, ticks)
+
+    def _copy_if_lost(self, reports: Sequence[RtcpReceiverInfo]) -> None:
+        if any(report.fraction_lost for report in reports):
+            self._copying_until = time.monotonic() + COPIED_S
+
+    def ask(self, numbers: list[int]) -> None:
+        """Ask the caller to send these packets again (RFC 4585, 6.2.1); who does not know how does not listen."""
+        if not self._may_send or not self._received:
+            return
+        (source,) = self._received
+        request = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=self._ssrc, media_ssrc=source, lost=sorted(numbers))
+        report = RtcpRrPacket(ssrc=self._ssrc, reports=[])
+        self._transmit(self._dtls._tx_srtp.protect_rtcp(bytes(report) + bytes(request)))
 
     def report(self) -> None:
         """Call once per tick: sends the control packets when they are due."""
@@ -104,6 +152,7 @@ class Line:
             return
         now = time.time()
         reports = [self._reception(ssrc, statistics, now) for ssrc, statistics in self._received.items()]
+        self._copy_if_lost(reports)  # networks seldom lose in one direction only
         if self._sent_packets:
             seconds, fraction = divmod(now + NTP_EPOCH_S, 1)
             sender = RtcpSenderInfo(
@@ -156,10 +205,13 @@ class Line:
             self._queue_datagram(data, component)
             return
         session = self._dtls._rx_srtp
-        if session is None or data[1] & 0x7F != self._payload_type:
+        payload_type = data[1] & 0x7F
+        if session is None or payload_type not in (self._payload_type, self._redundant_type):
             return  # before the keys are known; or video, which nobody looks at
         try:
             packet = rtp.parse(session.unprotect(data))
+            if payload_type == self._redundant_type:
+                packet = rtp.with_copies(packet, self._payload_type)
         except (pylibsrtp.Error, ValueError):
             return
         if packet.ssrc not in self._received:  # one source at a time; a new one follows a change of microphone
@@ -173,6 +225,12 @@ class Line:
         if isinstance(packet, RtcpSrPacket):
             middle = packet.sender_info.ntp_timestamp >> 16 & 0xFFFFFFFF
             self._sender_reports = {packet.ssrc: (middle, time.time())}
+        if isinstance(packet, RtcpSrPacket | RtcpRrPacket):
+            self._copy_if_lost([report for report in packet.reports if report.ssrc == self._ssrc])
+        elif isinstance(packet, RtcpRtpfbPacket) and packet.fmt == RTCP_RTPFB_NACK:
+            for number in packet.lost[:HISTORY_PACKETS]:
+                if (datagram := self._history.pop(number, None)) is not None:  # once: no amplifier of what is asked
+                    self._transmit(datagram)
 
     async def _handle_rtp_packet(self, packet: Any, arrival_time_ms: int) -> None:
         """aiortc's router would hand media over; none comes that far."""

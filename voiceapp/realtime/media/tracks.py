@@ -16,6 +16,9 @@ CLOCK_HZ = 48_000
 TICKS_PER_PACKET = CLOCK_HZ * opus.FRAME_MS // 1000
 LONGEST_PAUSE_MS = 1000
 """Of a pause that the caller's encoder did not send; what is longer is heard as this long."""
+FILL_AFTER_S = 0.25
+LONGEST_FILL_MS = 3000
+"""Silence heard while nothing comes: a caller who mutes the microphone has spoken to the end as well."""
 PACKETS_PER_S = 400
 """More than the shortest frames make (2.5 ms); beyond it, packets are not decoded."""
 TAIL_FRAMES = 5
@@ -27,10 +30,12 @@ SILENCE = bytes(opus.FRAME_BYTES)
 
 
 class Microphone:
-    """The caller's track: RTP packets in, mono int16 PCM at 16 kHz out, gaps concealed."""
+    """The caller's track: RTP packets in, mono int16 PCM at 16 kHz out; what is lost is asked for, or concealed."""
 
-    def __init__(self, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, hear: Callable[[bytes], None], ask: Callable[[list[int]], None]) -> None:
+        """`ask` is given the sequence numbers of packets to send again."""
         self._hear = hear
+        self._ask = ask
         self._order = rtp.Order()
         self._decoder = opus.Decoder()
         self._meter = Meter(rate_per_s=PACKETS_PER_S, window_s=1.0)
@@ -38,6 +43,8 @@ class Microphone:
         self._expected: int | None = None
         """Timestamp of the next packet if nothing is left out."""
         self._frame_ms = opus.FRAME_MS
+        self._came_at = 0.0
+        self._filled_ms = 0
 
     def receive(self, packet: rtp.Packet, now: float) -> None:
         """Take the next packet as it came; what can be heard now is handed on before this returns."""
@@ -45,10 +52,21 @@ class Microphone:
             return
         if packet.ssrc != self._ssrc:  # a new stream, such as after the caller changed the microphone
             self._ssrc, self._order, self._expected = packet.ssrc, rtp.Order(), None
+        self._came_at, self._filled_ms = now, 0
         for piece in self._order.push(packet):
             pcm = self._conceal(piece) if isinstance(piece, rtp.Lost) else self._decode(piece)
             if pcm:
                 self._hear(pcm)
+        if wanted := self._order.wanted():
+            self._ask(wanted)
+
+    def pass_time(self, milliseconds: int, now: float) -> None:
+        """Hear silence for time in which nothing came."""
+        if self._expected is None or now - self._came_at < FILL_AFTER_S or self._filled_ms >= LONGEST_FILL_MS:
+            return
+        self._filled_ms += milliseconds
+        self._expected = (self._expected + milliseconds * CLOCK_HZ // 1000) % rtp.TIMESTAMPS
+        self._hear(bytes(milliseconds * opus.DECODED_RATE_HZ // 1000 * 2))
 
     def _decode(self, packet: rtp.Packet) -> bytes:
         pause = self._pause_before(packet)

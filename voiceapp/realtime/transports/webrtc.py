@@ -22,6 +22,7 @@ from django.conf import settings
 
 from voiceapp.accounts.limits import Admission
 from voiceapp.drain import drain_event
+from voiceapp.engines import opus
 from voiceapp.engines.interfaces import Call, RealtimeModel
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
@@ -78,7 +79,7 @@ class WebRtcTransport:
         self._channel: RTCDataChannel | None = None
         self._writable = asyncio.Event()
         self._line: inside.Line | None = None
-        self._microphone = Microphone(self._hear)
+        self._microphone = Microphone(self._hear, self._ask)
         self._speaker = Speaker()
         self._is_open = True
         self._is_slow = False
@@ -106,6 +107,7 @@ class WebRtcTransport:
         codecs = RTCRtpReceiver.getCapabilities("audio")
         assert codecs is not None
         audio.setCodecPreferences([codec for codec in codecs.codecs if codec.mimeType == "audio/opus"])
+        redundant = sdp.redundant_type(offer)
         try:
             async with asyncio.timeout(ANSWER_S):
                 await connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
@@ -113,14 +115,16 @@ class WebRtcTransport:
                     if transceiver is not audio:
                         transceiver.direction = "inactive"
                         inside.ignore_media(transceiver)
-                self._line = inside.Line(audio, self._receive_packet)
+                self._line = inside.Line(audio, self._receive_packet, redundant)
                 if ports := places.ports():
                     inside.use_ports(connection, *ports)
                 await connection.setLocalDescription(await connection.createAnswer())
         except (*sdp.MALFORMED, *Refused) as error:
             raise InvalidParameter(f"The offer is refused: {str(error)[:200] or 'it cannot be read'}.") from error
         ticker().join(self._tick)
-        return sdp.finish_answer(connection.localDescription.sdp, public_address=settings.RTC_PUBLIC_ADDRESS)
+        return sdp.finish_answer(
+            connection.localDescription.sdp, public_address=settings.RTC_PUBLIC_ADDRESS, redundant=redundant
+        )
 
     def open_channel(self) -> None:
         """Open the channel from this side."""
@@ -270,6 +274,10 @@ class WebRtcTransport:
         if self._is_begun and self._is_open:  # what came before session.created is dropped
             self._microphone.receive(packet, self._now())
 
+    def _ask(self, numbers: list[int]) -> None:
+        if self._line is not None:
+            self._line.ask(numbers)
+
     def _hear(self, pcm: bytes) -> None:
         if self._arrivals.qsize() < WAITING_EVENTS:
             self._arrivals.put_nowait(pcm)
@@ -278,6 +286,8 @@ class WebRtcTransport:
         line = self._line
         assert line is not None
         line.pass_time(TICKS_PER_PACKET * periods)
+        if self._is_open:
+            self._microphone.pass_time(opus.FRAME_MS * periods, self._now())
         found = self._speaker.take()
         if found is not None:
             line.send(found[0], marker=found[1])
