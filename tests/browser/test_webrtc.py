@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ SpokenPage = Callable[..., VoicePage]
 QUESTION = "What can you do?"
 BARGE_IN_MS = 500
 """From the first sound of an interruption to silence: recognising speech as such takes the larger part."""
+
+FALLBACK_S = 7.0
+"""Four seconds without a path, and what stands before and after them."""
 
 WATCH_SOUND = """() => {
     window.heard = { told: [], loud: [] };
@@ -249,8 +253,10 @@ def test_a_refused_offer_leads_to_the_websocket(spoken_page: SpokenPage) -> None
 def test_a_network_without_udp_is_named_and_leads_to_the_websocket(open_page: OpenPage, screenshots: Path) -> None:
     voice = open_page(transport="automatic")
     close_udp(voice)
+    begun = time.monotonic()
     voice.type("What is two plus two?")
     card = voice.expect_card("no_udp")
+    assert time.monotonic() - begun < FALLBACK_S
     expect(card).to_contain_text("No UDP here")
     voice.page.screenshot(path=screenshots / "no-udp.png")
     expect(badge(voice)).to_have_text("WebSocket")
@@ -260,7 +266,18 @@ def test_a_network_without_udp_is_named_and_leads_to_the_websocket(open_page: Op
     voice.page.on("request", lambda request: "/voice/webrtc" in request.url and offers.append(request.url))
     voice.type("What is two plus three?")
     expect(voice.caption("assistant")).to_contain_text("5")
+    voice.page.reload()
+    voice.page.wait_for_selector("body[data-loaded]")
+    voice.type("What is two plus four?")
+    expect(voice.caption("assistant")).to_contain_text("6")
     assert offers == []  # this network is known by now
+    voice.page.evaluate("dispatchEvent(new Event('online'))")  # another one
+    voice.page.unroute("**/voice/webrtc*")
+    voice.page.click("#end")
+    voice.type("What is two plus five?")
+    expect(voice.caption("assistant")).to_contain_text("7")
+    expect(badge(voice)).to_contain_text("WebRTC")
+    assert len(offers) == 1
 
 
 def test_a_capacity_refusal_lets_people_stand_in_line(open_page: OpenPage, tmp_path: Path) -> None:

@@ -1,23 +1,27 @@
 // Which transport carries the next conversation: the person's wish, what server and browser offer, what this network lets through.
 
+import { MediaPath } from "./media_path.js";
 import { WebRTCTransport } from "./webrtc.js";
 import { WebSocketTransport } from "./websocket.js";
+
+const PATIENCE_MS = 8000;
+const PATIENCE_WITH_FALLBACK_MS = 4000; // where media get through at all, a path is found within two seconds
 
 export class TransportChoice {
   #preferences;
   #readiness;
   #sound;
-  #hasMediaPath = true; // until a call has shown otherwise
+  #mediaPath;
 
-  /** `readiness` knows what /voice/config said last. */
-  constructor({ preferences, readiness, sound }) {
+  /** `readiness` knows what /voice/config said last; `storage` keeps what calls have shown of this network. */
+  constructor({ preferences, readiness, sound, storage = window.localStorage }) {
     this.#preferences = preferences;
     this.#readiness = readiness;
     this.#sound = sound;
-    const tryAgain = () => {
-      this.#hasMediaPath = true; // another network, or another wish
-    };
+    this.#mediaPath = new MediaPath(storage);
+    const tryAgain = () => this.#mediaPath.forget(); // another network, or another wish
     window.addEventListener("online", tryAgain);
+    navigator.connection?.addEventListener?.("change", tryAgain);
     preferences.addEventListener("change", ({ detail }) => detail === "transport" && tryAgain());
   }
 
@@ -33,7 +37,7 @@ export class TransportChoice {
   make(failed) {
     const last = failed.at(-1);
     if (last?.failure?.kind === "no_path") {
-      this.#hasMediaPath = false;
+      this.#mediaPath.block();
     }
     if (!last) {
       return this.#made(this.preferred);
@@ -60,7 +64,7 @@ export class TransportChoice {
   /** Push to talk ends turns by hand, which only the WebSocket can. */
   get #isWebRTCWished() {
     const { transport, isPushToTalk } = this.#preferences;
-    return !isPushToTalk && (transport === "webrtc" || (transport === "automatic" && this.#hasMediaPath));
+    return !isPushToTalk && (transport === "webrtc" || (transport === "automatic" && this.#mediaPath.isOpen));
   }
 
   #made(name) {
@@ -70,6 +74,7 @@ export class TransportChoice {
     }
     return new WebRTCTransport(this.#config.webrtc_path, query, {
       sound: this.#sound,
+      patienceMs: this.#offers.includes("websocket") ? PATIENCE_WITH_FALLBACK_MS : PATIENCE_MS,
       settings: async () => {
         const config = await this.#readiness.freshConfig();
         return { csrfToken: config.csrf_token, ice: { iceServers: config.ice_servers } };

@@ -7,7 +7,6 @@ import { linkQuality } from "./quality.js";
 const CHANNEL = "svc-events";
 const GATHERING_TIMEOUT_MS = 2000; // what was found by then must do; the server never hears of later candidates
 const ANSWER_TIMEOUT_MS = 10000;
-const OPEN_TIMEOUT_MS = 8000;
 const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
 const GOODBYE_MS = 300;
 const QUALITY_EVERY_MS = 2000;
@@ -22,6 +21,7 @@ export class WebRTCTransport extends EventTarget {
   #url;
   #settings;
   #sound;
+  #patienceMs;
   #peer = null;
   #channel = null;
   #sender = null;
@@ -34,13 +34,15 @@ export class WebRTCTransport extends EventTarget {
 
   /**
    * `path`: where offers are answered on this host; `query`: {model, time_zone}; `sound`: whose microphone is sent and
-   * whose loudspeaker plays the replies; `settings()` resolves to {csrfToken, ice}, the latter for RTCPeerConnection.
+   * whose loudspeaker plays the replies; `patienceMs`: how long a path for media may take to be found;
+   * `settings()` resolves to {csrfToken, ice}, the latter for RTCPeerConnection.
    */
-  constructor(path, query, { sound, settings }) {
+  constructor(path, query, { sound, patienceMs, settings }) {
     super();
     this.#url = new URL(path, location.href);
     this.#url.search = new URLSearchParams(query).toString();
     this.#sound = sound;
+    this.#patienceMs = patienceMs;
     this.#settings = settings;
   }
 
@@ -145,7 +147,7 @@ export class WebRTCTransport extends EventTarget {
   #opened(peer) {
     return new Promise((resolve, reject) => {
       const give = () => reject(new TransportFailure("no_path", "No path to the server was found."));
-      const timer = setTimeout(give, OPEN_TIMEOUT_MS);
+      const timer = setTimeout(give, this.#patienceMs);
       this.#channel.addEventListener("open", () => {
         clearTimeout(timer);
         resolve();
