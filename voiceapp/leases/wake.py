@@ -1,25 +1,30 @@
 """Telling whoever works on a line that there is something to do. A hint: what gets lost is found by the next poll.
 
-Within a process, listeners are called; on PostgreSQL other processes hear it as well (`Ear`), by its LISTEN and NOTIFY.
+Listeners in this process are told once the transaction is committed; those in others hear of it where the database is
+PostgreSQL, whose notifications leave with the commit (LISTEN, NOTIFY).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+import psycopg
+from django.db import connection, transaction
 
 logger = logging.getLogger(__name__)
 
-CHANNEL = "voiceapp_work"
-LOOK_UP_S = 1.0
-"""How often an ear looks up from listening, in case it should stop."""
-RETRY_S = 5.0
+CHANNEL = "voiceapp_wake"
+RETRY_S = 2.0
+"""After how long a lost connection is made again; until then, work is found by the poll."""
+KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""How soon a connection that went dead without a word is noticed, in seconds and times."""
 
+_PROCESS = secrets.token_hex(8)
 _listeners: list[Callable[[str], None]] = []
 
 
@@ -33,52 +38,40 @@ def wake(line: str) -> None:
     """There is work on a line, once the transaction at hand is committed."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, line])
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{line} {_PROCESS}"])
     transaction.on_commit(partial(_tell, line))
+
+
+def wakes_elsewhere() -> Mapping[str, Any] | None:
+    """What psycopg connects with to hear of other processes' wake-ups; None where the database does not tell."""
+    if connection.vendor != "postgresql":
+        return None
+    parameters = {**KEEPALIVE, **connection.get_connection_params(), "autocommit": True}
+    parameters.pop("cursor_factory", None)  # it belongs to connections that block
+    return parameters
+
+
+async def listen(parameters: Mapping[str, Any], lines: Iterable[str], heard: Callable[[str], None]) -> None:
+    """Pass other processes' wake-ups on until cancelled; a connection that is lost is made again.
+
+    Each time there is one, every line is woken: nobody knows what was said before.
+    """
+    lines = tuple(lines)
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(**parameters) as listening:
+                await listening.execute(f"LISTEN {CHANNEL}")
+                for line in lines:
+                    heard(line)
+                async for notification in listening.notifies():
+                    line, _, process = notification.payload.partition(" ")
+                    if process != _PROCESS:  # one's own are told without this detour
+                        heard(line)
+        except psycopg.OperationalError as error:
+            logger.warning("No wake-ups from other processes, trying again in %g s: %s", RETRY_S, error)
+            await asyncio.sleep(RETRY_S)
 
 
 def _tell(line: str) -> None:
     for listener in list(_listeners):
         listener(line)
-
-
-class Ear:
-    """Hears of work that other processes commit to the same PostgreSQL; deaf, and none the worse, on SQLite."""
-
-    def __init__(self, heard: Callable[[str], None]) -> None:
-        """`heard` is called with the name of a line, from the ear's thread."""
-        self._heard = heard
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="work-ear", daemon=True)
-
-    def start(self) -> None:
-        if connection.vendor == "postgresql":
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join(LOOK_UP_S + 1.0)
-
-    def _listen(self) -> None:
-        while not self._over.is_set():
-            try:
-                self._listen_on_a_connection()
-            except DatabaseError as error:
-                logger.warning(
-                    "Not told of new work, asking for it instead; listening again in %g s: %s", RETRY_S, error
-                )
-                self._over.wait(RETRY_S)
-
-    def _listen_on_a_connection(self) -> None:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(f"LISTEN {CHANNEL}")
-            with connection.wrap_database_errors:
-                while not self._over.is_set():
-                    for notice in connection.connection.notifies(timeout=LOOK_UP_S):
-                        self._heard(notice.payload)
-        finally:
-            with suppress(DatabaseError):  # a pool may hand the connection on
-                connection.cursor().execute(f"UNLISTEN {CHANNEL}")
-            connection.close()

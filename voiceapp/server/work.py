@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from voiceapp.leases.loop import STOP_S, Line, Loop
-from voiceapp.leases.wake import Ear, on_wake
+from voiceapp.leases.wake import listen, on_wake, wakes_elsewhere
+from voiceapp.tasks import store
 from voiceapp.tasks.line import TaskLine
+from voiceapp.webhooks import events
 from voiceapp.webhooks.line import DeliveryLine
 
 logger = logging.getLogger(__name__)
+
+LINES = (store.LINE, events.LINE)
+"""Their names."""
 
 
 def lines() -> Sequence[Line]:
@@ -21,23 +26,32 @@ def lines() -> Sequence[Line]:
     return (TaskLine(), DeliveryLine())
 
 
-@contextmanager
-def woken(listener: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, the listener is told the names of lines on which there is work, from any thread."""
+@asynccontextmanager
+async def woken(listener: Callable[[str], None]) -> AsyncIterator[None]:
+    """Within the block, the listener is told the names of lines on which there is work: by this process, from any
+    thread, and by others, where the database passes it on.
+    """
     forget = on_wake(listener)
-    ear = Ear(listener)
-    ear.start()
+    elsewhere = wakes_elsewhere()
+    listening = [asyncio.create_task(listen(elsewhere, LINES, listener), name="wake-ups")] if elsewhere else []
     try:
         yield
     finally:
         forget()
-        ear.stop()
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
+
+
+async def keep_working(loop: Loop) -> None:
+    """Work until the loop is stopped, and begin what is new at once."""
+    async with woken(loop.wake):
+        await loop.run()
 
 
 def run_loop(loop: Loop) -> None:
-    """Work on an event loop of its own until the loop is stopped. Fit for a thread."""
-    with woken(loop.wake):
-        asyncio.run(loop.run())
+    """`keep_working` on an event loop of its own. Fit for a thread."""
+    asyncio.run(keep_working(loop))
 
 
 class EmbeddedWork:

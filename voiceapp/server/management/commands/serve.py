@@ -15,7 +15,7 @@ from voiceapp.engines import catalogue
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.leftovers import close_abandoned
-from voiceapp.realtime.transports.webrtc import peers
+from voiceapp.realtime.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import Limits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
@@ -65,7 +65,7 @@ async def _keep_house() -> None:
             dispatch = Dispatch()
             dispatch.start()
             try:
-                with woken(dispatch.wake):
+                async with woken(dispatch.wake):
                     await keep_tidy()
             finally:
                 await asyncio.to_thread(dispatch.stop)

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from voiceapp.engines import catalogue
 from voiceapp.leases.loop import Loop
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
-from voiceapp.server.work import lines, woken
+from voiceapp.server.work import keep_working, lines
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +44,7 @@ async def _work(every_s: float) -> None:
     tidying = asyncio.create_task(keep_tidy(every_s), name="housekeeping")
     logger.info("Working on tasks as %s; housekeeping every %g s", loop.worker, every_s)
     try:
-        with woken(loop.wake):
-            await loop.run()
+        await keep_working(loop)
     finally:
         tidying.cancel()
         await asyncio.gather(tidying, return_exceptions=True)

@@ -1,0 +1,113 @@
+"""The product in processes of their own, with a kind of task whose every beginning is written down."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.postgres import PostgresServer
+from tests.realtime.product import Home, Product, make_home
+from tests.server.process import Process
+
+PATIENCE_S = 60.0
+LEASE_S = 1.5
+
+
+class House:
+    """One installation: a server that accepts tasks, and as many workers as a test wishes."""
+
+    def __init__(self, home: Home, folder: Path, **variables: str) -> None:
+        self._runs = folder / "runs"
+        self._workers = ExitStack()
+        folder.mkdir()
+        self._runs.touch()
+        self.server = Product(home, folder / "served", RUNS_FILE=str(self._runs), **variables)
+
+    @property
+    def hears_of_work(self) -> bool:
+        """Whether the database tells workers of what other processes accept."""
+        return self.server.environment["DATABASE_URL"].startswith("postgres")
+
+    def worker(self, **variables: str) -> Process:
+        """A worker, once it is at work; it is ended with the house."""
+        process = Process("worker", environment={**self.server.environment, **variables})
+        self._workers.callback(process.end)
+        process.wait_for("Working on tasks as")
+        process.read_on()
+        return process
+
+    def close(self) -> None:
+        self._workers.close()
+        self.server.stop()
+
+    def create(self, pause_s: float, parts: int = 1) -> str:
+        """The id of a task that was accepted."""
+        _, answer = self.ask("services/test/pausing/pausing", {"pause_s": pause_s, "parts": parts})
+        return str(answer["output"]["task_id"])
+
+    def cancel(self, task_id: str) -> bool:
+        """Whether it was canceled, as the server says."""
+        status, _ = self.ask(f"tasks/{task_id}/cancel", {})
+        assert status in (200, 400)
+        return status == 200
+
+    def ask(self, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+        """Status and body of an answer."""
+        try:
+            with urllib.request.urlopen(self._request(path, body), timeout=20) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, json.load(refusal)
+
+    def follow(self, task_id: str, until: str = "") -> dict[str, Any]:
+        """The task when it is over, or has this status, by its stream of events."""
+        with urllib.request.urlopen(self._request(f"tasks/{task_id}/events"), timeout=PATIENCE_S) as stream:
+            for line in stream:
+                if line.startswith(b"data:"):
+                    output: dict[str, Any] = json.loads(line[5:])["output"]
+                    if output["task_status"] in (until, "SUCCEEDED", "FAILED", "CANCELED"):
+                        return output
+        raise AssertionError(f"the stream of {task_id} ended too soon")
+
+    def runs(self) -> Counter[str]:
+        """How often each task was begun."""
+        return Counter(line.split()[0] for line in self._runs.read_text().splitlines())
+
+    def _request(self, path: str, body: Any = None) -> urllib.request.Request:
+        return urllib.request.Request(
+            f"{self.server.origin}/api/v1/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {self.server.keys['good']}",
+                "Content-Type": "application/json",
+                "X-DashScope-Async": "enable",
+            },
+        )
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """An installation on each kind of database."""
+    variables = {}
+    if request.param == "postgresql":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        variables["DATABASE_URL"] = server.fresh()
+    variables |= {"DJANGO_SETTINGS_MODULE": "tests.leases.settings", "RUNS_FILE": "/dev/null"}
+    return make_home(tmp_path_factory.mktemp("home") / "home", TASK_LEASE_S=str(LEASE_S), **variables)
+
+
+@pytest.fixture(scope="module")
+def house(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A server that leaves the work to workers."""
+    house = House(home, tmp_path_factory.mktemp("house") / "house", TASK_ENGINE="worker")
+    yield house
+    house.close()

@@ -1,0 +1,46 @@
+"""A kind of task that only takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.schemas import Schema
+from voiceapp.tasks.kinds import Done, Order, Part
+
+
+class Body(Schema):
+    pause_s: float
+    parts: int = 1
+
+
+class Pausing:
+    """A `Kind`."""
+
+    path = "test/pausing/pausing"
+    title = description = "Takes its time."
+    body = Body
+    time_limit_s = 60.0
+    max_attempts = 20
+    parallel = 2
+
+    async def accept(self, caller: Caller, body: Body) -> Order:
+        return Order("none", parts=[{"pause_s": body.pause_s}] * body.parts)
+
+    async def run(self, part: Part) -> Done:
+        _note(f"{part.task_id} {os.getpid()}")
+        await asyncio.sleep(part.order["pause_s"])
+        return Done({"process": os.getpid()}, {"pauses": 1})
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"results": list(results)}
+
+
+def _note(line: str) -> None:
+    with open(settings.RUNS_FILE, "a") as runs:
+        runs.write(f"{line}\n")
