@@ -17,7 +17,7 @@ endif
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
 PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: run install models key test lint format bench lock screenshot clean
+.PHONY: run install models key test lint format bench bench-webrtc lock screenshot clean
 
 run: install
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
@@ -50,8 +50,13 @@ bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench.retrieval $(ARGS)
 	$(BIN)/python -m tests.bench.generation $(ARGS)
 	$(BIN)/python -m tests.bench.metering
+	$(BIN)/python -m tests.bench.webrtc
 	$(BIN)/python -m tests.bench.tasks
 	$(BIN)/python -m tests.bench.webhooks
+
+# Calls per core beside FastRTC, which brings a gigabyte with it into an environment of its own.
+bench-webrtc: .venv/tests.stamp models var/fastrtc/stamp
+	FASTRTC_PYTHON=var/fastrtc/bin/python $(BIN)/python -m tests.bench.webrtc $(ARGS)
 
 # The pictures in the README, made by the browser tests.
 screenshot: .venv/tests.stamp models .venv/system.stamp
@@ -63,6 +68,8 @@ lock: .venv/tests.stamp
 		requirements.in -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		tests/requirements.in -o tests/requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		tests/bench/fastrtc-requirements.in -o tests/bench/fastrtc-requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-celery.in -o requirements-celery.txt
 
@@ -76,6 +83,11 @@ clean:
 
 .venv/tests.stamp: .venv/runtime.stamp tests/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
+	touch $@
+
+var/fastrtc/stamp: tests/bench/fastrtc-requirements.txt
+	[ -x var/fastrtc/bin/python ] || $(PYTHON) -m venv var/fastrtc
+	var/fastrtc/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 # What the tests need of the system; on machines without apt, install these by hand.

@@ -1,7 +1,8 @@
 """`python -m tests.bench.webrtc`: the same echo bot on this media path, on plain aiortc and on FastRTC, in one run.
 
-FastRTC brings a gigabyte with it and is no dependency: name a Python that has it in FASTRTC_PYTHON. Callers send Opus
-that was encoded before and decode nothing, so that they disturb the bots little; they share the machine all the same.
+FastRTC brings a gigabyte with it and is no dependency: `make bench-webrtc` gives it an environment of its own and names
+its Python in FASTRTC_PYTHON. Callers send Opus that was encoded before and decode nothing, so that they disturb the
+bots little; they share the machine all the same.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Caller:
         async with aiohttp.ClientSession() as session, session.post(url, json=offer) as answer:
             answered = await answer.json()
         await connection.setRemoteDescription(RTCSessionDescription(answered["sdp"], "answer"))
-        self._line = Line(audio, self._hear)
+        self._line = Line(audio, self._hear, redundant_type=None)
         ticker().join(self._tick)
         async with asyncio.timeout(20):
             await self._talking.wait()
@@ -139,8 +140,22 @@ def main() -> None:
                     f"{row.mb_per_call:8.2f} {row.packets_per_call_s:10.1f}",
                     flush=True,
                 )
+    for line in _ratios(found):
+        print(line)
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n")
+
+
+def _ratios(found: list[Measured]) -> Iterator[str]:
+    """This media path beside each other one, call number by call number."""
+    ours = {row.calls: row for row in found if row.bot == "ours"}
+    for row in found:
+        if row.bot != "ours" and row.calls in ours:
+            mine = ours[row.calls]
+            yield (
+                f"ours beside {row.bot}, {row.calls} calls: {mine.calls_per_core / row.calls_per_core:.1f} x the calls "
+                f"per core, {mine.jitter_p99_ms / row.jitter_p99_ms:.2f} x the jitter p99"
+            )
 
 
 async def _speech() -> bytes:
