@@ -19,8 +19,9 @@ from aiortc import RTCPeerConnection  # noqa: E402
 from voiceapp.engines.opus import FRAME_BYTES  # noqa: E402
 from voiceapp.protocol import events as ev  # noqa: E402
 from voiceapp.realtime import places, sdp  # noqa: E402
+from voiceapp.realtime.peers import peers  # noqa: E402
 from voiceapp.realtime.transports.interface import Disconnected  # noqa: E402
-from voiceapp.realtime.transports.webrtc import WebRtcTransport, peers  # noqa: E402
+from voiceapp.realtime.transports.webrtc import WebRtcTransport  # noqa: E402
 
 LEAD_FRAMES = 5
 

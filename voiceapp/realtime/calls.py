@@ -18,11 +18,10 @@ from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.failures import MediaTypeRefused
 from voiceapp.formats import identifier
 from voiceapp.health import readiness
-from voiceapp.realtime import sdp
+from voiceapp.realtime import peers, sdp
 from voiceapp.realtime.models import Door
 from voiceapp.realtime.opening import call_of
 from voiceapp.realtime.records import Beginning, Recorder, record_relayed
-from voiceapp.realtime.transports import webrtc
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = ""
     call = call_of(session_id, name, time_zone)
     recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
     seat = session_limits().admit(caller, address)
-    return _answer(await webrtc.answer(offer, provider, call, recorder, seat, caller.key_id))
+    return _answer(await peers.answer(offer, provider, call, recorder, seat, caller.key_id))
 
 
 def _answer(text: str) -> HttpResponse:

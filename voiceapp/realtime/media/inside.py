@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import aioice
@@ -36,7 +37,15 @@ VERSIONS = {"aiortc": "1.16.0", "aioice": "0.13.0", "pylibsrtp": "1.0.0"}
 """For which this file was written."""
 
 INSIDE: dict[type, Sequence[str]] = {
-    aioice.Connection: ("_nominated", "_protocols", "data_received", "get_component_candidates"),
+    aioice.Connection: (
+        "_nominated",
+        "_protocols",
+        "_query_consent_task",
+        "build_request",
+        "data_received",
+        "get_component_candidates",
+        "query_consent",
+    ),
     StunProtocol: ("local_candidate", "transport"),
     RTCRtpTransceiver: ("_codecs",),
 }
@@ -54,6 +63,10 @@ rtcsctptransport.SCTP_RTO_MIN = 0.4  # type: ignore[assignment]
 by a second, and the beginning of a call by three."""
 
 CLOCK_HZ = 48_000
+CHECK_S = 1.0
+"""From a caller of whom nothing comes, consent is asked for as often."""
+CONSENT_S, CONSENT_LASTS_S = 5.0, 30.0
+"""From all others (RFC 7675, 5.1)."""
 COPIED_S = 15.0
 """After a report of loss, so long every packet carries a copy of the one before."""
 HISTORY_PACKETS = 32
@@ -93,13 +106,14 @@ class Line:
         self._sender_reports: dict[int, tuple[int, float]] = {}
         """By source: the middle of the NTP time of its last report, and when that came."""
         self._ticks = secrets.randbelow(REPORT_TICKS)
-        self.datagrams = 0
-        """Received, of any kind but ICE; stands still when the caller is gone."""
+        self.signs_of_life = 0
+        """Datagrams received, and answers to checks of consent; stands still when the caller is gone."""
         receiver: Any = transceiver.receiver
         sender: Any = transceiver.sender
         receiver.receive, sender.send = self._begin_receiving, self._begin_sending
         self._queue_datagram: Callable[[bytes, int], None] = self._connection.data_received
         self._connection.data_received = self._datagram  # type: ignore[method-assign]
+        self._connection.query_consent = self._keep_consent  # type: ignore[method-assign]
 
     # ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -192,6 +206,27 @@ class Line:
             self._dtls._register_rtp_sender(self, parameters)
             self._may_send = True
 
+    async def _keep_consent(self) -> None:
+        """Stands in the place of aioice's checks, which find out after 30 s that nobody is there."""
+        now = asyncio.get_running_loop().time
+        connection = self._connection
+        consented_at = asked_at = now()
+        while now() - consented_at < CONSENT_LASTS_S:
+            seen = self.signs_of_life
+            await asyncio.sleep(CHECK_S * (0.8 + 0.4 * secrets.randbelow(1000) / 1000))
+            if self.signs_of_life != seen and now() - asked_at < CONSENT_S:
+                continue
+            asked_at = now()
+            for pair in tuple(connection._nominated.values()):
+                request = connection.build_request(pair, nominate=False)
+                key = connection.remote_password.encode()
+                with suppress(aioice.stun.TransactionError):
+                    await pair.protocol.request(request, pair.remote_addr, integrity_key=key, retransmissions=0)
+                    consented_at = now()
+                    self.signs_of_life += 1
+        connection._query_consent_task = None  # it would be waited for, and is this one
+        await connection.close()
+
     # ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _begin_receiving(self, parameters: Any) -> None:
@@ -200,7 +235,7 @@ class Line:
 
     def _datagram(self, data: bytes, component: int) -> None:
         """Stands in the place of the connection's queue: media is read here and now, everything else waits there."""
-        self.datagrams += 1
+        self.signs_of_life += 1
         if len(data) < rtp.HEADER.size or not 127 < data[0] < 192 or FIRST_RTCP <= data[1] <= LAST_RTCP:
             self._queue_datagram(data, component)
             return

@@ -1,7 +1,6 @@
 """The WebRTC door: events on a data channel, sound on an audio track each way.
 
-A request brings the offer and takes the answer away; the conversation begins afterwards, when the channel opens.
-`Peers` owns it from there.
+A request brings the offer and takes the answer away; `peers` has the conversation, which begins when the channel opens.
 """
 
 from __future__ import annotations
@@ -11,19 +10,14 @@ import json
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from contextvars import Context
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from aiortc import RTCDataChannel, RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
 from aiortc.exceptions import InternalError, InvalidAccessError, InvalidStateError, OperationError
 from django.conf import settings
 
-from voiceapp.accounts.limits import Admission
-from voiceapp.drain import drain_event
 from voiceapp.engines import opus
-from voiceapp.engines.interfaces import Call, RealtimeModel
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import Meter
@@ -31,9 +25,8 @@ from voiceapp.realtime import bridge, places, sdp
 from voiceapp.realtime.media import inside, rtp
 from voiceapp.realtime.media.ticker import PERIOD_S, ticker
 from voiceapp.realtime.media.tracks import TICKS_PER_PACKET, Microphone, Speaker
-from voiceapp.realtime.records import ABANDONED, Recorder
+from voiceapp.realtime.records import ABANDONED
 from voiceapp.realtime.transports.interface import Disconnected
-from voiceapp.realtime.watch import revocation_watch
 
 logger = logging.getLogger(__name__)
 
@@ -41,15 +34,12 @@ LABEL = "svc-events"
 """Of the channel that this server opens when the caller opens none."""
 ANSWER_S = 10.0
 """To gather candidates: 5 s for a relay that does not answer, and some."""
-CONNECT_S = 15.0
-"""From the answer to the open channel."""
-CALLER_OPENS_S = 1.0
-"""How long a connected caller is waited for who may open the channel."""
-SILENT_S = 15.0
-"""Nothing at all from a caller for this long: gone without a word. Consent by ICE expires only after 30 s."""
+SILENT_S = 3.5
+"""Nothing at all from a caller for this long, not even an answer to a check of consent each second: gone without a
+word, and told so within 5 s."""
+STALL_PERIODS = 5
+"""More of them at once are this server's own silence, not the caller's."""
 CLOSE_S = 2.0
-GOODBYE_S = 2.0
-"""How long before the stopping server's patience ends a conversation ends itself."""
 PLAYED_S = 60.0
 """Longest rest of an answer that is still played after the session has finished."""
 SENT_S = 2.5
@@ -86,7 +76,7 @@ class WebRtcTransport:
         self._is_answering = False
         self._may_interrupt = True
         self._is_begun = False
-        self._datagrams_seen = 0
+        self._signs_seen = 0
         self._silent_ticks = 0
         self.connected = asyncio.Event()
         self.opened = asyncio.Event()
@@ -292,10 +282,10 @@ class WebRtcTransport:
         if found is not None:
             line.send(found[0], marker=found[1])
         line.report()
-        if line.datagrams != self._datagrams_seen:
-            self._datagrams_seen, self._silent_ticks = line.datagrams, 0
+        if line.signs_of_life != self._signs_seen:
+            self._signs_seen, self._silent_ticks = line.signs_of_life, 0
         elif self.opened.is_set():
-            self._silent_ticks += periods
+            self._silent_ticks += min(periods, STALL_PERIODS)
             if self._silent_ticks * PERIOD_S > SILENT_S:
                 self._lost(ABANDONED)
 
@@ -325,99 +315,3 @@ def _without_formats(patch: dict[str, Any]) -> dict[str, Any]:
             for side, of in audio.items()
         }
     return kept
-
-
-class Peers:
-    """The conversations that outlive their request. Belongs to one event loop."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def keep(self, conversation: Coroutine[Any, Any, None], name: str) -> None:
-        """Run a conversation to its end; the stopping server waits for it."""
-        # In a context of its own: that of the request names a thread for rows which ends with the request.
-        task = asyncio.create_task(conversation, name=name, context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def close(self) -> None:
-        """End them all now."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-_peers: WeakKeyDictionary[asyncio.AbstractEventLoop, Peers] = WeakKeyDictionary()
-
-
-def peers() -> Peers:
-    """The conversations of the running event loop."""
-    return _peers.setdefault(asyncio.get_running_loop(), Peers())
-
-
-async def answer(
-    offer: str, model: RealtimeModel, call: Call, recorder: Recorder, seat: Admission, key_id: int | None
-) -> str:
-    """Accept a call: returns the answer, and lets the conversation begin when the caller has it.
-
-    The seat is given back when the conversation is over, or when there will be none.
-
-    Raises:
-        InvalidParameter: nothing can be made of the offer.
-    """
-    transport = WebRtcTransport(RTCPeerConnection(places.configuration(seat.lifetime_s)))
-    try:
-        text = await transport.accept(offer)
-    except BaseException:
-        seat.release()
-        await transport.hang_up()
-        raise
-    limits = bridge.Limits(
-        lifetime_s=seat.lifetime_s,
-        drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
-        stopping=drain_event().wait_begun,
-        revoked=lambda: revocation_watch().wait(key_id),
-    )
-    conversation = _converse(transport, model, call, recorder, limits, seat)
-    peers().keep(conversation, f"call {call.session_id}")
-    return text
-
-
-async def _converse(
-    transport: WebRtcTransport,
-    model: RealtimeModel,
-    call: Call,
-    recorder: Recorder,
-    limits: bridge.Limits,
-    seat: Admission,
-) -> None:
-    with seat, drain_event().work():
-        try:
-            if await _connect(transport):
-                await bridge.run(transport, model, call, recorder, limits)
-            else:
-                await recorder.finish(ABANDONED, "The connection was not established.")
-        finally:
-            await transport.hang_up()
-
-
-async def _connect(transport: WebRtcTransport) -> bool:
-    """Wait for the open channel; False when the caller does not come, or the server stops before."""
-    stopping = asyncio.create_task(drain_event().wait_begun())
-    opening = asyncio.create_task(_open(transport))
-    try:
-        await asyncio.wait((opening, stopping), timeout=CONNECT_S, return_when=asyncio.FIRST_COMPLETED)
-        return opening.done() and transport.is_open
-    finally:
-        stopping.cancel()
-        opening.cancel()
-
-
-async def _open(transport: WebRtcTransport) -> None:
-    await transport.connected.wait()
-    try:
-        async with asyncio.timeout(CALLER_OPENS_S):
-            await transport.opened.wait()
-    except TimeoutError:
-        transport.open_channel()
-        await transport.opened.wait()
