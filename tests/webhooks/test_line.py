@@ -22,7 +22,7 @@ from tests.webhooks.conftest import Program, Receiver, receiving
 from tests.webhooks.test_delivery import dripping, endless, hanging
 from voiceapp.leases.loop import Loop
 from voiceapp.webhooks.events import Kind, envelope
-from voiceapp.webhooks.line import PER_ACCOUNT, PER_ENDPOINT, due, share_out
+from voiceapp.webhooks.line import CAPACITY, PER_ENDPOINT, due, share_out
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint, WebhookEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -329,17 +329,23 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, se
 
 
 def test_calls_are_shared_out_to_those_with_the_fewest() -> None:
-    assert share_out([(1, 9), (2, 9), (3, 9)], [], 4) == {1: 2, 2: 1, 3: 1}
-    assert share_out([(1, 9), (2, 9)], [(1, 9)] * 3, 3) == {2: 3}
-    assert share_out([(1, 9)], [(1, 9)] * PER_ENDPOINT, 60) == {}
-    assert share_out([(1, 9), (2, 9)], [], 60) == {1: PER_ENDPOINT, 2: PER_ENDPOINT}
+    assert share_out([(1, 9), (2, 9), (3, 9)], {}, {}, 8) == {1: 2, 2: 1, 3: 1}
+    assert share_out([(1, 9), (2, 9)], {1: 3}, {9: 3}, 64) == {1: 1, 2: PER_ENDPOINT}
+    assert share_out([(1, 9)], {1: PER_ENDPOINT}, {}, 60) == {}
+    assert share_out([(1, 9), (2, 9)], {}, {}, 60) == {1: PER_ENDPOINT, 2: PER_ENDPOINT}
 
 
-def test_one_account_leaves_room_for_others() -> None:
-    many = [(endpoint, 1) for endpoint in range(1000)]
-    shares = share_out([*many, (5000, 2)], [], 64)
-    assert shares[5000] == PER_ENDPOINT
-    assert shares.total() == PER_ACCOUNT + PER_ENDPOINT
+def test_however_much_hangs_there_is_room_for_one_more() -> None:
+    under_way: Counter[int] = Counter()
+    free = CAPACITY
+    for account in range(6):
+        many = [(1000 * account + endpoint, account) for endpoint in range(1000)]
+        began = share_out(many, {}, under_way, free).total()
+        assert began == free // 2
+        assert share_out(many, {}, under_way + Counter({account: began}), free - began).total() == 0
+        under_way[account] += began
+        free -= began
+    assert share_out([(9999, 9)], {}, under_way, free).total() == 1
 
 
 async def test_finding_what_is_due_reads_an_index_however_much_is_over(program: Program, receiver: Receiver) -> None:

@@ -1,20 +1,23 @@
 """The line that deliveries are made by: which one is next, and the call itself.
 
-Nobody waits for a receiver that is slow: an endpoint has a few calls at once, an account a good part of all, and among
-those with something due the one with the fewest calls under way is first.
+Nobody waits for a receiver that is slow: an endpoint has a few calls at once, an account no more than it leaves to
+others, and among those with something due the one with the fewest calls under way is first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from aiohttp.abc import AbstractResolver
 from django.conf import settings
-from django.db import transaction
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
+from django.db.models import Case, F, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -30,9 +33,12 @@ from voiceapp.webhooks.sending import Sent
 from voiceapp.webhooks.signing import signature_headers
 from voiceapp.webhooks.trial import holes
 
-CAPACITY = 64
-PER_ACCOUNT = 48
+logger = logging.getLogger(__name__)
+
+CAPACITY = 128
 PER_ENDPOINT = 4
+RETRY_S = 1.0
+"""How long a database that does not answer is left alone."""
 
 NEEDED = (
     "event__public_id",
@@ -62,7 +68,9 @@ class DeliveryLine:
     name = LINE
     capacity = CAPACITY
 
-    def __init__(self) -> None:
+    def __init__(self, *, resolver: AbstractResolver | None = None) -> None:
+        """`resolver` is asked what names mean, instead of the system."""
+        self._resolver = resolver
         self.lease_s: float = settings.TASK_LEASE_S
         self._claims: Claims[Delivery] = Claims(Delivery, lease_s=self.lease_s)
         self._parcels: dict[int, Parcel] = {}
@@ -73,12 +81,14 @@ class DeliveryLine:
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take due deliveries, the oldest of each endpoint, from as many endpoints as there are."""
-        wanted = self._next(limit)
+        wanted = _next(worker, limit)
         if not wanted:
             return ()
         rows = Delivery.objects.filter(pk__in=wanted)
+        # What became of a call whose sender was killed nobody knows; it takes none of the receiver's chances.
+        attempts = Case(When(status=Delivery.WORKING, then=F("attempts")), default=F("attempts") + 1)
         with transaction.atomic():
-            leases = self._claims.claim(worker, limit=limit, rows=rows, delivery_at=Now())
+            leases = self._claims.claim(worker, limit=limit, rows=rows, delivery_at=Now(), attempts=attempts)
             taken = Delivery.objects.filter(pk__in=[lease.row_id for lease in leases])
             for row in taken.select_related("event", "endpoint").only(*NEEDED):
                 self._parcels[row.pk] = Parcel(row.event.public_id, row.event.body.encode(), row.endpoint)
@@ -108,6 +118,8 @@ class DeliveryLine:
 
     async def close(self) -> None:
         """Hang up."""
+        if self._recording is not None:
+            self._recording.cancel()
         if self._outbound is not None:
             await self._outbound.__aexit__(None, None, None)
             self._outbound = None
@@ -115,7 +127,7 @@ class DeliveryLine:
     async def _client(self) -> Outbound:
         if self._outbound is None:
             # Endpoints are what is limited; several of them may be one host's.
-            self._outbound = Outbound(holes=holes(), limit=CAPACITY, limit_per_host=0)
+            self._outbound = Outbound(holes=holes(), limit=CAPACITY, limit_per_host=0, resolver=self._resolver)
             await self._outbound.__aenter__()
         return self._outbound
 
@@ -128,10 +140,15 @@ class DeliveryLine:
         await written
 
     async def _record_all(self, database: Database) -> None:
-        while self._sent:
-            batch, self._sent = self._sent, []
+        while batch := [(one, written) for one, written in self._sent if not written.done()]:
+            self._sent = []
             try:
                 await database(sending.record, self._claims, [one for one, _ in batch])
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("What became of calls cannot be written, trying again in %g s: %s", RETRY_S, error)
+                self._sent += batch
+                await asyncio.sleep(RETRY_S)
+                await database(close_old_connections)
             except Exception as error:
                 for _, written in batch:
                     if not written.done():
@@ -140,30 +157,56 @@ class DeliveryLine:
                 for _, written in batch:
                     if not written.done():
                         written.set_result(None)
+        self._sent.clear()
         self._recording = None
 
-    def _next(self, limit: int) -> list[int]:
-        """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way."""
-        first = due(endpoint=OuterRef("pk")).order_by("due_at")
-        oldest = {f"due_{place}": Subquery(first.values("pk")[place : place + 1]) for place in range(PER_ENDPOINT)}
-        waiting = (
-            WebhookEndpoint.objects.annotate(since=Subquery(first.values("due_at")[:1]), **oldest)
-            .filter(since__isnull=False)
-            .order_by("since")
-            .values_list("pk", "workspace__account_id", "status", "deleted_at", *oldest)
-        )
-        called: list[tuple[int, int]] = []
-        rows: dict[int, list[int]] = {}
-        for endpoint, account, status, deleted_at, *found in waiting:
-            if status == WebhookEndpoint.Status.ACTIVE and deleted_at is None:
-                called.append((endpoint, account))
-                rows[endpoint] = [row for row in found if row is not None]
-            else:  # what a sender left behind that was killed
-                sending.cancel_uncalled(due(endpoint=endpoint))
-        under_way = Delivery.objects.filter(finish_at__isnull=True, status=Delivery.WORKING, due_at__gt=Now())
-        pairs = under_way.values_list("endpoint_id", "endpoint__workspace__account_id") if called else ()
-        shares = share_out(called, pairs, limit)
-        return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
+
+def _next(worker: str, limit: int) -> list[int]:
+    """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way."""
+    called: list[tuple[int, int]] = []
+    rows: dict[int, list[int]] = {}
+    for endpoint, account, status, deleted_at, _, *found in _answer(_waiting_statement()):
+        if status == WebhookEndpoint.Status.ACTIVE and deleted_at is None:
+            called.append((endpoint, account))
+            rows[endpoint] = [row for row in found if row is not None]
+        else:  # what a sender left behind that was killed
+            sending.cancel_uncalled(due(endpoint=endpoint))
+    under_way = _answer(_under_way_statement()) if called else ()
+    of_endpoint = Counter(endpoint for endpoint, _, _ in under_way)
+    ours = Counter(account for _, account, sender in under_way if sender == worker)
+    shares = share_out(called, of_endpoint, ours, limit)
+    return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
+
+
+Statement = tuple[str, tuple[Any, ...]]
+"""SQL and its parameters. They never change, and to put them together takes longer than the database does."""
+
+
+@cache
+def _waiting_statement() -> Statement:
+    """Endpoints with something due, the longest due first: key, account, status, end, since when, and first rows."""
+    first = due(endpoint=OuterRef("pk")).order_by("due_at")
+    oldest = {f"due_{place}": Subquery(first.values("pk")[place : place + 1]) for place in range(PER_ENDPOINT)}
+    waiting = WebhookEndpoint.objects.annotate(since=Subquery(first.values("due_at")[:1]), **oldest)
+    waiting = waiting.filter(since__isnull=False).order_by("since")
+    columns = waiting.values_list("pk", "workspace__account_id", "status", "deleted_at", "since", *oldest)
+    statement: Statement = columns.query.sql_with_params()
+    return statement
+
+
+@cache
+def _under_way_statement() -> Statement:
+    """Endpoint, account and worker of each call under way, in this process or another."""
+    calls = Delivery.objects.filter(finish_at__isnull=True, status=Delivery.WORKING, due_at__gt=Now())
+    columns = calls.values_list("endpoint_id", "endpoint__workspace__account_id", "leased_by")
+    statement: Statement = columns.query.sql_with_params()
+    return statement
+
+
+def _answer(statement: Statement) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(*statement)
+        return list(cursor.fetchall())
 
 
 def due(**wanted: Any) -> QuerySet[Delivery]:
@@ -171,24 +214,22 @@ def due(**wanted: Any) -> QuerySet[Delivery]:
     return Claims(Delivery).due(Delivery.objects.filter(finish_at__isnull=True, **wanted))
 
 
-def share_out(called: Sequence[tuple[int, int]], under_way: Iterable[tuple[int, int]], limit: int) -> Counter[int]:
+def share_out(
+    called: Sequence[tuple[int, int]], of_endpoint: Mapping[int, int], of_account: Mapping[int, int], limit: int
+) -> Counter[int]:
     """How many calls each endpoint may begin: `limit` in all, one after the other to those with the fewest.
 
-    Both lists hold an endpoint and its account: once for each endpoint with something due, the longest due first, and
-    once for each call under way.
+    `called` holds an endpoint and its account for each endpoint with something due, the longest due first. What is
+    under way is counted by endpoint, everywhere, and by account, in this process. An account gets no more than half of
+    what the others leave, so that however much hangs there is room for one more.
     """
-    of_endpoint: Counter[int] = Counter()
-    of_account: Counter[int] = Counter()
-    for endpoint, account in under_way:
-        of_endpoint[endpoint] += 1
-        of_account[account] += 1
+    of_endpoint, of_account = Counter(of_endpoint), Counter(of_account)
     shares: Counter[int] = Counter()
     for calls in range(PER_ENDPOINT):
         # In this round come the endpoints with so many calls; those of the account with the fewest go first.
         for endpoint, account in sorted(called, key=lambda pair: of_account[pair[1]]):
-            if shares.total() >= limit:
-                return shares
-            if of_endpoint[endpoint] == calls and of_account[account] < PER_ACCOUNT:
+            if of_endpoint[endpoint] == calls and of_account[account] < limit:
+                limit -= 1
                 of_endpoint[endpoint] += 1
                 of_account[account] += 1
                 shares[endpoint] += 1
