@@ -72,6 +72,8 @@ lock: .venv/tests.stamp
 		tests/bench/fastrtc-requirements.in -o tests/bench/fastrtc-requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-celery.in -o requirements-celery.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-s3.in -o requirements-s3.txt
 
 clean:
 	rm -rf .venv staticfiles .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -118,6 +118,30 @@ CACHES = {
     }
 }
 
+# ── Files of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
+"""Where tasks keep what they were given and have made: empty is a folder in VAR_DIR, s3://bucket/folder a bucket
+(`requirements-s3.txt`). Processes on several machines need a bucket, or a folder that they share."""
+AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
+"""Where a server with buckets that is not Amazon's answers, such as https://minio.example.org."""
+_task_storage: dict[str, Any] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {"location": VAR_DIR / "tasks"},
+}
+if TASK_STORAGE:
+    _bucket = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", TASK_STORAGE)
+    if _bucket is None:
+        raise ImproperlyConfigured("TASK_STORAGE must be s3://bucket or s3://bucket/folder.")
+    _task_storage = {
+        "BACKEND": "voiceapp.tasks.buckets.Bucket",
+        "OPTIONS": {
+            "bucket_name": _bucket[1],
+            "location": (_bucket[2] or "").strip("/"),
+            "endpoint_url": AWS_ENDPOINT_URL or None,
+        },
+    }
+
 # ── Static files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATIC_URL = "/static/"
@@ -126,7 +150,7 @@ STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles"))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "tasks": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": VAR_DIR / "tasks"}},
+    "tasks": _task_storage,
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG

@@ -95,6 +95,12 @@ def _values() -> Iterator[CheckMessage]:
             hint="Run pip install -r requirements-celery.txt.",
             id="server.E016",
         )
+    if settings.TASK_STORAGE and importlib.util.find_spec("storages") is None:
+        yield Error(
+            "TASK_STORAGE names a bucket, and what talks to buckets is not installed.",
+            hint="Run pip install -r requirements-s3.txt.",
+            id="server.E017",
+        )
     if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):
         yield Error(
             f"ADMIN_PATH is {settings.ADMIN_PATH!r}.",

@@ -1,0 +1,105 @@
+"""Where tasks keep their files: a folder, or a bucket by the setting TASK_STORAGE."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from tests.realtime.product import Product, make_home
+from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
+from tests.tasks.conftest import Program
+from voiceapp.leases.loop import Loop
+from voiceapp.tasks.retention import purge_tasks
+
+SPEECH = "audio/tts/synthesis"
+HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
+
+
+@pytest.fixture
+def bucket(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Buckets]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with buckets() as server:
+        settings.STORAGES = settings.STORAGES | {
+            "tasks": {
+                "BACKEND": "voiceapp.tasks.buckets.Bucket",
+                "OPTIONS": {"bucket_name": "voice", "location": "kept", "endpoint_url": server.url},
+            }
+        }
+        yield server
+
+
+async def test_results_lie_in_the_bucket_behind_links_of_ours(program: Program, worker: Loop, bucket: Buckets) -> None:
+    task_id = await program.create(SPEECH, HELLO)
+    url = (await program.follow(task_id))["output"]["url"]
+    assert url.startswith("http://testserver/api/v1/files/")
+    (path,) = bucket.objects
+    assert path == f"/voice/kept/tasks/{task_id}/0-speech.wav"
+    assert await program.fetch(url) == bucket.objects[path]
+    assert bucket.objects[path].startswith(b"RIFF")
+
+
+async def test_they_leave_the_bucket_with_their_task(program: Program, worker: Loop, bucket: Buckets) -> None:
+    await program.follow(await program.create(SPEECH, HELLO))
+    assert bucket.objects
+    assert await asyncio.to_thread(purge_tasks, timezone.now() + timedelta(hours=25)) == 1
+    assert bucket.objects == {}
+
+
+def test_the_settings_name_the_bucket(tmp_path: Path) -> None:
+    """The product as a process, told by its environment alone."""
+    with buckets() as server:
+        product = Product(
+            make_home(tmp_path / "home"),
+            tmp_path / "served",
+            TASK_STORAGE="s3://voice/of/tests",
+            AWS_ENDPOINT_URL=server.url,
+            AWS_ACCESS_KEY_ID=KEY_ID,
+            AWS_SECRET_ACCESS_KEY="secret",
+            AWS_DEFAULT_REGION="us-east-1",
+        )
+        try:
+            headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": "application/json"}
+
+            def asked(path: str, body: bytes | None = None, **more: str) -> dict[str, Any]:
+                request = urllib.request.Request(f"{product.origin}/api/v1/{path}", data=body, headers=headers | more)
+                with urllib.request.urlopen(request, timeout=20) as answer:
+                    found: dict[str, Any] = json.load(answer)["output"]
+                return found
+
+            task = asked(f"services/{SPEECH}", json.dumps(HELLO).encode(), **{"X-DashScope-Async": "enable"})
+            until = time.monotonic() + 60
+            while task["task_status"] in ("PENDING", "RUNNING") and time.monotonic() < until:
+                time.sleep(0.1)
+                task = asked(f"tasks/{task['task_id']}")
+            assert task["task_status"] == "SUCCEEDED", task
+            assert list(server.objects) == [f"/voice/of/tests/tasks/{task['task_id']}/0-speech.wav"]
+            with urllib.request.urlopen(task["url"], timeout=20) as result:
+                assert result.read() in server.objects.values()
+        finally:
+            product.stop()
+
+
+@pytest.mark.parametrize("wrong", ["voice", "s3://", "s3://Voice", "gs://voice/of/tests"])
+def test_what_names_no_bucket_is_refused_at_once(wrong: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import voiceapp.settings"],
+        env={"DEBUG": "1", "TASK_STORAGE": wrong, "VAR_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parent.parent.parent,
+    )
+    assert "TASK_STORAGE must be s3://bucket or s3://bucket/folder." in done.stderr

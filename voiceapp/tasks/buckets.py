@@ -1,0 +1,41 @@
+"""Files of tasks in a bucket of S3 or of a server that speaks like it (`requirements-s3.txt`).
+
+Keys and the region come from where every program of that kind looks for them: `AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_DEFAULT_REGION`, or the machine's role.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.config import Config
+from storages.backends.s3 import S3Storage
+
+IN_MEMORY_BYTES = 4 * 1024 * 1024
+"""What a file takes in memory while it is read; the rest of it lies on the disk."""
+
+
+class Bucket(S3Storage):
+    """Nobody reads it but this server: links to its files are ours, as with a folder."""
+
+    def get_default_settings(self) -> dict[str, Any]:
+        defaults: dict[str, Any] = super().get_default_settings()
+        return defaults | {
+            "default_acl": None,
+            "file_overwrite": False,
+            "max_memory_size": IN_MEMORY_BYTES,
+        }
+
+    def __init__(self, **options: Any) -> None:
+        """`bucket_name`; `location`, a folder in it; `endpoint_url` of a server that is not Amazon's."""
+        config = Config(
+            connect_timeout=5,
+            read_timeout=60,
+            signature_version="s3v4",
+            # A bucket's name in the host's needs a name server that plays along; other servers have none as a rule.
+            s3={"addressing_style": "path" if options.get("endpoint_url") else "auto"},
+            # Checksums at the end of a body are an addition of Amazon's that other servers refuse.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        super().__init__(client_config=config, **options)
