@@ -282,6 +282,16 @@ async def test_a_revoked_key_ends_it(alice: Member) -> None:
     assert_over(conversation, 4401)
 
 
+async def test_a_login_that_is_over_ends_it(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model(), has_key=False)
+    conversation.revoked.set()
+
+    await conversation.run()
+
+    assert conversation.line.sent[0].to_wire()["error"]["code"] == "signed_out"
+    assert_over(conversation, 4401)
+
+
 async def test_a_stop_is_announced_and_waits_for_the_answer(alice: Member) -> None:
     conversation = Conversation(alice, Line(), Model())
     conversation.stopping.set()

@@ -1,17 +1,18 @@
-"""Waking the conversations of revoked keys."""
+"""Waking conversations whose key, login or account was taken away."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from voiceapp.accounts.models import ApiKey
 from voiceapp.realtime import watch
-from voiceapp.realtime.watch import RevocationWatch, revocation_watch
+from voiceapp.realtime.watch import RevocationWatch, Standing, fallen, revocation_watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,6 +20,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "PERIOD_S", 0.02)
+
+
+def by_key(member: Member) -> Standing:
+    return Standing(member.account.pk, key_id=member.row.pk)
 
 
 async def revoke(member: Member) -> None:
@@ -31,8 +36,8 @@ def watching() -> list[asyncio.Task[object]]:
 
 async def test_all_conversations_of_a_revoked_key_wake_and_no_others(alice: Member, bob: Member) -> None:
     watches = RevocationWatch()
-    woken = [asyncio.create_task(watches.wait(alice.row.pk)) for _ in range(3)]
-    other = asyncio.create_task(watches.wait(bob.row.pk))
+    woken = [asyncio.create_task(watches.wait(by_key(alice))) for _ in range(3)]
+    other = asyncio.create_task(watches.wait(by_key(bob)))
     await asyncio.sleep(0)
 
     await revoke(alice)
@@ -45,7 +50,7 @@ async def test_all_conversations_of_a_revoked_key_wake_and_no_others(alice: Memb
 
 
 async def test_a_key_that_is_deleted_counts_as_revoked(alice: Member) -> None:
-    waiting = asyncio.create_task(RevocationWatch().wait(alice.row.pk))
+    waiting = asyncio.create_task(RevocationWatch().wait(by_key(alice)))
     await ApiKey.objects.filter(pk=alice.row.pk).adelete()
 
     async with asyncio.timeout(5):
@@ -54,7 +59,7 @@ async def test_a_key_that_is_deleted_counts_as_revoked(alice: Member) -> None:
 
 async def test_one_watch_looks_for_all_and_rests_when_nobody_waits(alice: Member, bob: Member) -> None:
     watches = RevocationWatch()
-    waiting = [asyncio.create_task(watches.wait(member.row.pk)) for member in (alice, bob, alice)]
+    waiting = [asyncio.create_task(watches.wait(by_key(member))) for member in (alice, bob, alice)]
     await asyncio.sleep(0)
     assert len(watching()) == 1
 
@@ -68,11 +73,11 @@ async def test_one_watch_looks_for_all_and_rests_when_nobody_waits(alice: Member
 
 async def test_it_looks_again_after_it_rested(alice: Member) -> None:
     watches = RevocationWatch()
-    first = asyncio.create_task(watches.wait(alice.row.pk))
+    first = asyncio.create_task(watches.wait(by_key(alice)))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.wait([first])
-    second = asyncio.create_task(watches.wait(alice.row.pk))
+    second = asyncio.create_task(watches.wait(by_key(alice)))
 
     await revoke(alice)
 
@@ -80,18 +85,49 @@ async def test_it_looks_again_after_it_rested(alice: Member) -> None:
         await second
 
 
-@pytest.mark.parametrize("closes", [True, False])
-async def test_callers_without_a_key_and_lenient_installations_are_left_alone(
-    alice: Member, settings: Settings, closes: bool
-) -> None:
-    settings.REVOKE_CLOSES_SESSIONS = closes
-    waiting = asyncio.create_task(RevocationWatch().wait(None if closes else alice.row.pk))
+async def test_lenient_installations_close_nothing(alice: Member, settings: Settings) -> None:
+    settings.REVOKE_CLOSES_SESSIONS = False
+    waiting = asyncio.create_task(RevocationWatch().wait(by_key(alice)))
     await revoke(alice)
 
     done, _ = await asyncio.wait([waiting], timeout=0.2)
 
     assert not done
     waiting.cancel()
+
+
+async def test_people_fall_with_their_login_their_person_or_their_account(alice: Member, charlie: Member) -> None:
+    async def login(member: Member) -> str:
+        store = SessionStore()
+        await store.acreate()
+        assert store.session_key is not None
+        return store.session_key
+
+    async def person(member: Member, login_key: str) -> Standing:
+        return Standing(member.account.pk, user_id=member.user.pk, session_key=login_key)
+
+    here, there = await person(alice, await login(alice)), await person(alice, await login(alice))
+    guest = Standing(charlie.account.pk, session_key=await login(charlie))
+    everybody = (here, there, guest, by_key(charlie))
+    assert await fallen(everybody) == set()
+
+    await SessionStore(here.session_key).aflush()
+    assert await fallen(everybody) == {here}
+    alice.user.is_active = False
+    await alice.user.asave()
+    assert await fallen(everybody) == {here, there}
+    charlie.account.is_active = False
+    await charlie.account.asave()
+    assert await fallen(everybody) == set(everybody)
+
+
+async def test_a_login_that_expires_is_over(alice: Member) -> None:
+    store = SessionStore()
+    await store.aset_expiry(-1)
+    await store.acreate()
+    assert store.session_key is not None
+    standing = Standing(alice.account.pk, user_id=alice.user.pk, session_key=store.session_key)
+    assert await fallen([standing]) == {standing}
 
 
 async def test_every_event_loop_has_a_watch_of_its_own() -> None:

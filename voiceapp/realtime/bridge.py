@@ -58,7 +58,9 @@ class Limits:
     stopping: Callable[[], Awaitable[None]]
     """Returns when the server begins to stop."""
     revoked: Callable[[], Awaitable[None]]
-    """Returns when the caller's key may not be used any more."""
+    """Returns when the caller's key may not be used any more, or a person's login."""
+    has_key: bool = True
+    """Whether the caller came with a key."""
 
 
 async def run(transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: Limits) -> None:
@@ -155,7 +157,9 @@ async def _end_when_stopping(transport: Transport, stream: RealtimeStream, limit
 
 async def _end_when_revoked(limits: Limits) -> NoReturn:
     await limits.revoked()
-    raise _Ended(KEY_REVOKED, "The API key of this session is no longer valid.", error="invalid_api_key")
+    if limits.has_key:
+        raise _Ended(KEY_REVOKED, "The API key of this session is no longer valid.", error="invalid_api_key")
+    raise _Ended(KEY_REVOKED, "You are no longer signed in, or may not talk here any more.", error="signed_out")
 
 
 async def _say_goodbye(transport: Transport, ended: _Ended) -> None:

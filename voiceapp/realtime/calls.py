@@ -20,7 +20,7 @@ from voiceapp.formats import identifier
 from voiceapp.health import readiness
 from voiceapp.realtime import peers, sdp
 from voiceapp.realtime.models import Door
-from voiceapp.realtime.opening import call_of
+from voiceapp.realtime.opening import call_of, limits_of
 from voiceapp.realtime.records import Beginning, Recorder, record_relayed
 
 logger = logging.getLogger(__name__)
@@ -28,8 +28,10 @@ logger = logging.getLogger(__name__)
 SDP_TYPE = "application/sdp"
 
 
-async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = "") -> HttpResponse:
-    """Answer the offer in a request's body for a caller who is known.
+async def take_call(
+    request: HttpRequest, caller: Caller, *, time_zone: str = "", session_key: str = ""
+) -> HttpResponse:
+    """Answer the offer in a request's body for a caller who is known; `session_key` is that of the page's cookie.
 
     Raises:
         RequestRefused: another kind of body, no model, one the caller may not use, no room, an offer that is no good.
@@ -61,7 +63,8 @@ async def take_call(request: HttpRequest, caller: Caller, *, time_zone: str = ""
     call = call_of(session_id, name, time_zone)
     recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
     seat = session_limits().admit(caller, address)
-    return _answer(await peers.answer(offer, provider, call, recorder, seat, caller.key_id))
+    limits = limits_of(seat, caller, session_key)
+    return _answer(await peers.answer(offer, provider, call, recorder, seat, limits))
 
 
 def _answer(text: str) -> HttpResponse:

@@ -12,7 +12,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from aiortc import RTCPeerConnection
-from django.conf import settings
 
 from voiceapp.accounts.limits import Admission
 from voiceapp.drain import drain_event
@@ -20,14 +19,11 @@ from voiceapp.engines.interfaces import Call, RealtimeModel
 from voiceapp.realtime import bridge, places
 from voiceapp.realtime.records import ABANDONED, Recorder
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
-from voiceapp.realtime.watch import revocation_watch
 
 CONNECT_S = 15.0
 """From the answer to the open channel."""
 CALLER_OPENS_S = 1.0
 """How long a connected caller is waited for who may open the channel."""
-GOODBYE_S = 2.0
-"""How long before the stopping server's patience ends a conversation ends itself."""
 
 
 class Peers:
@@ -59,7 +55,7 @@ def peers() -> Peers:
 
 
 async def answer(
-    offer: str, model: RealtimeModel, call: Call, recorder: Recorder, seat: Admission, key_id: int | None
+    offer: str, model: RealtimeModel, call: Call, recorder: Recorder, seat: Admission, limits: bridge.Limits
 ) -> str:
     """Accept a call: returns the answer, and lets the conversation begin when the caller has it.
 
@@ -75,12 +71,6 @@ async def answer(
         seat.release()
         await transport.hang_up()
         raise
-    limits = bridge.Limits(
-        lifetime_s=seat.lifetime_s,
-        drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
-        stopping=drain_event().wait_begun,
-        revoked=lambda: revocation_watch().wait(key_id),
-    )
     conversation = _converse(transport, model, call, recorder, limits, seat)
     peers().keep(conversation, f"call {call.session_id}")
     return text

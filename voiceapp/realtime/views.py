@@ -46,7 +46,13 @@ async def page_offer(request: HttpRequest) -> HttpResponse:
         refusal = refusal_of_status(405, headers={"Allow": "POST"})
     else:
         try:
-            return await take_call(request, await _caller(request), time_zone=request.GET.get("time_zone", ""))
+            caller = await _caller(request)
+            return await take_call(
+                request,
+                caller,
+                time_zone=request.GET.get("time_zone", ""),
+                session_key=request.session.session_key or "",
+            )
         except VoiceError as error:
             refusal = refusal_of(error)
             logger.info("an offer of the page was refused: %s (%s)", refusal.message, request_id)

@@ -8,7 +8,7 @@ import fractions
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,17 +274,19 @@ class Caller:
 @contextlib.asynccontextmanager
 async def calling(
     origin: str,
-    key: str,
+    key: str | None,
     *,
     model: str = "voice",
     label: str | None = "svc-events",
     has_video: bool = False,
     has_copies: bool = False,
     faults: Faults | None = None,
+    post: Callable[[str], Awaitable[tuple[int, str, Any]]] | None = None,
 ) -> AsyncIterator[Caller]:
     """An open call, its `session.created` read.
 
-    Without a `label` the server is expected to open the channel; with `faults`, all datagrams suffer them.
+    Without a `label` the server is expected to open the channel; with `faults`, all datagrams suffer them;
+    `post` brings the offer another way than the API.
     """
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     caller = Caller(connection)
@@ -298,7 +300,8 @@ async def calling(
         else:
             caller.adopt(connection.createDataChannel(label))
         await connection.setLocalDescription(await connection.createOffer())
-        status, answer, _ = await post_offer(origin, key, _offer_of(connection, has_copies), model=model)
+        offer = _offer_of(connection, has_copies)
+        status, answer, _ = await (post(offer) if post else post_offer(origin, key, offer, model=model))
         assert status == 200, answer
         caller.answer = answer
         async with contextlib.AsyncExitStack() as network:

@@ -23,7 +23,6 @@ from voiceapp.accounts.auth import Caller, caller_from_bearer, caller_from_user,
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
 from voiceapp.answers import Receive, Scope, Send, refuse
-from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import (
     AccessDenied,
@@ -39,16 +38,13 @@ from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent, parse_client_event
 from voiceapp.realtime import bridge
 from voiceapp.realtime.models import Door
-from voiceapp.realtime.opening import call_of
+from voiceapp.realtime.opening import call_of, limits_of
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Disconnected
-from voiceapp.realtime.watch import revocation_watch
 
 MESSAGES_PER_S = 100
 SEND_TIMEOUT_S = 10.0
 """A caller who does not read for this long has lost the conversation."""
-GOODBYE_S = 2.0
-"""How long before the stopping server's patience ends a conversation ends itself."""
 CLOSE_TIMEOUT_S = 1.0
 CLOSE_REASON_LENGTH = 100
 """Characters; a close frame has room for 123 bytes."""
@@ -124,6 +120,10 @@ class _Socket(AsyncConsumer, ABC):
     async def caller(self, scope: Scope) -> Caller:
         """Who knocks. Raises RequestRefused."""
 
+    def session_key(self, scope: Scope) -> str:
+        """Of the cookie by which the caller is known; empty without one."""
+        return ""
+
     async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await self.caller(scope)
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -143,12 +143,7 @@ class _Socket(AsyncConsumer, ABC):
                 provider,
                 call_of(session_id, name, query.get("time_zone", [""])[0]),
                 Recorder(Beginning(session_id, caller, name, self.door, address)),
-                bridge.Limits(
-                    lifetime_s=admission.lifetime_s,
-                    drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
-                    stopping=drain_event().wait_begun,
-                    revoked=lambda: revocation_watch().wait(caller.key_id),
-                ),
+                limits_of(admission, caller, self.session_key(scope)),
             )
 
 
@@ -167,6 +162,9 @@ class PageSocket(_Socket):
     """`/voice/socket`: our own page, known by its cookie. Sits behind Channels' session and auth middleware."""
 
     door = str(Door.PAGE)
+
+    def session_key(self, scope: Scope) -> str:
+        return scope["session"].session_key or ""
 
     async def caller(self, scope: Scope) -> Caller:
         if settings.PUBLIC_PAGE == "off":
