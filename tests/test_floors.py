@@ -36,6 +36,7 @@ FLOORS: dict[str, float] = {
     "generation": 3,
     "retrieval": 3,
     "pages": 3,
+    "pictures": 3,
     "compatible": 4,
     "docs": 4,
     "server": 4,

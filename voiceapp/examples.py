@@ -48,6 +48,28 @@ BODIES: dict[str, dict[str, Any]] = {
         "model": "qwen-plus",
         "input": {"url": "https://example.org/conversations.jsonl"},
     },
+    "/api/v1/services/aigc/text2image/image-synthesis": {
+        "model": "qwen-image",
+        "input": {"prompt": "A lighthouse at dusk, in watercolour"},
+        "parameters": {"n": 2, "size": "1024*1024"},
+    },
+    "/api/v1/services/aigc/image2image/image-synthesis": {
+        "model": "qwen-image",
+        "input": {"prompt": "The same by night", "images": ["https://example.org/lighthouse.png"]},
+    },
+    "/api/v1/services/aigc/image-generation/generation": {
+        "model": "qwen-image",
+        "input": {"messages": [{"role": "user", "content": [{"text": "A lighthouse at dusk"}]}]},
+    },
+    "/api/v1/services/aigc/video-generation/video-synthesis": {
+        "model": "wan2.2-t2v-plus",
+        "input": {"prompt": "Waves break at a lighthouse"},
+        "parameters": {"size": "1280*720", "duration": 5},
+    },
+    "/api/v1/services/aigc/image2video/video-synthesis": {
+        "model": "wan2.2-t2v-plus",
+        "input": {"prompt": "The light begins to turn", "img_url": "https://example.org/lighthouse.png"},
+    },
     "/api/v1/services/rerank/text-rerank/batch": {
         "model": "qwen3-rerank",
         "input": {"url": "https://example.org/queries.jsonl"},

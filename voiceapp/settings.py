@@ -300,6 +300,11 @@ TASK_KINDS: list[str] = [
     "voiceapp.generation.batch.ChatBatch",
     "voiceapp.retrieval.batch.EmbeddingBatch",
     "voiceapp.retrieval.batch.RerankBatch",
+    "voiceapp.pictures.kinds.Drawing",
+    "voiceapp.pictures.kinds.Redrawing",
+    "voiceapp.pictures.kinds.DrawingByMessage",
+    "voiceapp.pictures.kinds.Filming",
+    "voiceapp.pictures.kinds.FilmingFromPicture",
 ]
 """What kinds of task there are, each where the room is that does the work (`voiceapp.tasks.kinds.Kind`)."""
 
@@ -372,6 +377,15 @@ UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
 UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
 UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
 """The service's name for its model. Callers find it here under this name and as `upstream`."""
+UPSTREAM_IMAGE_MODELS: list[str] = env.list("UPSTREAM_IMAGE_MODELS", default=[])
+"""The service's models that draw; callers find them here under the same names, as tasks."""
+UPSTREAM_VIDEO_MODELS: list[str] = env.list("UPSTREAM_VIDEO_MODELS", default=[])
+"""The service's models that make films."""
+IMAGES_BASE_URL: str = env.str("IMAGES_BASE_URL", default="")
+"""Base address of a server with `/images/generations`, such as http://127.0.0.1:8080/v1; empty draws nothing."""
+IMAGES_API_KEY: str = env.str("IMAGES_API_KEY", default="")
+IMAGES_MODEL: str = env.str("IMAGES_MODEL", default="")
+IMAGES_TIMEOUT_S: float = env.float("IMAGES_TIMEOUT_S", default=300.0)
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="en-us")
 
 EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=min(4, os.cpu_count() or 1))
@@ -522,6 +536,32 @@ if UPSTREAM_BASE_URL:
                 "base_url": UPSTREAM_BASE_URL,
                 "api_key": UPSTREAM_API_KEY,
                 "model": UPSTREAM_REALTIME_MODEL,
+            },
+        }
+    )
+    VOICE_MODELS.extend(
+        {
+            "name": name,
+            "kind": kind,
+            "provider": "voiceapp.engines.upstream.tasks.RelayedTasks",
+            "options": {"base_url": UPSTREAM_BASE_URL, "api_key": UPSTREAM_API_KEY, "model": name},
+        }
+        for kind, names in (("image", UPSTREAM_IMAGE_MODELS), ("video", UPSTREAM_VIDEO_MODELS))
+        for name in names
+    )
+if IMAGES_BASE_URL:
+    _image_aliases = ["qwen-image", "wanx-v1", "wanx2.1-t2i-turbo", "wan2.2-t2i-flash", "dall-e-3", "gpt-image-1"]
+    VOICE_MODELS.append(
+        {
+            "name": IMAGES_MODEL or "images",
+            "kind": "image",
+            "provider": "voiceapp.engines.openai.images.OpenAIImages",
+            "aliases": [name for name in _image_aliases if name not in (IMAGES_MODEL, *UPSTREAM_IMAGE_MODELS)],
+            "options": {
+                "base_url": IMAGES_BASE_URL,
+                "api_key": IMAGES_API_KEY,
+                "model": IMAGES_MODEL,
+                "timeout_s": IMAGES_TIMEOUT_S,
             },
         }
     )

@@ -71,7 +71,7 @@ class Model(Schema):
     created: int
     owned_by: str
     kind: str
-    """`chat`, `embedding`, `rerank`, `asr`, `tts` or `realtime`."""
+    """`chat`, `embedding`, `rerank`, `asr`, `tts`, `realtime`, `image` or `video`."""
     serves: str
     """The model's own name, where `id` is an alias; else the same."""
 

@@ -20,7 +20,7 @@ from voiceapp.errors import EngineUnavailable, ModelNotFound
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["realtime", "asr", "tts", "chat", "turn", "embedding", "rerank"]
+Kind = Literal["realtime", "asr", "tts", "chat", "turn", "embedding", "rerank", "image", "video"]
 
 WARMED: tuple[Kind, ...] = ("realtime", "turn", "asr", "tts", "chat")
 """Whose first model a conversation needs."""

@@ -55,6 +55,11 @@ class Part:
     `{"file": …}`, which the wire shows as a signed, expiring link."""
     open: Callable[[str], Awaitable[Path]]
     """`await open(name)` fetches a stored file, such as an upload, into `folder`."""
+    remembered: Mapping[str, Any]
+    """What an earlier attempt at this part asked to remember; empty in the first."""
+    remember: Callable[[Mapping[str, Any]], Awaitable[None]]
+    """`await remember({...})` keeps what the next attempt must know if this worker dies: the number of a job that was
+    begun elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

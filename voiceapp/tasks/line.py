@@ -7,7 +7,7 @@ import logging
 import re
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,9 @@ class TaskLine:
                 await database(files.require, task.pk, stored)
                 return await asyncio.to_thread(files.get, stored, folder)
 
+            async def remember(what: Mapping[str, Any]) -> None:
+                await database(self._remember, job.lease, row.pk, dict(what))
+
             part = Part(
                 task_id=task.task_id,
                 index=row.index,
@@ -173,6 +176,8 @@ class TaskLine:
                 progress=progress,
                 keep=keep,
                 open=open_file,
+                remembered=row.result,
+                remember=remember,
             )
             try:
                 async with asyncio.timeout(kind.time_limit_s):
@@ -186,6 +191,12 @@ class TaskLine:
                 return Done(), FAULT
         progress(1.0)
         return done, ("", "")
+
+    def _remember(self, lease: Lease, part: int, what: dict[str, Any]) -> None:
+        """A part that is not over has no result yet: in its place stands what must not be forgotten."""
+        with transaction.atomic():
+            if self._claims.held(lease).select_for_update().exists():
+                Subtask.objects.filter(pk=part).update(result=what)
 
     def _part_over(self, lease: Lease, row: Subtask, done: Done, failure: tuple[str, str]) -> None:
         """Write down what a part came to, while the task is still ours."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,7 +22,18 @@ MAX_ERROR_BODY_BYTES = 64 * 1024
 MAX_CONNECTIONS = 256
 """Answers in progress at once; far above what one process asks for."""
 
+NO_HEADERS: Mapping[str, str] = {}
+Body = dict[str, Any] | str | bytes
+
 _KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf|xai)[-_][\w*.-]{6,}", re.IGNORECASE)
+
+
+class Busy(EngineUnavailable):
+    """The server takes no more now: it did nothing, and asking again does no harm."""
+
+
+class Unreachable(EngineUnavailable):
+    """The server heard nothing of the request."""
 
 
 class Server:
@@ -42,20 +54,28 @@ class Server:
     async def post(
         self,
         path: str,
-        body: dict[str, Any] | str,
+        body: Body,
         *,
         accept: str = "application/json",
         content_type: str = "application/json",
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> aiohttp.ClientResponse:
         """The answer with status 200, its body unread; the caller closes it. Redirects are not followed.
 
-        A body that is not text goes out as JSON.
+        A body that is neither text nor bytes goes out as JSON.
 
         Raises:
             EngineUnavailable, EngineTimeout, EngineRefused: for any other status.
             TimeoutError, aiohttp.ClientError: for `failure`.
         """
-        response = await self._send(path, body, {"Accept": accept, "Content-Type": content_type})
+        return await self._good("POST", path, body, {"Accept": accept, "Content-Type": content_type, **headers})
+
+    async def get(self, path: str) -> aiohttp.ClientResponse:
+        """As `post`, without a body."""
+        return await self._good("GET", path, None, {"Accept": "application/json"})
+
+    async def _good(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        response = await self._send(method, path, body, headers)
         if response.status != 200:
             try:
                 raise await self._refusal(response)
@@ -63,13 +83,24 @@ class Server:
                 response.close()
         return response
 
-    async def ask(self, path: str, body: dict[str, Any], *, limit: int) -> Any:
-        """The JSON of an answer of at most `limit` bytes. Cancelling closes the connection.
+    async def ask(
+        self,
+        path: str,
+        body: Body | None,
+        *,
+        limit: int,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Any:
+        """The JSON of an answer of at most `limit` bytes; without a body, of a GET. Cancelling closes the connection.
 
         Raises EngineUnavailable, EngineTimeout or EngineRefused.
         """
         try:
-            response = await self.post(path, body)
+            if body is None:
+                response = await self.get(path)
+            else:
+                response = await self.post(path, body, content_type=content_type, headers=headers)
             try:
                 answer = await read(response, limit + 1)
             finally:
@@ -88,7 +119,7 @@ class Server:
         if isinstance(error, TimeoutError):
             return EngineTimeout(f"The {self.title} did not answer in time.")
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-            return EngineUnavailable(f"The {self.title} cannot be reached ({self._settings}_BASE_URL).")
+            return Unreachable(f"The {self.title} cannot be reached ({self._settings}_BASE_URL).")
         return EngineUnavailable(f"The connection to the {self.title} broke.")
 
     def message(self, event: object) -> str:
@@ -104,15 +135,15 @@ class Server:
         if session is not None:
             await session.close()
 
-    async def _send(self, path: str, body: dict[str, Any] | str, headers: dict[str, str]) -> aiohttp.ClientResponse:
+    async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
         """Send the request, once more when a kept connection turns out to be closed by the other side."""
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         url = self._base_url + path
-        data = (body if isinstance(body, str) else json.dumps(body)).encode()
+        data = None if body is None else _written(body)
         for is_last in (False, True):
             try:
-                return await self._session().post(url, data=data, headers=headers, allow_redirects=False)
+                return await self._session().request(method, url, data=data, headers=headers, allow_redirects=False)
             except aiohttp.ServerDisconnectedError:
                 if is_last:
                     raise
@@ -136,7 +167,7 @@ class Server:
             refusal.retryable = False
             return refusal
         if status == 429:
-            return EngineUnavailable(f"The {self.title} is busy: it answered 429, too many requests.")
+            return Busy(f"The {self.title} is busy: it answered 429, too many requests.")
         if status in (408, 504):
             return EngineTimeout(f"The {self.title} did not answer in time.")
         if not 400 <= status < 500:
@@ -163,3 +194,9 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
         if len(body) >= limit:
             break
     return bytes(body[:limit])
+
+
+def _written(body: Body) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()

@@ -1,0 +1,1 @@
+"""Pictures and films, made by models elsewhere."""

@@ -1,0 +1,150 @@
+"""One picture or film: asked for elsewhere, waited for, fetched, and looked at before anybody is given it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from voiceapp.engines.picture_files import Form, probe
+from voiceapp.engines.picture_interfaces import Painter, PictureWish, TaskElsewhere, TaskService
+from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable, InvalidParameter
+from voiceapp.tasks.inputs import fetched
+from voiceapp.tasks.kinds import Part
+
+MAX_BYTES = {"picture": 50_000_000, "film": 1_000_000_000}
+FIRST_LOOK_S = 1.0
+LAST_LOOK_S = 5.0
+"""The time between two looks at a task elsewhere grows from the first to the last, as client libraries do it."""
+MOST_MISSES = 10
+"""So many looks in a row may fail before the service counts as gone."""
+FACTS = ("orig_prompt", "actual_prompt")
+"""What a service tells of a result besides its address."""
+
+Family = Literal["picture", "film"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A picture or film in the part's folder."""
+
+    path: Path
+    form: Form
+    facts: Mapping[str, str] = field(default_factory=dict)
+    usage: Mapping[str, int | float] = field(default_factory=dict)
+
+
+async def paint(part: Part, painter: Painter) -> Made:
+    """A picture by a server that answers when it is there.
+
+    Raises:
+        VoiceError: if it cannot be had.
+    """
+    wanted = part.common
+    sources = [await _given(part, url, f"source-{number}") for number, url in enumerate(wanted["pictures"])]
+    mask = await _given(part, wanted["mask"], "mask") if wanted["mask"] else None
+    painted = await painter.paint(
+        PictureWish(
+            prompt=wanted["prompt"],
+            negative_prompt=wanted["negative_prompt"],
+            size=str(wanted["parameters"].get("size", "")).replace("*", "x"),
+            seed=part.order.get("seed"),
+            sources=sources,
+            mask=mask,
+        )
+    )
+    part.progress(0.9)
+    if painted.url:
+        return await _fetched(part, painted.url, "picture")
+    path = part.folder / "made"
+    await asyncio.to_thread(path.write_bytes, painted.content)
+    return await _looked_at(path, "picture")
+
+
+async def follow(part: Part, service: TaskService, path: str, family: Family) -> Made:
+    """A result of a service of the same interface, whose task is created once however often this is begun again.
+
+    Raises:
+        VoiceError: if it cannot be had.
+    """
+    task_id = str(part.remembered.get("task_id") or "")
+    if not task_id:
+        parameters = {**part.common["parameters"], **part.order}
+        task_id = await service.create(path, {"input": part.common["input"], "parameters": parameters})
+        await part.remember({"task_id": task_id})
+    ended = await _ended(part, service, task_id)
+    if ended.status != "SUCCEEDED":
+        raise EngineRefused(f"The service elsewhere failed: {ended.message or f'its task is {ended.status}'}")
+    item = _item(ended.output)
+    if "url" not in item:
+        raise EngineRefused(f"The service elsewhere failed: {str(item.get('message') or 'it made nothing')[:300]}")
+    made = await _fetched(part, str(item["url"]), family)
+    facts = {name: str(item[name]) for name in FACTS if isinstance(item.get(name), str)}
+    usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float)}
+    return Made(made.path, made.form, facts, usage)
+
+
+async def _ended(part: Part, service: TaskService, task_id: str) -> TaskElsewhere:
+    """The task when it is over."""
+    wait_s, misses = FIRST_LOOK_S, 0
+    while True:
+        try:
+            task = await service.look(task_id)
+        except EngineError as error:
+            misses += 1
+            if not error.retryable or misses > MOST_MISSES:
+                raise
+        else:
+            misses = 0
+            if task.status not in ("PENDING", "RUNNING", "SUSPENDED"):
+                return task
+            part.progress(0.9 * (task.progress or 0.0))
+        await asyncio.sleep(wait_s)
+        wait_s = min(wait_s * 1.5, LAST_LOOK_S)
+
+
+def _item(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The one result, in whichever of the shapes that there are.
+
+    Raises EngineUnavailable: it is in none of them.
+    """
+    try:
+        if output.get("video_url"):
+            return {**output, "url": output["video_url"]}
+        if output.get("results"):
+            return {**output, **output["results"][0]}
+        content = output["choices"][0]["message"]["content"]
+        return {**output, "url": next(piece["image"] for piece in content if "image" in piece)}
+    except (LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise EngineUnavailable("The service elsewhere answered with something that is no result.") from error
+
+
+async def _given(part: Part, url: str, name: str) -> Path:
+    """A picture that the caller named.
+
+    Raises:
+        InvalidParameter, FetchFailed: if it cannot be fetched, or is none.
+    """
+    made = await _fetched(part, url, "picture")
+    return await asyncio.to_thread(made.path.rename, part.folder / f"{name}.{made.form.ending}")
+
+
+async def _fetched(part: Part, url: str, family: Family) -> Made:
+    return await _looked_at(await fetched(part, url, max_bytes=MAX_BYTES[family]), family)
+
+
+async def _looked_at(path: Path, family: Family) -> Made:
+    form = await asyncio.to_thread(probe, path, family)
+    named = path.with_name(f"{family}.{form.ending}")
+    return Made(await asyncio.to_thread(path.rename, named), form)
+
+
+def check_answerable(count: int, family: Family) -> None:
+    """
+    Raises:
+        InvalidParameter: if no model for this is configured at all.
+    """
+    if not count:
+        raise InvalidParameter(f"This server makes no {family}s: its operator has named no model elsewhere that does.")

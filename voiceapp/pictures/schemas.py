@@ -1,0 +1,115 @@
+"""What requests for pictures and films look like. What is not named here is handed on to a service of the same
+interface, whose models know more parameters than this server does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from voiceapp.schemas import CleanStr, Schema
+
+MAX_PICTURES = 10
+
+Address = Annotated[CleanStr, Field(max_length=2048)]
+Prompt = Annotated[CleanStr, Field(min_length=1, max_length=10_000)]
+Size = Annotated[CleanStr, Field(pattern=r"^\d{2,5}[*x]\d{2,5}$")]
+
+
+class PictureParameters(Schema, extra="allow"):
+    """How to draw."""
+
+    n: Annotated[int, Field(ge=1, le=MAX_PICTURES)] = 1
+    """How many pictures."""
+    size: Size | None = None
+    """Such as `1024*1024`."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """Of the first picture; each further one has the next."""
+
+
+class PictureInput(Schema, extra="allow"):
+    """What to draw."""
+
+    prompt: Prompt
+    """What to see."""
+    negative_prompt: CleanStr | None = None
+    """What not to see."""
+    ref_img: Address | None = None
+    """Where a picture lies that the new one should resemble."""
+
+
+class EditInput(PictureInput):
+    """What to change, and into what."""
+
+    images: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
+    """Where the pictures lie that are to be changed."""
+    base_image_url: Address | None = None
+    """The same for a single one."""
+    mask_image_url: Address | None = None
+    """Where a picture lies that is white where the first one may change."""
+
+
+class PictureBody(Schema):
+    model: CleanStr
+    """Such as `qwen-image`."""
+    input: PictureInput
+    parameters: PictureParameters | None = None
+
+
+class EditBody(Schema):
+    model: CleanStr
+    """Such as `qwen-image`."""
+    input: EditInput
+    parameters: PictureParameters | None = None
+
+
+class Piece(Schema, extra="allow"):
+    """Words, or the address of a picture."""
+
+    text: CleanStr | None = None
+    image: Address | None = None
+
+
+class Message(Schema):
+    """What to see, and the pictures to change, if any."""
+
+    role: Literal["user"] = "user"
+    content: Annotated[list[Piece], Field(min_length=1, max_length=MAX_PICTURES + 1)]
+
+
+class MessageInput(Schema, extra="allow"):
+    messages: Annotated[list[Message], Field(min_length=1, max_length=1)]
+    """One message."""
+
+
+class MessageBody(Schema):
+    model: CleanStr
+    """Such as `qwen-image`."""
+    input: MessageInput
+    parameters: PictureParameters | None = None
+
+
+class FilmParameters(Schema, extra="allow"):
+    """How to film."""
+
+    size: Size | None = None
+    """Such as `1280*720`."""
+    duration: Annotated[int, Field(ge=1, le=120)] | None = None
+    """Seconds."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class FilmInput(Schema, extra="allow"):
+    """What to film."""
+
+    prompt: Annotated[CleanStr, Field(max_length=10_000)] | None = None
+    """What to see."""
+    img_url: Address | None = None
+    """Where the first picture lies."""
+
+
+class FilmBody(Schema):
+    model: CleanStr
+    """Such as `wan2.2-t2v-plus`."""
+    input: FilmInput
+    parameters: FilmParameters | None = None
