@@ -3,7 +3,7 @@
 const STORAGE_KEY = "voiceapp.preferences";
 const DEFAULTS = {
   model: "",
-  transport: "websocket", // gets through everywhere; that UDP does not is known only after seconds
+  transport: "automatic",
   voice: "",
   instructions: "",
   microphone: "",

@@ -88,14 +88,15 @@ def quiet_browser(playwright: Playwright, silence: Path) -> Iterator[Browser]:
 def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
     """Opens the voice page; `address`, `browser`, `transport` and Playwright's context options may be given.
 
-    The WebSocket carries the conversation unless another transport is asked for: it is what the proxy can cut.
+    The WebSocket carries the conversation unless another transport is asked for: it is what the proxy can cut. None
+    leaves the choice to the page.
     What the console or the content policy objected to fails the test.
     """
     opened: list[VoicePage] = []
     with ExitStack() as contexts:
 
         def open_page(
-            address: str = "", *, browser: Browser | None = None, transport: str = "websocket", **options: Any
+            address: str = "", *, browser: Browser | None = None, transport: str | None = "websocket", **options: Any
         ) -> VoicePage:
             context = (browser or quiet_browser).new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
             context.set_default_timeout(15_000)

@@ -21,8 +21,8 @@ Result = TypeVar("Result")
 class MediaNetwork:
     """Every call that the page makes from now on goes through here. All methods may be called from any thread."""
 
-    def __init__(self, voice: VoicePage) -> None:
-        self.faults = Faults()
+    def __init__(self, voice: VoicePage, faults: Faults | None = None) -> None:
+        self.faults = faults or Faults()
         self.calls = 0
         self._paths = AsyncExitStack()
         self._loop = asyncio.new_event_loop()

@@ -13,7 +13,7 @@ LIVE = ("listening", "user-speaking", "processing", "ai-speaking")
 class VoicePage:
     """One open page. `complaints` holds what the console and the content policy objected to."""
 
-    def __init__(self, page: Page, address: str, transport: str) -> None:
+    def __init__(self, page: Page, address: str, transport: str | None) -> None:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
@@ -23,11 +23,12 @@ class VoicePage:
                 console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
             });"""
         )
-        page.add_init_script(
-            f"""if (!localStorage.getItem('voiceapp.preferences')) {{
-                localStorage.setItem('voiceapp.preferences', JSON.stringify({{ transport: {transport!r} }}));
-            }}"""
-        )
+        if transport is not None:
+            page.add_init_script(
+                f"""if (!localStorage.getItem('voiceapp.preferences')) {{
+                    localStorage.setItem('voiceapp.preferences', JSON.stringify({{ transport: {transport!r} }}));
+                }}"""
+            )
         page.goto(address)
         page.wait_for_selector("body[data-loaded]")
 

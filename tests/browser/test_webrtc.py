@@ -12,6 +12,7 @@ import numpy as np
 from playwright.sync_api import expect
 
 from tests.engines.speech import word_errors, words
+from tests.realtime.webrtc.network import Faults
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
 
 from .conftest import OpenPage
@@ -84,7 +85,7 @@ def badge(voice: VoicePage) -> Any:
 
 
 def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp_path: Path) -> None:
-    voice = spoken_page(1.5, QUESTION, transport="automatic")
+    voice = spoken_page(1.5, QUESTION, transport=None)
     watch_peers(voice)
     voice.set_switch("is-recording", True)
     voice.talk()
@@ -220,6 +221,25 @@ def test_a_cut_network_loses_nothing_that_was_said(open_page: OpenPage, proxy: P
         voice.type("Can you repeat that?")  # the server knows the whole conversation again
         voice.wait("ai-speaking")
         expect(voice.caption("assistant")).to_contain_text("4")
+    finally:
+        media.close()
+
+
+def test_a_bad_network_carries_question_and_answer(spoken_page: SpokenPage, tmp_path: Path) -> None:
+    voice = spoken_page(2.0, QUESTION, transport="webrtc")
+    media = MediaNetwork(voice, Faults(loss=0.05, jitter_s=0.04))
+    try:
+        watch_peers(voice)
+        voice.set_switch("is-recording", True)
+        voice.talk()
+        voice.wait("ai-speaking")
+        assert word_errors(QUESTION, voice.caption("user").inner_text()) <= 1
+        voice.wait("listening", timeout=40_000)
+        reply = voice.caption("assistant").inner_text()
+        _, loudspeaker = recording(voice, tmp_path)
+        assert word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)) < 0.4
+        assert statistics(voice, "remote-inbound-rtp")["packetsLost"] > 0
+        assert media.faults.lost / (media.faults.lost + media.faults.passed) > 0.02
     finally:
         media.close()
 

@@ -21,7 +21,7 @@ export class Settings {
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
     const carriesMedia = config.models.some(({ transports }) => transports.includes("webrtc"));
     byId("transport-field").hidden = !carriesMedia;
-    this.#fill("transport", TRANSPORTS, "websocket");
+    this.#fill("transport", TRANSPORTS, "automatic");
     this.#bindSelect("microphone");
     this.#bindSelect("speaker");
     byId("speaker-field").hidden = !sound.canChooseSpeaker;
