@@ -36,12 +36,13 @@ class House:
         """Whether the database tells workers of what other processes accept."""
         return self.server.environment["DATABASE_URL"].startswith("postgres")
 
-    def worker(self, **variables: str) -> Process:
+    def worker(self, *, read_on: bool = True, **variables: str) -> Process:
         """A worker, once it is at work; it is ended with the house."""
         process = Process("worker", environment={**self.server.environment, **variables})
         self._workers.callback(process.end)
         process.wait_for("Working on tasks as")
-        process.read_on()
+        if read_on:
+            process.read_on()
         return process
 
     def close(self) -> None:
@@ -78,9 +79,13 @@ class House:
                         return output
         raise AssertionError(f"the stream of {task_id} ended too soon")
 
-    def runs(self) -> Counter[str]:
-        """How often each task was begun."""
-        return Counter(line.split()[0] for line in self._runs.read_text().splitlines())
+    def begun(self) -> list[tuple[str, float]]:
+        """The task of each beginning, and when that was in the eyes of its worker."""
+        lines = [line.split() for line in self._runs.read_text().splitlines()]
+        return [(task_id, float(time_s)) for task_id, time_s in lines]
+
+    def times_begun(self) -> Counter[str]:
+        return Counter(task_id for task_id, _ in self.begun())
 
     def _request(self, path: str, body: Any = None) -> urllib.request.Request:
         return urllib.request.Request(

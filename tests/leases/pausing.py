@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ class Pausing:
         return Order("none", parts=[{"pause_s": body.pause_s}] * body.parts)
 
     async def run(self, part: Part) -> Done:
-        _note(f"{part.task_id} {os.getpid()}")
+        _note(f"{part.task_id} {time.time()}")
         await asyncio.sleep(part.order["pause_s"])
         return Done({"process": os.getpid()}, {"pauses": 1})
 

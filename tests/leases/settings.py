@@ -6,5 +6,5 @@ from voiceapp.settings import *  # noqa: F403
 
 TASK_KINDS = ["tests.leases.pausing.Pausing"]
 RUNS_FILE = os.environ["RUNS_FILE"]
-"""A line for each beginning: the task and the process."""
+"""A line for each beginning: the task, and the time in the eyes of its worker."""
 RATE_LIMITS = dict.fromkeys(RATE_LIMITS, "off")  # noqa: F405

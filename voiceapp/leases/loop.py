@@ -132,6 +132,9 @@ class Loop:
             except DatabaseError as error:
                 logger.warning("No %s can be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
                 await asyncio.sleep(RETRY_S)
+            except Exception:
+                logger.exception("Claiming %s failed in a way nobody foresaw, trying again in %g s", line.name, RETRY_S)
+                await asyncio.sleep(RETRY_S)
             for lease in leases:
                 task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
                 self._running[task] = (line, lease)
@@ -180,6 +183,7 @@ class Loop:
                     logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
                     continue
                 if not kept and self._loop is not None and not task.done():
+                    logger.info("%s %s is somebody else's by now", line.name, lease.row_id)
                     self._loop.call_soon_threadsafe(task.cancel)
             close_old_connections()
         _close_connections()
