@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 LEANING = {
     "leases": ["tests/leases"],
     "tasks": ["tests/tasks/test_api.py"],
-    "webhooks": ["tests/webhooks/test_line.py", "tests/webhooks/test_events.py"],
+    "webhooks": [
+        "tests/webhooks/test_line.py",
+        "tests/webhooks/test_recording.py",
+        "tests/webhooks/test_inside.py",
+        "tests/webhooks/test_events.py",
+    ],
     "books": ["tests/accounts/test_quotas.py", "tests/accounts/test_ledger.py"],
 }
 

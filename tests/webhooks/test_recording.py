@@ -1,0 +1,149 @@
+"""What became of calls, written down by many at once: counted exactly, and by nobody who is too late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from voiceapp.leases.rows import Claims, Lease
+from voiceapp.webhooks import store
+from voiceapp.webhooks.delivery import Attempted
+from voiceapp.webhooks.events import Happening, Kind, publish
+from voiceapp.webhooks.line import DeliveryLine
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+from voiceapp.webhooks.rules import Outcome
+from voiceapp.webhooks.sending import Sent, record
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CLAIMS: Claims[Delivery] = Claims(Delivery)
+AT_ONCE = 10
+
+
+@pytest.fixture(autouse=True)
+def no_second_chance(settings: Settings) -> None:
+    settings.WEBHOOK_RETRY_SCHEDULE = []
+
+
+@pytest.fixture
+def endpoint(alice: Member) -> WebhookEndpoint:
+    made, _ = store.create(alice.workspace.pk, url="http://127.0.0.1:9/", events=[Kind.TASK_FINISHED])
+    return made
+
+
+def happen(member: Member, times: int = 1) -> None:
+    publish(member.workspace.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}") for number in range(times)])
+
+
+def sent(endpoint: WebhookEndpoint, lease: Lease, status: int) -> Sent:
+    return Sent(lease, endpoint.pk, Attempted(Outcome(status), duration_ms=5), timezone.now())
+
+
+def record_at_once(batches: Sequence[Sequence[Sent]]) -> None:
+    """Each batch by a thread of its own, with a connection of its own, all beginning together."""
+    ready = Barrier(len(batches))
+
+    def one(batch: Sequence[Sent]) -> None:
+        try:
+            ready.wait(10)
+            record(CLAIMS, batch)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(batches)) as threads:
+        list(threads.map(one, batches))
+
+
+def test_fifty_failures_recorded_by_many_at_once_are_fifty(alice: Member, endpoint: WebhookEndpoint) -> None:
+    happen(alice, 50)
+    failures = [sent(endpoint, lease, 500) for lease in CLAIMS.claim("worker", limit=50)]
+    record_at_once([failures[part::AT_ONCE] for part in range(AT_ONCE)])
+    endpoint.refresh_from_db()
+    assert endpoint.consecutive_fail == 50
+    assert endpoint.first_fail_at is not None
+    assert Delivery.objects.filter(status="FAILED").count() == Attempt.objects.count() == 50
+
+
+def test_a_success_among_many_failures_begins_the_count_anew(alice: Member, endpoint: WebhookEndpoint) -> None:
+    happen(alice, 40)
+    first, *rest = CLAIMS.claim("worker", limit=40)
+    record_at_once([[sent(endpoint, lease, 500) for lease in rest[part::AT_ONCE]] for part in range(AT_ONCE)])
+    record(CLAIMS, [sent(endpoint, first, 200)])
+    endpoint.refresh_from_db()
+    assert (endpoint.consecutive_fail, endpoint.first_fail_at) == (0, None)
+    assert endpoint.last_success_at is not None
+    assert endpoint.last_failure_at is not None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "in_a_row"), [([500, 200, 500], 1), ([200, 500, 500], 2), ([500, 500, 200], 0), ([400] * 3, 3)]
+)
+def test_ends_that_are_written_together_count_in_their_order(
+    alice: Member, endpoint: WebhookEndpoint, statuses: list[int], in_a_row: int
+) -> None:
+    happen(alice, 3)
+    leases = CLAIMS.claim("worker", limit=3)
+    record(CLAIMS, [sent(endpoint, lease, status) for lease, status in zip(leases, statuses, strict=True)])
+    endpoint.refresh_from_db()
+    assert endpoint.consecutive_fail == in_a_row
+    assert (endpoint.first_fail_at is None) == (in_a_row == 0)
+
+
+def test_it_is_disabled_once_and_what_waits_is_canceled_with_it(alice: Member, endpoint: WebhookEndpoint) -> None:
+    WebhookEndpoint.objects.update(first_fail_at=timezone.now() - timedelta(hours=2))
+    happen(alice, 30)
+    failures = [sent(endpoint, lease, 500) for lease in CLAIMS.claim("worker", limit=25)]
+    record_at_once([failures[part::5] for part in range(5)])
+    endpoint.refresh_from_db()
+    assert (endpoint.status, endpoint.disabled_reason) == ("DISABLED", "CONSECUTIVE_DELIVERY_FAILURES")
+    assert endpoint.consecutive_fail == 25
+    assert Delivery.objects.filter(status="FAILED").count() == 25
+    assert Delivery.objects.filter(status="CANCELED", finish_at__isnull=False).count() == 5
+
+
+def test_who_comes_too_late_changes_nothing(alice: Member, endpoint: WebhookEndpoint) -> None:
+    happen(alice)
+    [late] = Claims(Delivery, lease_s=-1.0).claim("frozen")
+    [current] = CLAIMS.claim("next")
+    record(CLAIMS, [sent(endpoint, late, 500)])
+    endpoint.refresh_from_db()
+    assert (endpoint.consecutive_fail, Attempt.objects.count()) == (0, 0)
+    record(CLAIMS, [sent(endpoint, current, 200)])
+    record(CLAIMS, [sent(endpoint, late, 500), sent(endpoint, current, 500)])
+    endpoint.refresh_from_db()
+    assert (endpoint.consecutive_fail, Attempt.objects.count()) == (0, 1)
+    assert Delivery.objects.get().status == "SUCCEEDED"
+
+
+def test_a_call_whose_sender_was_killed_takes_none_of_the_receivers_chances(
+    alice: Member, endpoint: WebhookEndpoint
+) -> None:
+    happen(alice)
+    line = DeliveryLine()
+    for _ in range(5):
+        [lease] = line.claim("killed", 1)
+        assert lease.attempts == 1
+        Delivery.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    assert Delivery.objects.get().attempts == 1
+
+
+@pytest.mark.parametrize("end", [store.disable, store.delete], ids=["disabled", "deleted"])
+def test_a_call_that_outlives_its_endpoint_is_not_tried_again(
+    alice: Member, endpoint: WebhookEndpoint, settings: Settings, end: Callable[[WebhookEndpoint], object]
+) -> None:
+    settings.WEBHOOK_RETRY_SCHEDULE = [10.0]
+    happen(alice, 2)
+    failed, succeeded = CLAIMS.claim("worker", limit=2)
+    end(endpoint)
+    record(CLAIMS, [sent(endpoint, failed, 503), sent(endpoint, succeeded, 200)])
+    assert Delivery.objects.get(pk=failed.row_id).status == "CANCELED"
+    assert Delivery.objects.get(pk=succeeded.row_id).status == "SUCCEEDED"
+    assert Attempt.objects.count() == 2
