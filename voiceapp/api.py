@@ -23,6 +23,7 @@ from voiceapp.realtime.api import router as realtime
 from voiceapp.retrieval import api as retrieval
 from voiceapp.schemas import UNWRITABLE
 from voiceapp.tasks import api as tasks
+from voiceapp.tasks import upload_api as uploads
 from voiceapp.tasks.kinds import kinds
 from voiceapp.webhooks import api as webhooks
 
@@ -97,6 +98,7 @@ api.add_router("/compatible-mode/v1", compatible.router)
 api.add_router("/compatible-mode/v1", retrieval.compatible)
 api.add_router("/api/v1", accounts)
 api.add_router("/api/v1", tasks.router)
+api.add_router("/api/v1", uploads.router)
 services = Router()
 for kind in kinds().values():
     if kind.path not in ANSWERED_AT_ONCE:

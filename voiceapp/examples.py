@@ -90,6 +90,13 @@ BODIES: dict[str, dict[str, Any]] = {
 """By path."""
 FORMS: dict[str, dict[str, Any]] = {
     "/compatible-mode/v1/audio/transcriptions": {"file": "recording.wav", "model": "whisper-1"},
+    "/api/v1/uploads": {"file": "recording.wav"},
+    "/api/v1/uploads/direct": {
+        "file": "recording.wav",
+        "key": "uploads/5d41402abc4b2a76b9719d911017c592/recording.wav",
+        "policy": "WzEsInVwbG9hZHMvLi4uIl0:1vMfZt",
+        "Signature": "hD3vPp2Rk9S1x0",
+    },
 }
 """By path, for those that take files; of a file, its name."""
 

@@ -328,6 +328,11 @@ FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", default=[
 TASK_RETENTION_HOURS: float = env.float("TASK_RETENTION_HOURS", default=24)
 """How long a task that is over can be asked for, with its files (interface specification, Limits)."""
 
+UPLOAD_HOURS: float = env.float("UPLOAD_HOURS", default=48)
+"""How long a file that was sent for tasks is kept."""
+UPLOAD_QUOTA_BYTES: int = env.int("UPLOAD_QUOTA_BYTES", default=1024**3)
+"""How many bytes of them an account may have at once; one file may have MAX_UPLOAD_BYTES."""
+
 TASK_MAX_WAITING: int = env.int("TASK_MAX_WAITING", default=10_000)
 """How many tasks of one account may wait or run at once."""
 

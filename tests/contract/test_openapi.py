@@ -11,8 +11,8 @@ from django.test import AsyncClient, Client
 from voiceapp.api import openapi_document
 from voiceapp.openapi import FAILURES
 
-WITHOUT_KEY = {"/api/v1/files/{token}/{name}"}
-"""Where the address itself is the right to read."""
+WITHOUT_KEY = {"/api/v1/files/{token}/{name}", "/api/v1/uploads/direct"}
+"""Where the address itself is the right to read, or a signed form the right to write."""
 BODY_OR_NONE = {
     f"/api/v1/{root}/webhook_endpoints/{{endpoint_id}}/reset_secret" for root in ("agentsvc", "agentstudio")
 }

@@ -20,7 +20,7 @@ LINGER_S = 2.0
 LINGER_BYTES = 16 * 1024 * 1024
 """How much of it, at most."""
 
-UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions"})
+UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions", "/api/v1/uploads", "/api/v1/uploads/direct"})
 """Where clients send files. Everywhere else a body is JSON that is read as a whole."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."

@@ -16,7 +16,7 @@ from django.core.files import File
 from django.core.files.storage import Storage, storages
 
 from voiceapp.errors import NotFound
-from voiceapp.tasks.models import TaskFile
+from voiceapp.tasks.models import Task, TaskFile, Upload
 
 STORAGE = "tasks"
 """The storage's name in the setting `STORAGES`."""
@@ -39,13 +39,18 @@ def note(task_pk: int, name: str, content_type: str) -> None:
     TaskFile.objects.create(task_id=task_pk, name=name, content_type=content_type, size=storage().size(name))
 
 
-def require(task_pk: int, name: str) -> None:
-    """
+def require(task: Task, name: str) -> str:
+    """Where a file lies in the storage that a task may read: one of its own by that name, an upload by its address.
+
     Raises:
-        NotFound: if it is no file of this task.
+        NotFound: if it is neither a file of this task nor an upload of its account.
     """
-    if not TaskFile.objects.filter(task_id=task_pk, name=name).exists():
-        raise NotFound("The task has no such file.")
+    if TaskFile.objects.filter(task=task, name=name).exists():
+        return name
+    upload = Upload.objects.filter(account_id=task.account_id, key=name.removeprefix("oss://")).first()
+    if upload is None:
+        raise NotFound("The file is not there, or not there any more.")
+    return str(upload.name)
 
 
 def get(name: str, folder: Path) -> Path:

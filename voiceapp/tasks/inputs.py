@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 from django.conf import settings
 
 from voiceapp.errors import InvalidParameter, Throttled, VoiceError
-from voiceapp.outbound import AddressNotAllowed, Outbound, allows, check_url
+from voiceapp.outbound import AddressNotAllowed, Outbound, ResponseTooLarge, allows, check_url
 from voiceapp.tasks.kinds import Part
+from voiceapp.tasks.uploads import SCHEME
 
 FETCH_S = 600.0
 """How long fetching one file may take."""
@@ -37,6 +39,8 @@ def check_source(url: str) -> None:
     Raises:
         InvalidParameter: if nothing can be fetched from there.
     """
+    if url.startswith(SCHEME):  # whether it is there is looked at when the order is known
+        return
     host = check_url(url).hostname or ""
     try:
         is_allowed = allows(host, holes())
@@ -47,12 +51,18 @@ def check_source(url: str) -> None:
 
 
 async def fetched(part: Part, url: str, *, max_bytes: int) -> Path:
-    """Fetch a file into the part's folder.
+    """Fetch a file into the part's folder; an upload comes out of the storage.
 
     Raises:
         InvalidParameter, FetchFailed: if the address is refused, silent, or gives more than `max_bytes`.
+        NotFound: if the upload is not there any more.
     """
-    target = part.folder / "input"
+    target = part.folder / f"input-{secrets.token_hex(4)}"
+    if url.startswith(SCHEME):
+        (await part.open(url)).rename(target)
+        if target.stat().st_size > max_bytes:
+            raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+        return target
     async with Outbound(holes=holes()) as client:
         await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
     return target

@@ -54,7 +54,7 @@ class Part:
     """`await keep(path, content_type)` stores a file under its own name and gives what stands for it in a result:
     `{"file": …}`, which the wire shows as a signed, expiring link."""
     open: Callable[[str], Awaitable[Path]]
-    """`await open(name)` fetches a stored file, such as an upload, into `folder`."""
+    """`await open(name)` fetches a stored file into `folder`: what `keep` stored, or an upload by `oss://…`."""
     remembered: Mapping[str, Any]
     """What an earlier attempt at this part asked to remember; empty in the first."""
     remember: Callable[[Mapping[str, Any]], Awaitable[None]]

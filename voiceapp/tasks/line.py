@@ -157,8 +157,8 @@ class TaskLine:
                 await database(files.note, task.pk, name, content_type)
                 return {"file": name}
 
-            async def open_file(stored: str) -> Path:
-                await database(files.require, task.pk, stored)
+            async def open_file(name: str) -> Path:
+                stored = await database(files.require, task, name)
                 return await asyncio.to_thread(files.get, stored, folder)
 
             async def remember(what: Mapping[str, Any]) -> None:

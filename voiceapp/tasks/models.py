@@ -106,6 +106,23 @@ class Subtask(models.Model):
         return f"{self.task} #{self.index}"
 
 
+class Upload(models.Model):
+    """A file that somebody sent to be the input of tasks; deleted when its time is over."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="uploads")
+    key = models.CharField(max_length=300, unique=True)
+    """How its owner names it, after `oss://`."""
+    name = models.CharField(max_length=200)
+    """Where it lies in the storage: `uploads/…`."""
+    content_type = models.CharField(max_length=100)
+    size = models.PositiveBigIntegerField()
+    """Bytes."""
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.key}"
+
+
 class TaskFile(models.Model):
     """A file in Django's storage that a task was given or has made; deleted with it."""
 

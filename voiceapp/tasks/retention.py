@@ -1,4 +1,4 @@
-"""Forgetting tasks that are over, with their files."""
+"""Forgetting tasks that are over, with their files, and uploads whose time is over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.conf import settings
 
 from voiceapp.tasks import files
 from voiceapp.tasks.models import FINAL, Task
+from voiceapp.tasks.uploads import purge_uploads
 
 BATCH = 500
 
@@ -22,4 +23,5 @@ def purge_tasks(now: datetime) -> int:
         files.delete_all(batch)  # first: a row without its file is found again, a file without its row is not
         Task.objects.filter(pk__in=batch).delete()
         deleted += len(batch)
+    purge_uploads(now)
     return deleted

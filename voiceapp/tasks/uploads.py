@@ -1,0 +1,160 @@
+"""Files that somebody sends to be the input of tasks: kept for a while, and named `oss://…` where an address may be.
+
+The name is what client libraries of the hosted service make of a file on their user's disk: they ask for a policy,
+which says where to send it and proves that they may; send the file there by a form without a key; and name it in the
+task. Functions here talk to the database and the storage; call them off the event loop.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core import signing
+from django.core.files.base import File
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from voiceapp.errors import InvalidApiKey, InvalidParameter, Throttled
+from voiceapp.tasks import files
+from voiceapp.tasks.models import Upload
+
+SCHEME = "oss://"
+FOLDER = "uploads"
+POLICY_S = 600
+"""How long a policy is good for; one serves any number of files."""
+MAX_NAME = 200
+MAX_UPLOADS = 1000
+"""Of one account at a time."""
+BATCH = 500
+SALT = "voiceapp.tasks.uploads"
+UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The right to put files into one folder, in the name of an account."""
+
+    account_id: int
+    folder: str
+    """What their names begin with, without a slash at its end."""
+
+    def key(self, name: str) -> str:
+        """The name of a file in this folder, whole."""
+        return f"{self.folder}/{name}"
+
+
+def new_policy(account_id: int) -> Policy:
+    return Policy(account_id, f"{FOLDER}/{secrets.token_hex(16)}")
+
+
+def sign(policy: Policy) -> tuple[str, str]:
+    """A policy as text, and its signature."""
+    text, _, signature = signing.dumps([policy.account_id, policy.folder], salt=SALT).rpartition(":")
+    return text, signature
+
+
+def read(text: str, signature: str) -> Policy:
+    """
+    Raises:
+        InvalidApiKey: if the policy is forged or its time is over.
+    """
+    try:
+        account_id, folder = signing.loads(f"{text}:{signature}", salt=SALT, max_age=POLICY_S)
+    except signing.BadSignature:
+        raise InvalidApiKey("The policy is not one of this server's, or its time is over.") from None
+    return Policy(account_id, folder)
+
+
+def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
+    """Keep a file under `key`.
+
+    Raises:
+        InvalidParameter: if the key lies outside the policy's folder or is taken, or the file is empty.
+        Throttled: if the account keeps as much as it may.
+    """
+    name = key.removeprefix(f"{policy.folder}/")
+    if name == key or not 0 < len(name) <= MAX_NAME or re.search(r"[/\\\x00-\x1f\x7f]", name):
+        raise InvalidParameter(f"key must be {policy.folder}/ and a name without slashes.", param="key")
+    if not file.size:
+        raise InvalidParameter("file is empty.", param="file")
+    ending = UNFIT_FOR_A_NAME.sub("-", name)[-80:]
+    row = Upload(
+        account_id=policy.account_id,
+        key=key,
+        name=f"{policy.folder}/{secrets.token_hex(4)}-{ending}",
+        content_type=content_type[:100],
+        size=file.size,
+        expires_at=timezone.now() + timedelta(hours=settings.UPLOAD_HOURS),
+    )
+    with transaction.atomic():
+        _require_room(policy.account_id, file.size)
+        if Upload.objects.filter(key=key).exists():
+            raise InvalidParameter("A file of this name was sent before, with the same policy.", param="key")
+        row.save(force_insert=True)
+    try:
+        row.name = files.storage().save(row.name, file)
+    except BaseException:
+        row.delete()
+        raise
+    return row
+
+
+def find(account_id: int, address: str) -> Upload:
+    """The upload that `oss://…` names.
+
+    Raises:
+        InvalidParameter: if the account has none of this name, or its time is over.
+    """
+    rows = Upload.objects.filter(account_id=account_id, key=address.removeprefix(SCHEME))
+    row: Upload | None = rows.filter(expires_at__gt=timezone.now()).first()
+    if row is None:
+        raise InvalidParameter(f"There is no upload {address[:200]}; uploads are kept {settings.UPLOAD_HOURS:g} hours.")
+    return row
+
+
+def require_all(account_id: int, order: Any) -> None:
+    """
+    Raises:
+        InvalidParameter: if an order names an upload that is not there.
+    """
+    for address in set(_named_in(order)):
+        find(account_id, address)
+
+
+def purge_uploads(now: datetime) -> int:
+    """Delete those whose time is over; how many they were."""
+    deleted = 0
+    while batch := list(Upload.objects.filter(expires_at__lt=now)[:BATCH]):
+        for row in batch:
+            files.storage().delete(row.name)
+        deleted += len(batch)
+        Upload.objects.filter(pk__in=[row.pk for row in batch]).delete()
+    return deleted
+
+
+def _require_room(account_id: int, size: int) -> None:
+    rows = Upload.objects.filter(account_id=account_id)
+    kept = rows.aggregate(bytes=Sum("size"))["bytes"] or 0
+    if kept + size > settings.UPLOAD_QUOTA_BYTES or rows.count() >= MAX_UPLOADS:
+        raise Throttled(
+            f"This account keeps as many uploads as it may; each goes after {settings.UPLOAD_HOURS:g} hours.",
+            code="Throttling.AllocationQuota",
+            retry_after_s=3600,
+        )
+
+
+def _named_in(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        if value.startswith(SCHEME):
+            yield value
+        return
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for item in items:
+        yield from _named_in(item)
