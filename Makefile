@@ -15,7 +15,7 @@ export SPEECH_DIR ?= $(abspath ../shared/audio)
 endif
 
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
-PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadgroup --no-loadscope-reorder
+PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadscope --no-loadscope-reorder
 
 .PHONY: run install models key test lint format bench bench-webrtc lock screenshot clean
 
