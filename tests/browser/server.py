@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
+
+from tests.prepared import prepare
 
 START_S = 90
 
@@ -33,6 +36,7 @@ class Server:
 
     def __init__(self, place: Path, **environment: str) -> None:
         self.port = free_port()
+        prepare(place)
         self.log_path = place / "server.log"
         self._place = place
         self._environment = {
@@ -40,7 +44,7 @@ class Server:
             "DEBUG": "1",
             "VAR_DIR": str(place),
             "MODELS_DIR": str(settings.MODELS_DIR),
-            "DATABASE_URL": f"sqlite:///{place / 'browser.sqlite3'}",
+            "DATABASE_URL": f"sqlite:///{place / 'voiceapp.sqlite3'}",
             "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
             **environment,
         }
@@ -51,7 +55,7 @@ class Server:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """What its database says."""
-        with contextlib.closing(sqlite3.connect(self._place / "browser.sqlite3")) as database:
+        with contextlib.closing(sqlite3.connect(self._place / "voiceapp.sqlite3")) as database:
             return database.execute(query).fetchall()
 
     def manage(self, *command: str, **environment: str) -> None:
@@ -65,8 +69,7 @@ class Server:
         )
 
     def start(self, *, ready: bool = True) -> None:
-        """Migrate, start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
-        self.manage("migrate")
+        """Start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
         with self.log_path.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", "serve", "--port", str(self.port)],
@@ -112,6 +115,8 @@ class Server:
 def running(place: Path, *, ready: bool = True, **environment: str) -> Iterator[Server]:
     """A server for the time of a `with` block."""
     server = Server(place, **environment)
+    if not ready:  # what there is to see while it loads takes a while to make
+        shutil.rmtree(place / "retrieval")
     if environment.get("DEBUG") == "0":
         server.manage("collectstatic", "--noinput")
     server.start(ready=ready)

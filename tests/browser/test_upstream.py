@@ -37,7 +37,7 @@ def make_key(place: Path) -> str:
         env={
             **os.environ,
             "DEBUG": "1",
-            "DATABASE_URL": f"sqlite:///{place / 'browser.sqlite3'}",
+            "DATABASE_URL": f"sqlite:///{place / 'voiceapp.sqlite3'}",
             "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
         },
         capture_output=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
@@ -17,12 +16,15 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from django.conf import settings
 from psycopg.rows import dict_row
+
+from tests.prepared import environment_of, folder_until_exit, prepare
 
 START_S = 60.0
 STOP_S = 40.0
@@ -74,9 +76,24 @@ class Home:
 
 
 def make_home(folder: Path, **variables: str) -> Home:
-    """Migrate a database in `folder`, or at a DATABASE_URL, and put keys of every kind into it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    environment = _environment(folder) | variables
+    """Put keys of every kind into a migrated database in `folder`, or into the one at a DATABASE_URL."""
+    if variables:
+        prepare(folder)
+        return _with_keys(folder, variables)
+    usual = _usual_home()
+    shutil.copytree(usual.folder, folder, dirs_exist_ok=True)
+    return Home(folder, usual.keys)
+
+
+@cache
+def _usual_home() -> Home:
+    folder = folder_until_exit()
+    prepare(folder)
+    return _with_keys(folder, {})
+
+
+def _with_keys(folder: Path, variables: dict[str, str]) -> Home:
+    environment = environment_of(folder) | variables
     done = subprocess.run([sys.executable, "-c", _SETUP], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return Home(folder, json.loads(done.stdout.splitlines()[-1]), variables)
@@ -90,7 +107,7 @@ class Product:
         self.keys = home.keys
         self._database = folder / "voiceapp.sqlite3"
         self._command = [sys.executable, "manage.py", "serve", "--port", "0", "--server", server]
-        self._variables = _environment(folder) | home.variables | variables
+        self._variables = environment_of(folder) | home.variables | variables
         self.start()
 
     def start(self) -> None:
@@ -201,16 +218,3 @@ class Product:
                 return
             patience.wait(0.1)
         raise AssertionError(f"The server did not become ready.\n{self.log}")
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
-    return kept | {
-        "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
-        "DEBUG": "1",
-        "SECRET_KEY": "for-tests-only",
-        "VAR_DIR": str(folder),
-        "DATABASE_URL": f"sqlite:///{folder / 'voiceapp.sqlite3'}",
-        "MODELS_DIR": str(settings.MODELS_DIR),
-        "LOG_LEVEL": "INFO",
-    }

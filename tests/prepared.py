@@ -1,0 +1,67 @@
+"""What every server that a test starts would have to make first, made once: tables, and the index over the manual."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+MAKE_S = 120.0
+
+_MAKE = """
+import asyncio
+import django
+django.setup()
+from django.core.management import call_command
+from voiceapp.engines.embedded.chat import RetrievalAssistant
+call_command("migrate", verbosity=0)
+asyncio.run(RetrievalAssistant().warm())
+"""
+
+
+def environment_of(folder: Path) -> dict[str, str]:
+    """Variables of an installation in `folder`: of this process's own, only what says where programs and people are."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    return kept | {
+        "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
+        "DEBUG": "1",
+        "SECRET_KEY": "for-tests-only",
+        "VAR_DIR": str(folder),
+        "DATABASE_URL": f"sqlite:///{folder / 'voiceapp.sqlite3'}",
+        "MODELS_DIR": str(settings.MODELS_DIR),
+        "LOG_LEVEL": "INFO",
+    }
+
+
+def prepare(folder: Path) -> None:
+    """Put tables (`voiceapp.sqlite3`) and the index over the manual (`retrieval`) into a folder, there or not."""
+    shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
+
+
+@cache
+def _prepared() -> Path:
+    folder = folder_until_exit()
+    made = subprocess.run(
+        [sys.executable, "-c", _MAKE],
+        cwd=settings.BASE_DIR,
+        env=environment_of(folder),
+        capture_output=True,
+        text=True,
+        timeout=MAKE_S,
+    )
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def folder_until_exit() -> Path:
+    """An empty folder that is gone when this process is."""
+    folder = Path(tempfile.mkdtemp(prefix="voiceapp-prepared-"))
+    atexit.register(shutil.rmtree, folder)
+    return folder
