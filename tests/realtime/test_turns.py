@@ -25,6 +25,8 @@ QUESTION = "What is twelve times twelve?"
 ANSWER = "12 times 12 is 144."
 SENTENCE = "She opened the window and looked at the garden."
 LONG_QUESTION = "What can you do?"
+LATE_MS = 150
+"""How much later than it came a busy machine may notice the first sound: the rest then seems to come early."""
 
 ANSWERED = [
     "response.created",
@@ -276,7 +278,7 @@ async def test_sound_is_sent_at_the_pace_it_is_heard(conversations: Conversation
     for piece in pieces:
         sent_ms += talker.audio_ms(piece.event)
         elapsed_ms = (piece.at - pieces[0].at) * 1000
-        assert sent_ms <= elapsed_ms + LEAD_MS + PIECE_MS, f"{sent_ms:.0f} ms sent after {elapsed_ms:.0f} ms"
+        assert sent_ms <= elapsed_ms + LEAD_MS + PIECE_MS + LATE_MS, f"{sent_ms:.0f} ms sent after {elapsed_ms:.0f} ms"
 
 
 async def test_speech_cuts_the_answer_at_once(conversations: Conversations) -> None:
