@@ -105,8 +105,8 @@ class Caller:
 
     def adopt(self, channel: RTCDataChannel) -> None:
         self.channel = channel
-        channel.on("message", lambda text: self._later(self._note(json.loads(text))))
-        channel.on("close", lambda: self._later(self._end()))
+        channel.on("message", lambda text: self.later(self._note(json.loads(text))))
+        channel.on("close", lambda: self.later(self._end()))
 
     async def send(self, type_: str, **fields: Any) -> None:
         assert self.channel is not None
@@ -185,7 +185,7 @@ class Caller:
             if not asks:
                 return
             request = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=1, media_ssrc=source, lost=sorted(numbers))
-            self._later(transport._send_rtp(bytes(RtcpRrPacket(ssrc=1)) + bytes(request)))
+            self.later(transport._send_rtp(bytes(RtcpRrPacket(ssrc=1)) + bytes(request)))
 
         listener = listening.Microphone(heard.extend, ask)
         handle = transport._handle_rtp_data
@@ -239,7 +239,7 @@ class Caller:
 
     def _listen(self, track: MediaStreamTrack) -> None:
         if track.kind == "audio":
-            self._later(self._hear(track))
+            self.later(self._hear(track))
 
     async def _hear(self, track: MediaStreamTrack) -> None:
         with contextlib.suppress(MediaStreamError):
@@ -253,7 +253,7 @@ class Caller:
 
     def _state_changed(self) -> None:
         if self.connection.connectionState in ("failed", "closed"):
-            self._later(self._end())
+            self.later(self._end())
 
     async def _note(self, event: Event) -> None:
         async with self._news:
@@ -265,7 +265,7 @@ class Caller:
             self.is_closed = True
             self._news.notify_all()
 
-    def _later(self, work: Any) -> None:
+    def later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -282,11 +282,12 @@ async def calling(
     has_copies: bool = False,
     faults: Faults | None = None,
     post: Callable[[str], Awaitable[tuple[int, str, Any]]] | None = None,
+    early: Samples | None = None,
 ) -> AsyncIterator[Caller]:
     """An open call, its `session.created` read.
 
     Without a `label` the server is expected to open the channel; with `faults`, all datagrams suffer them;
-    `post` brings the offer another way than the API.
+    `post` brings the offer another way than the API, and `early` is said as soon as there is a line.
     """
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     caller = Caller(connection)
@@ -309,6 +310,8 @@ async def calling(
                 answer = await network.enter_async_context(in_between(answer, faults))
             if has_copies:
                 caller.send_copies()
+            if early is not None:
+                caller.later(caller.microphone.say(early))
             await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
             await caller.wait("session.created")
             yield caller

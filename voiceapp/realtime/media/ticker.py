@@ -26,6 +26,11 @@ class Ticker:
         self._everybody: dict[Tick, None] = {}
         self._running: asyncio.Task[None] | None = None
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether nobody is there."""
+        return self._running is None
+
     def join(self, tick: Tick) -> None:
         """Call `tick(n)` from now on, with the number of periods since the last call: 1, unless time was lost."""
         self._everybody[tick] = None

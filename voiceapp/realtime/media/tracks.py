@@ -17,8 +17,9 @@ TICKS_PER_PACKET = CLOCK_HZ * opus.FRAME_MS // 1000
 LONGEST_PAUSE_MS = 1000
 """Of a pause that the caller's encoder did not send; what is longer is heard as this long."""
 FILL_AFTER_S = 0.25
-LONGEST_FILL_MS = 3000
-"""Silence heard while nothing comes: a caller who mutes the microphone has spoken to the end as well."""
+LONGEST_FILL_MS = 7000
+"""Silence heard while nothing comes: a caller who mutes the microphone has spoken to the end as well, however much
+silence they asked for as the sign of it (6 s at most)."""
 PACKETS_PER_S = 400
 """More than the shortest frames make (2.5 ms); beyond it, packets are not decoded."""
 TAIL_FRAMES = 5

@@ -154,7 +154,6 @@ class WebRtcTransport:
     # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(self) -> ev.ClientEvent:
-        self._is_begun = True
         while True:
             arrival = await self._arrivals.get()
             if isinstance(arrival, Exception):
@@ -220,6 +219,7 @@ class WebRtcTransport:
         elif isinstance(event, ev.SessionCreated | ev.SessionUpdated):
             detection = event.session.get("turn_detection") or {}
             self._may_interrupt = bool(detection.get("interrupt_response", True))
+            self._is_begun = True
 
     async def close(self, code: int, reason: str) -> None:
         if code == bridge.NORMAL and self._is_open:  # the session finished: its last words are on their way
