@@ -60,6 +60,15 @@ def test_it_shows_a_new_key_once_on_a_page_that_nothing_keeps(desk: Client, alic
     assert not KEY.search(str(list(LogEntry.objects.values())))
 
 
+def test_reloading_the_page_with_the_key_makes_no_other(desk: Client, alice: Member) -> None:
+    desk.post(reverse(ADD_KEY), wanted(alice))
+    again = desk.post(reverse(ADD_KEY), wanted(alice), follow=True).content.decode()
+    assert "was sent already" in again
+    assert not KEY.search(again)
+    assert ApiKey.objects.filter(name="Kitchen").count() == 1
+    assert KEY.search(desk.post(reverse(ADD_KEY), wanted(alice, name="Kitchen 2")).content.decode())
+
+
 def test_it_makes_a_key_that_expires(desk: Client, alice: Member) -> None:
     day = timezone.now() + timedelta(days=30)
     desk.post(reverse(ADD_KEY), wanted(alice, expires_at_0=f"{day:%Y-%m-%d}", expires_at_1="12:00:00"))

@@ -5,14 +5,17 @@ A key is shown once, by the answer that creates it.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.cache import cache
 from django.db.models import OuterRef, Q, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
@@ -29,6 +32,9 @@ from voiceapp.accounts.models import (
     all_scopes,
 )
 from voiceapp.accounts.quotas import month_of
+
+REMEMBERED_S = 600
+"""How long the form for a new key, sent again as it was, counts as reloading its answer."""
 
 
 class WorkspaceInline(admin.TabularInline):
@@ -132,6 +138,13 @@ class KeyForm(forms.ModelForm):
         return expires_at
 
 
+def _sent(request: HttpRequest) -> str:
+    """Names what a form holds and who sent it."""
+    held = sorted((name, *values) for name, values in request.POST.lists())
+    digest = hashlib.sha256(f"{request.session.session_key} {held}".encode()).hexdigest()
+    return f"new-key-{digest}"
+
+
 class KeyStateFilter(admin.SimpleListFilter):
     title = "state"
     parameter_name = "state"
@@ -208,6 +221,14 @@ class ApiKeyAdmin(admin.ModelAdmin):
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         one_button = {"show_save_and_continue": False, "show_save_and_add_another": False}
+        if request.method == "POST" and cache.get(_sent(request)):
+            # The page with the key cannot be shown again; reloading it would make another key that nobody wants.
+            self.message_user(
+                request,
+                "This form was sent already, and its key was shown then. Choose another name to make one more.",
+                messages.WARNING,
+            )
+            return HttpResponseRedirect(reverse("admin:accounts_apikey_changelist"))
         return super().add_view(request, form_url, {**(extra_context or {}), **one_button})
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm, change: bool) -> None:
@@ -218,6 +239,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """The only page that ever holds the key; nothing may keep it."""
+        cache.set(_sent(request), True, REMEMBERED_S)
         context = {
             **self.admin_site.each_context(request),
             "title": "Copy this key now",
