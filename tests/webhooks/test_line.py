@@ -8,13 +8,14 @@ import json
 import time
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 import pytest
 from aiohttp import web
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -22,7 +23,7 @@ from tests.webhooks.conftest import Program, Receiver, receiving
 from tests.webhooks.test_delivery import dripping, endless, hanging
 from voiceapp.leases.loop import Loop
 from voiceapp.webhooks.events import Kind, envelope
-from voiceapp.webhooks.line import CAPACITY, PER_ENDPOINT, due, share_out
+from voiceapp.webhooks.line import CAPACITY, PER_ENDPOINT, DeliveryLine, due, share_out
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint, WebhookEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -143,6 +144,27 @@ async def test_an_address_that_turned_inside_ends_the_endpoint(
     assert "does not lead to a public address" in logged["delivery"]["failure_reason"]
     assert (await program.good("GET", f"/{endpoint['id']}"))["disabled_reason"] == "SSRF_VALIDATION_FAILED"
     assert receiver.calls == []
+
+
+async def test_what_came_of_a_call_is_written_down_once_the_database_is_back(
+    program: Program, receiver: Receiver
+) -> None:
+    endpoint = await program.subscribe(receiver.url)
+    await program.happen()
+    line = DeliveryLine()
+    [lease] = await sync_to_async(line.claim)("worker", 1)
+    outage = [OperationalError("the connection is closed")]
+
+    async def database(function: Callable[..., object], *args: object) -> object:
+        if outage:
+            raise outage.pop()
+        return await sync_to_async(function)(*args)
+
+    await line.work(lease, database)
+    await line.close()
+    [logged] = await program.log(endpoint)
+    assert (logged["delivery"]["status"], logged["delivery"]["attempt_count"]) == ("SUCCEEDED", 1)
+    assert (len(receiver.calls), outage) == (1, [])
 
 
 async def failing_for(endpoint: dict[str, str], ago: timedelta) -> None:
@@ -292,6 +314,13 @@ async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_anot
         stuck.set()
 
 
+async def copies(endpoint_id: str, count: int, url: str) -> None:
+    """More endpoints like this one, at another address."""
+    row = await WebhookEndpoint.objects.aget(public_id=endpoint_id)
+    alike = {"workspace_id": row.workspace_id, "events": row.events, "secret_sealed": row.secret_sealed}
+    await WebhookEndpoint.objects.abulk_create([WebhookEndpoint(url=url, **alike) for _ in range(count)])
+
+
 async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, sender: Loop) -> None:
     came: list[float] = []
     all_came = asyncio.Event()
@@ -308,11 +337,13 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, se
         return web.Response(body=compressed, headers={"Content-Encoding": "gzip"})
 
     async with AsyncExitStack() as receivers:
-        bad = [await receivers.enter_async_context(receiving(one)) for one in (bomb, endless, dripping, hanging)]
+        bad = [await receivers.enter_async_context(receiving(one)) for one in (bomb, endless, dripping)]
         working = await receivers.enter_async_context(receiving(good))
         for url in bad:
             for number in range(3):
-                await stranger.subscribe(f"{url}{number}")
+                made = await stranger.subscribe(f"{url}{number}")
+        stuck = await receivers.enter_async_context(receiving(hanging))
+        await copies(made["id"], 1000, stuck)
         await program.subscribe(working)
         for _ in range(10):
             await stranger.happen()
