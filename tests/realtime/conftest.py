@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def serve(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     """Start servers, `serve(server="uvicorn", SESSION_LIFETIME_S="3")`; all of them are stopped after the module."""
     with ExitStack() as running:
 
-        def start(**options: str) -> Product:
+        def start(**options: Any) -> Product:
             folder: Path = tmp_path_factory.mktemp("product")
             product = Product(home, folder, **options)
             running.callback(product.stop)

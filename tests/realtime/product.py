@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -102,11 +103,20 @@ def _with_keys(folder: Path, variables: dict[str, str]) -> Home:
 class Product:
     """One running server; `stop` ends it and leaves its log and its database to be read."""
 
-    def __init__(self, home: Home, folder: Path, *, server: str = "daphne", **variables: str) -> None:
+    def __init__(
+        self,
+        home: Home,
+        folder: Path,
+        *,
+        server: str = "daphne",
+        port: int = 0,
+        arguments: Sequence[str] = (),
+        **variables: str,
+    ) -> None:
         shutil.copytree(home.folder, folder, dirs_exist_ok=True)
         self.keys = home.keys
         self._database = folder / "voiceapp.sqlite3"
-        self._command = [sys.executable, "manage.py", "serve", "--port", "0", "--server", server]
+        self._command = [sys.executable, "manage.py", "serve", "--port", str(port), "--server", server, *arguments]
         self._variables = environment_of(folder) | home.variables | variables
         self.start()
 

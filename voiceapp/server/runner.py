@@ -140,14 +140,20 @@ class Life:
             logger.exception("Housekeeping failed; `manage.py worker --once` does it by hand")
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     """A listening socket; port 0 lets the system choose.
+
+    When `is_shared`, other processes of the same user that share it too may listen on the same port: the system hands
+    each new connection to one of them.
 
     Raises:
         OSError: when the address is in use or not ours.
+        ValueError: when the system cannot share ports.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
+    listening = socket.create_server(
+        (host, port), family=family, backlog=1024, dualstack_ipv6=host == "::", reuse_port=is_shared
+    )
     # Inherited by every connection: an answer of several writes must not wait 40 ms for the client's acknowledgement.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listening.setblocking(False)  # Twisted accepts until there is nothing left to accept

@@ -29,11 +29,14 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for every interface")
         parser.add_argument("--port", type=int, default=settings.PORT, help="default: the variable PORT, else 8000")
         parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
+        parser.add_argument(
+            "--share-port", action="store_true", help="listen beside other processes that share the port as well"
+        )
 
-    def handle(self, *, host: str, port: int, server: str, **options: Any) -> None:
+    def handle(self, *, host: str, port: int, server: str, share_port: bool, **options: Any) -> None:
         try:
-            listening = bind(host, port)
-        except (OSError, OverflowError) as error:
+            listening = bind(host, port, is_shared=share_port)
+        except (OSError, OverflowError, ValueError) as error:
             raise CommandError(
                 f"Cannot listen on {host} port {port}: {error}. Choose another with PORT or --port."
             ) from error
