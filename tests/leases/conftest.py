@@ -37,7 +37,7 @@ class House:
         return self.server.environment["DATABASE_URL"].startswith("postgres")
 
     def worker(self, *, read_on: bool = True, **variables: str) -> Process:
-        """A worker, once it is at work; it is ended with the house."""
+        """A worker, once it is at work; it is ended with the test, or the house."""
         process = Process("worker", environment={**self.server.environment, **variables})
         self._workers.callback(process.end)
         process.wait_for("Working on tasks as")
@@ -45,8 +45,11 @@ class House:
             process.read_on()
         return process
 
-    def close(self) -> None:
+    def end_workers(self) -> None:
         self._workers.close()
+
+    def close(self) -> None:
+        self.end_workers()
         self.server.stop()
 
     def create(self, pause_s: float, parts: int = 1) -> str:
@@ -111,8 +114,14 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def house(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A server that leaves the work to workers."""
+def lasting_house(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     house = House(home, tmp_path_factory.mktemp("house") / "house", TASK_ENGINE="worker")
     yield house
     house.close()
+
+
+@pytest.fixture
+def house(lasting_house: House) -> Iterator[House]:
+    """A server that leaves the work to workers; those of the test end with it."""
+    yield lasting_house
+    lasting_house.end_workers()

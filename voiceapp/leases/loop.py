@@ -94,13 +94,15 @@ class Loop:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
 
-    async def run(self, *, until_idle: bool = False) -> None:
-        """Work until `stop`, or `until_idle`: until nothing more is due."""
+    async def run(self, *, claim_for_s: float | None = None) -> None:
+        """Work until `stop`; or until nothing more is due, or was taken within `claim_for_s`."""
         self._loop = asyncio.get_running_loop()
+        claim_until = None if claim_for_s is None else self._loop.time() + claim_for_s
         renewing = threading.Thread(target=self._keep_renewing, name="leases-renewing", daemon=True)
         renewing.start()
         claiming = [
-            asyncio.create_task(self._keep_claiming(line, until_idle), name=f"claim {line.name}") for line in self.lines
+            asyncio.create_task(self._keep_claiming(line, claim_until), name=f"claim {line.name}")
+            for line in self.lines
         ]
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
@@ -121,14 +123,16 @@ class Loop:
         """The result of a function that talks to the database, from the thread that does."""
         return await asyncio.get_running_loop().run_in_executor(self._database, function, *args)
 
-    async def _keep_claiming(self, line: Line, until_idle: bool) -> None:
+    async def _keep_claiming(self, line: Line, until_s: float | None) -> None:
         wake = self._wakes[line.name]
         while True:
             wake.clear()
-            free = line.capacity - sum(1 for of, _ in self._running.values() if of is line)
+            running = sum(1 for of, _ in self._running.values() if of is line)
+            free = line.capacity - running
+            may_claim = free > 0 and (until_s is None or asyncio.get_running_loop().time() < until_s)
             leases: Sequence[Lease] = ()
             try:
-                leases = await self.database(_claim, line, self.worker, free) if free else ()
+                leases = await self.database(_claim, line, self.worker, free) if may_claim else ()
             except DatabaseError as error:
                 logger.warning("No %s can be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
                 await asyncio.sleep(RETRY_S)
@@ -139,7 +143,7 @@ class Loop:
                 task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
                 self._running[task] = (line, lease)
                 task.add_done_callback(self._left)
-            if until_idle and not leases and free == line.capacity:
+            if until_s is not None and not leases and not running:
                 return
             if not leases or len(leases) == free:
                 # Woken by new work, or by room for more of it.

@@ -13,13 +13,12 @@ import logging
 import math
 import os
 import threading
+from time import monotonic
 
 from celery import Celery
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import KombuError, OperationalError
-
-from voiceapp.leases.loop import Line, Loop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "voiceapp.settings")
 
@@ -28,6 +27,8 @@ logger = logging.getLogger(__name__)
 SWEEP_S = 2.0
 """How often the tables are looked at for what nobody was told of."""
 EXPIRES_S = 10.0
+CLAIM_FOR_S = 20.0
+"""How long one message is worked on before the next has its turn, or a stopping worker its end."""
 MOST_MESSAGES = 16
 """On one line, in one sweep; who gets one goes on until nothing is due."""
 
@@ -47,15 +48,15 @@ app.conf.update(
 @app.task(name="voiceapp.work")
 def work(name: str) -> None:
     """Work on a line until nothing is due on it."""
+    asyncio.run_coroutine_threadsafe(_work_on(name), _event_loop()).result()
+
+
+async def _work_on(name: str) -> None:
+    from voiceapp.leases.loop import Loop  # here, for Celery sets Django up after it has read this module
     from voiceapp.server.work import lines
 
     wanted = [line for line in lines() if line.name == name]
-    running = asyncio.run_coroutine_threadsafe(_work_on(wanted), _event_loop())
-    running.result()
-
-
-async def _work_on(wanted: list[Line]) -> None:
-    await Loop(wanted).run(until_idle=True)
+    await Loop(wanted).run(claim_for_s=CLAIM_FOR_S)
 
 
 @functools.cache
@@ -73,37 +74,48 @@ class Dispatch:
         from voiceapp.server.work import lines
 
         self._lines = lines()
-        self._woken = threading.Event()
+        self._woken: set[str] = set()
+        """Lines with new work that no message was sent for yet."""
+        self._news = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
 
     def wake(self, line: str) -> None:
         """There is work. From any thread."""
-        self._woken.set()
+        self._woken.add(line)
+        self._news.set()
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         self._over.set()
-        self._woken.set()
+        self._news.set()
         self._thread.join(SWEEP_S)
 
     def _run(self) -> None:
         while not self._over.is_set():
-            self._woken.clear()
             try:
-                for line in self._lines:
-                    self._send(line)
+                self._sweep()
+                until = monotonic() + SWEEP_S
+                while self._news.wait(max(0.0, until - monotonic())) and not self._over.is_set():
+                    self._news.clear()
+                    while self._woken:
+                        self._send(self._woken.pop())
             except DatabaseError as error:
-                logger.warning("The database does not say what is due: %s", error)
+                logger.warning("The database does not say what is due; asking again in %g s: %s", SWEEP_S, error)
+                self._over.wait(SWEEP_S)
             except (KombuError, OperationalError, OSError) as error:
                 logger.warning("The broker takes no messages; trying again in %g s: %s", SWEEP_S, error)
+                self._over.wait(SWEEP_S)
             finally:
                 close_old_connections()
-            self._woken.wait(SWEEP_S)
 
-    def _send(self, line: Line) -> None:
-        due = line.count_due(MOST_MESSAGES * line.capacity)
-        for _ in range(math.ceil(due / line.capacity)):
-            work.apply_async((line.name,), retry=False, expires=EXPIRES_S)
+    def _sweep(self) -> None:
+        for line in self._lines:
+            due = line.count_due(MOST_MESSAGES * line.capacity)
+            for _ in range(math.ceil(due / line.capacity)):
+                self._send(line.name)
+
+    def _send(self, line: str) -> None:
+        work.apply_async((line,), retry=False, expires=EXPIRES_S)
