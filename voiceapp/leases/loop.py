@@ -104,13 +104,14 @@ class Loop:
             asyncio.create_task(self._keep_claiming(line, claim_until), name=f"claim {line.name}")
             for line in self.lines
         ]
+        claimed = asyncio.gather(*claiming)
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
-            await asyncio.wait((stopping, asyncio.gather(*claiming)), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((stopping, claimed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*claiming, stopping):
                 task.cancel()
-            await asyncio.gather(*claiming, stopping, return_exceptions=True)
+            await asyncio.gather(claimed, stopping, return_exceptions=True)
             await self._wind_up()
             for line in self.lines:
                 await line.close()
