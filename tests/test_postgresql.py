@@ -13,7 +13,7 @@ from tests.postgres import PostgresServer
 
 ROOT = Path(__file__).resolve().parent.parent
 LEANING = {
-    "leases": ["tests/leases"],
+    "leases": ["tests/leases/test_rows.py"],
     "tasks": ["tests/tasks/test_api.py"],
     "webhooks": [
         "tests/webhooks/test_line.py",
