@@ -18,7 +18,7 @@ AT_ONCE = 5
 WARM_UP = 100
 CALLS = 200
 GROWTH_KB = 5000
-"""200 calls that stay would hold some 50 MB. Measured alone, 300 calls leave less than 0.2 MB; pytest keeps their log."""
+"""200 calls that stay would hold some 50 MB. Alone, 300 calls leave less than 0.2 MB; pytest keeps their log."""
 
 
 async def one() -> None:
