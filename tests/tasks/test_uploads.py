@@ -48,7 +48,9 @@ async def policy_of(program: Program) -> dict[str, Any]:
     return found
 
 
-async def sent_by(granted: dict[str, Any], *, key: str | None = None, **changed: str) -> HttpResponse:
+async def sent_by(
+    granted: dict[str, Any], *, key: str | None = None, content: bytes = b"one\ntwo\n", **changed: str
+) -> HttpResponse:
     """What a library sends without a key, and what came back."""
     form = {
         "OSSAccessKeyId": granted["oss_access_key_id"],
@@ -57,7 +59,7 @@ async def sent_by(granted: dict[str, Any], *, key: str | None = None, **changed:
         "key": f"{granted['upload_dir']}/texts.txt" if key is None else key,
         "success_action_status": "200",
     }
-    return await AsyncClient().post(DIRECT, form | changed | {"file": a_file()})
+    return await AsyncClient().post(DIRECT, form | changed | {"file": a_file(content)})
 
 
 def embedding(address: str) -> dict[str, Any]:
@@ -164,10 +166,17 @@ async def test_a_policy_is_good_for_its_folder_only(program: Program, stranger: 
     for key in (f"{other['upload_dir']}/a", "a", f"{folder}/", f"{folder}/../a", f"{folder}/a/b", f"{folder}/\n"):
         assert (await sent_by(policy, key=key)).status_code == 400, key
     assert stored(settings) == []
-    assert (await sent_by(policy)).status_code == 200
-    again = await sent_by(policy)
-    assert (again.status_code, len(stored(settings))) == (400, 1)
-    assert "sent before" in again.json()["message"]
+
+
+async def test_a_name_stands_for_one_file_however_often_it_is_sent(program: Program, settings: Any) -> None:
+    policy = await policy_of(program)
+    first, again = await sent_by(policy), await sent_by(policy)
+    assert first.json()["output"] == again.json()["output"]
+    for content in (b"one\nTWO\n", b"one\n"):
+        other = await sent_by(policy, content=content)
+        assert other.status_code == 400
+        assert "sent before" in other.json()["message"]
+    assert [path.read_bytes() for path in stored(settings)] == [b"one\ntwo\n"]
 
 
 async def test_a_policy_cannot_be_forged_or_used_late(program: Program, stranger: Program) -> None:

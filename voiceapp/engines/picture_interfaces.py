@@ -73,3 +73,6 @@ class TaskService(Protocol):
 
     async def look(self, task_id: str) -> TaskElsewhere:
         """As `create`."""
+
+    async def send(self, file: Path) -> str:
+        """The address, good for that service alone, of a file that it was sent. As `create`."""

@@ -130,33 +130,22 @@ class Drawing(_Drawing):
             body.parameters,
             prompt=given.prompt,
             negative_prompt=given.negative_prompt,
-            pictures=[given.ref_img] if given.ref_img else [],
+            pictures=given.pictures,
+            mask=given.mask_image_url,
         )
 
 
-class Redrawing(_Drawing):
+class Redrawing(Drawing):
     """A `Kind`."""
 
     path = "aigc/image2image/image-synthesis"
     title = "Change pictures"
     description = "As drawing, with one or more pictures to begin with; one subtask for each of `n` results."
-    body = schemas.EditBody
 
-    async def accept(self, caller: Caller, body: schemas.EditBody) -> Order:
-        given = body.input
-        pictures = [*(given.images or ()), *filter(None, (given.base_image_url, given.ref_img))]
-        if not pictures:
+    async def accept(self, caller: Caller, body: schemas.PictureBody) -> Order:
+        if not body.input.pictures:
             raise InvalidParameter("Name at least one picture in images or base_image_url.", param="input.images")
-        return self.order(
-            caller,
-            body.model,
-            given,
-            body.parameters,
-            prompt=given.prompt,
-            negative_prompt=given.negative_prompt,
-            pictures=pictures,
-            mask=given.mask_image_url,
-        )
+        return await super().accept(caller, body)
 
 
 class DrawingByMessage(_Drawing):

@@ -13,6 +13,7 @@ from voiceapp.engines.picture_interfaces import Painter, PictureWish, TaskElsewh
 from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable, InvalidParameter
 from voiceapp.tasks.inputs import fetched
 from voiceapp.tasks.kinds import Part
+from voiceapp.tasks.uploads import SCHEME
 
 MAX_BYTES = {"picture": 50_000_000, "film": 1_000_000_000}
 FIRST_LOOK_S = 1.0
@@ -72,7 +73,8 @@ async def follow(part: Part, service: TaskService, path: str, family: Family) ->
     task_id = str(part.remembered.get("task_id") or "")
     if not task_id:
         parameters = {**part.common["parameters"], **part.order}
-        task_id = await service.create(path, {"input": part.common["input"], "parameters": parameters})
+        given = await _passed_on(part, service, part.common["input"])
+        task_id = await service.create(path, {"input": given, "parameters": parameters})
         await part.remember({"task_id": task_id})
     ended = await _ended(part, service, task_id)
     if ended.status != "SUCCEEDED":
@@ -84,6 +86,19 @@ async def follow(part: Part, service: TaskService, path: str, family: Family) ->
     facts = {name: str(item[name]) for name in FACTS if isinstance(item.get(name), str)}
     usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float)}
     return Made(made.path, made.form, facts, usage)
+
+
+async def _passed_on(part: Part, service: TaskService, value: Any) -> Any:
+    """The same with each upload sent on to the service, which cannot read ours.
+
+    Raises:
+        VoiceError: if one is gone, or is not taken there.
+    """
+    if isinstance(value, str) and value.startswith(SCHEME):
+        return await service.send(await part.open(value))
+    if isinstance(value, dict):
+        return {name: await _passed_on(part, service, item) for name, item in value.items()}
+    return [await _passed_on(part, service, item) for item in value] if isinstance(value, list) else value
 
 
 async def _ended(part: Part, service: TaskService, task_id: str) -> TaskElsewhere:

@@ -37,10 +37,6 @@ class PictureInput(Schema, extra="allow"):
     ref_img: Address | None = None
     """Where a picture lies that the new one should resemble."""
 
-
-class EditInput(PictureInput):
-    """What to change, and into what."""
-
     images: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
     """Where the pictures lie that are to be changed."""
     base_image_url: Address | None = None
@@ -48,18 +44,16 @@ class EditInput(PictureInput):
     mask_image_url: Address | None = None
     """Where a picture lies that is white where the first one may change."""
 
+    @property
+    def pictures(self) -> list[str]:
+        """All to begin with."""
+        return [*(self.images or ()), *filter(None, (self.base_image_url, self.ref_img))]
+
 
 class PictureBody(Schema):
     model: CleanStr
     """Such as `qwen-image`."""
     input: PictureInput
-    parameters: PictureParameters | None = None
-
-
-class EditBody(Schema):
-    model: CleanStr
-    """Such as `qwen-image`."""
-    input: EditInput
     parameters: PictureParameters | None = None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.core import signing
 from django.core.files.base import File
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
@@ -73,10 +73,10 @@ def read(text: str, signature: str) -> Policy:
 
 
 def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
-    """Keep a file under `key`.
+    """Keep a file under `key`; the same file once more changes nothing, for libraries send it as often as it is named.
 
     Raises:
-        InvalidParameter: if the key lies outside the policy's folder or is taken, or the file is empty.
+        InvalidParameter: if the key lies outside the policy's folder or another file has it, or the file is empty.
         Throttled: if the account keeps as much as it may.
     """
     name = key.removeprefix(f"{policy.folder}/")
@@ -84,6 +84,12 @@ def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
         raise InvalidParameter(f"key must be {policy.folder}/ and a name without slashes.", param="key")
     if not file.size:
         raise InvalidParameter("file is empty.", param="file")
+    taken = InvalidParameter("Another file of this name was sent before, with the same policy.", param="key")
+    earlier: Upload | None = Upload.objects.filter(key=key).first()
+    if earlier is not None:
+        if _is_same(earlier, file):
+            return earlier
+        raise taken
     ending = UNFIT_FOR_A_NAME.sub("-", name)[-80:]
     row = Upload(
         account_id=policy.account_id,
@@ -93,13 +99,14 @@ def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
         size=file.size,
         expires_at=timezone.now() + timedelta(hours=settings.UPLOAD_HOURS),
     )
-    with transaction.atomic():
-        _require_room(policy.account_id, file.size)
-        if Upload.objects.filter(key=key).exists():
-            raise InvalidParameter("A file of this name was sent before, with the same policy.", param="key")
-        row.save(force_insert=True)
     try:
-        row.name = files.storage().save(row.name, file)
+        with transaction.atomic():
+            _require_room(policy.account_id, file.size)
+            row.save(force_insert=True)
+    except IntegrityError:  # sent twice at once
+        raise taken from None
+    try:
+        files.storage().save(row.name, file)  # under this very name: nobody else draws the same number
     except BaseException:
         row.delete()
         raise
@@ -137,6 +144,16 @@ def purge_uploads(now: datetime) -> int:
         deleted += len(batch)
         Upload.objects.filter(pk__in=[row.pk for row in batch]).delete()
     return deleted
+
+
+def _is_same(row: Upload, file: File) -> bool:
+    if row.size != file.size:
+        return False
+    try:
+        with files.storage().open(row.name, "rb") as kept:
+            return all(piece == kept.read(len(piece)) for piece in file.chunks())
+    except FileNotFoundError:  # still on its way
+        return False
 
 
 def _require_room(account_id: int, size: int) -> None:

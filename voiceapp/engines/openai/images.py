@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import secrets
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from voiceapp.engines.openai.client import Server
+from voiceapp.engines.openai.forms import Form
 from voiceapp.engines.picture_interfaces import Painted, PictureWish
 from voiceapp.errors import EngineUnavailable
 
@@ -62,34 +60,6 @@ class OpenAIImages:
         return {"prompt": wish.prompt, "n": 1} | {
             name: value for name, value in wished.items() if value not in ("", None)
         }
-
-
-class Form:
-    """A body of `multipart/form-data`, whole in memory, so that it can be sent twice."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._boundary = secrets.token_hex(16)
-        self._parts = [(f'name="{name}"', str(value).encode()) for name, value in fields.items()]
-
-    @property
-    def content_type(self) -> str:
-        return f"multipart/form-data; boundary={self._boundary}"
-
-    def add_file(self, name: str, path: Path) -> None:
-        """`path` has a name of ours, whose ending says what it is."""
-        kind = {"jpg": "jpeg"}.get(ending := path.suffix.lstrip("."), ending)
-        head = f'name="{name}"; filename="{path.name}"\r\nContent-Type: image/{kind}'
-        self._parts.append((head, path.read_bytes()))
-
-    def body(self) -> bytes:
-        return b"".join(self._pieces())
-
-    def _pieces(self) -> Iterator[bytes]:
-        for head, content in self._parts:
-            yield f"--{self._boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
-            yield content
-            yield b"\r\n"
-        yield f"--{self._boundary}--\r\n".encode()
 
 
 def _painted(answer: Any) -> Painted:

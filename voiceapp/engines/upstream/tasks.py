@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
+
+import aiohttp
 
 from voiceapp.engines.openai.client import Server
+from voiceapp.engines.openai.forms import Form
 from voiceapp.engines.picture_interfaces import TaskElsewhere
 from voiceapp.errors import EngineUnavailable
 
@@ -17,6 +22,16 @@ BOOKKEEPING = frozenset(
     {"task_id", "task_status", "submit_time", "scheduled_time", "end_time", "task_metrics", "progress"}
 )
 """Fields of an output that say how the task fared, not what it came to."""
+
+POLICY_FIELDS = {
+    "OSSAccessKeyId": "oss_access_key_id",
+    "Signature": "signature",
+    "policy": "policy",
+    "x-oss-object-acl": "x_oss_object_acl",
+    "x-oss-forbid-overwrite": "x_oss_forbid_overwrite",
+}
+"""Fields of the form by which a file is sent, and what a policy calls them."""
+FIXED_FIELDS = {"success_action_status": "200"}
 
 
 class RelayedTasks:
@@ -38,7 +53,7 @@ class RelayedTasks:
             f"/api/v1/services/{path}",
             {**body, "model": self._model},
             limit=MAX_ANSWER_BYTES,
-            headers={"X-DashScope-Async": "enable"},
+            headers={"X-DashScope-Async": "enable", "X-DashScope-OssResourceResolve": "enable"},
         )
         task_id = _output(answer).get("task_id")
         if not isinstance(task_id, str) or not 0 < len(task_id) <= 200:
@@ -60,6 +75,37 @@ class RelayedTasks:
             output={name: value for name, value in output.items() if name not in BOOKKEEPING},
             usage=usage if isinstance(usage, dict) else {},
         )
+
+    async def send(self, file: Path) -> str:
+        """The address at the service of a file that was sent to it, by a policy, as its own client libraries do.
+
+        Raises EngineUnavailable, EngineTimeout or EngineRefused.
+        """
+        where = f"/api/v1/uploads?{urlencode({'action': 'getPolicy', 'model': self._model})}"
+        answer = await self._server.ask(where, None, limit=MAX_ANSWER_BYTES)
+        try:
+            policy = answer["data"]
+            key = f"{policy['upload_dir']}/{file.name}"
+            form = Form({field: policy[name] for field, name in POLICY_FIELDS.items()} | {"key": key} | FIXED_FIELDS)
+            host = str(policy["upload_host"])
+        except (LookupError, TypeError) as error:
+            raise EngineUnavailable("The service elsewhere does not say where to send files.") from error
+        await asyncio.to_thread(form.add_file, "file", file)
+        await self._put(host, form)
+        return f"oss://{key}"
+
+    async def _put(self, host: str, form: Form) -> None:
+        """Send a form to where files go, which may be another server: our key stays here.
+
+        Raises EngineUnavailable, EngineTimeout or EngineRefused.
+        """
+        server = Server(title="store of files", settings="UPSTREAM", base_url=host, api_key="", timeout_s=TIMEOUT_S)
+        try:
+            (await server.post("", form.body(), content_type=form.content_type)).close()
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise server.failure(error) from error
+        finally:
+            await server.close()
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""

@@ -1,0 +1,191 @@
+"""The vendor's own library, blocking and asynchronous, with a server of ours that asks a second one of ours.
+
+That second one draws by a server with OpenAI's interface and films by a service elsewhere, so that a call of the
+library comes past every way there is: library → ours → ours → elsewhere, and the results back, copied at each.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import dashscope
+import pytest
+from dashscope import ImageSynthesis, VideoSynthesis
+from dashscope.aigc.image_generation import AioImageGeneration
+from dashscope.aigc.image_synthesis import AioImageSynthesis
+from dashscope.aigc.video_synthesis import AioVideoSynthesis
+from dashscope.embeddings import BatchTextEmbedding
+
+from tests.realtime.product import Product, make_home
+from tests.tasks.elsewhere import FOLDER, Elsewhere, elsewhere
+from tests.tasks.test_pictures import MP4, PNG
+
+LOCAL = "127.0.0.0/8"
+
+
+@pytest.fixture(scope="module")
+def far() -> Iterator[Elsewhere]:
+    with elsewhere() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def product(far: Elsewhere, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    folder: Path = tmp_path_factory.mktemp("products")
+    home = make_home(folder / "home")
+    second = Product(
+        home,
+        folder / "second",
+        FETCH_ALLOWED_NETWORKS=LOCAL,
+        IMAGES_BASE_URL=f"{far.url}/v1",
+        IMAGES_MODEL="painter",
+        UPSTREAM_BASE_URL=far.url,
+        UPSTREAM_API_KEY="sk-of-the-service",
+        UPSTREAM_VIDEO_MODELS="wan2.2-t2v-plus",
+    )
+    try:
+        first = Product(
+            home,
+            folder / "first",
+            FETCH_ALLOWED_NETWORKS=LOCAL,
+            UPSTREAM_BASE_URL=second.origin,
+            UPSTREAM_API_KEY=second.keys["good"],
+            UPSTREAM_IMAGE_MODELS="wanx-v1,qwen-image",
+            UPSTREAM_VIDEO_MODELS="wan2.2-t2v-plus",
+        )
+        try:
+            yield first
+        finally:
+            first.stop()
+    finally:
+        second.stop()
+
+
+@pytest.fixture(autouse=True)
+def _library(product: Product, far: Elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashscope, "base_http_api_url", f"{product.origin}/api/v1")
+    monkeypatch.setattr(dashscope, "api_key", product.keys["good"])
+    far.asked.clear()
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """A picture on the user's disk."""
+    path = tmp_path / "meine katze.png"
+    path.write_bytes(PNG)
+    return path
+
+
+def fetched(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        content: bytes = answer.read()
+    return content
+
+
+def test_pictures_are_drawn(far: Elsewhere) -> None:
+    done = ImageSynthesis.call("wanx-v1", "a cat", n=2, size="512*512")
+    assert done.status_code == HTTPStatus.OK, done
+    assert done.output.task_status == "SUCCEEDED", done
+    assert [fetched(result.url) for result in done.output.results] == [PNG, PNG]
+    assert done.usage.image_count == 2
+    assert done.output["task_metrics"] == {"TOTAL": 2, "SUCCEEDED": 2, "FAILED": 0}
+    asked = far.asked["/v1/images/generations"]
+    assert [(one["prompt"], one["model"], one["n"], one["size"]) for one in asked] == [
+        ("a cat", "painter", 1, "512x512")
+    ] * 2
+
+
+@pytest.mark.parametrize("task", [None, "image2image"])  # what the library makes of a model's name
+def test_a_picture_on_the_users_disk_is_changed(
+    task: str | None, far: Elsewhere, picture: Path, product: Product
+) -> None:
+    done = ImageSynthesis.call(
+        "qwen-image", "make it grey", task=task, images=[f"file://{picture}"], base_image_url=str(picture)
+    )
+    assert done.status_code == HTTPStatus.OK, done
+    assert done.output.task_status == "SUCCEEDED", done
+    assert fetched(done.output.results[0].url) == PNG
+    (edit,) = far.asked["/v1/images/edits"]
+    assert (edit["image[]"], edit["prompt"]) == (PNG, b"make it grey")
+    kept = product.rows("SELECT key, size FROM tasks_upload")
+    assert {row["size"] for row in kept} == {len(PNG)}
+    assert all(row["key"].endswith("/meine katze.png") for row in kept)
+
+
+async def test_the_asynchronous_classes_create_follow_list_and_cannot_cancel_what_is_over() -> None:
+    created = await AioImageSynthesis.async_call("wanx-v1", "a dog", n=1)
+    assert created.status_code == HTTPStatus.OK, created
+    assert created.output.task_status == "PENDING"
+    assert (await AioImageSynthesis.fetch(created)).output.task_id == created.output.task_id
+    done = await AioImageSynthesis.wait(created)
+    assert done.output.task_status == "SUCCEEDED", done
+    assert fetched(done.output.results[0].url) == PNG
+    listed = await AioImageSynthesis.list(model_name="wanx-v1", status="SUCCEEDED")
+    assert listed.status_code == HTTPStatus.OK
+    assert created.output.task_id in json.dumps(listed.output)
+    refused = await AioImageSynthesis.cancel(created)
+    assert (refused.status_code, refused.code) == (400, "UnsupportedOperation")
+    unknown = await AioImageSynthesis.fetch("0f7ba5d5-0000-4000-8000-000000000000")
+    assert unknown.output.task_status == "UNKNOWN"
+
+
+async def test_a_message_with_a_picture_is_answered_with_one(far: Elsewhere, picture: Path) -> None:
+    message = {"role": "user", "content": [{"text": "make it blue"}, {"image": f"file://{picture}"}]}
+    created = await AioImageGeneration.async_call("wanx-v1", messages=[message], n=1)
+    assert created.status_code == HTTPStatus.OK, created
+    done = await AioImageGeneration.wait(created)
+    assert done.output.task_status == "SUCCEEDED", done
+    (choice,) = done.output.choices
+    assert fetched(choice.message.content[0]["image"]) == PNG
+    (edit,) = far.asked["/v1/images/edits"]
+    assert (edit["image"], edit["prompt"]) == (PNG, b"make it blue")
+
+
+async def test_films_are_made_of_a_picture_on_the_users_disk(far: Elsewhere, picture: Path) -> None:
+    done = await AioVideoSynthesis.call("wan2.2-t2v-plus", prompt="a cat", img_url=f"file://{picture}", duration=5)
+    assert done.status_code == HTTPStatus.OK, done
+    assert done.output.task_status == "SUCCEEDED", done
+    assert fetched(done.output.video_url) == MP4
+    assert done.output.actual_prompt == "a very fine cat"
+    assert (done.usage["video_count"], done.usage["duration"]) == (1, 1)
+    (asked,) = far.asked["/api/v1/services/aigc/video-generation/video-synthesis"]
+    assert asked["model"] == "wan2.2-t2v-plus"
+    assert asked["parameters"]["duration"] == 5
+    (file,) = far.asked["/store"]
+    assert file["file"] == PNG
+    assert asked["input"]["img_url"] == f"oss://{file['key'].decode()}"
+    assert asked["input"]["img_url"].startswith(f"oss://{FOLDER}/")
+
+
+def test_films_are_made_by_the_blocking_classes_too() -> None:
+    created = VideoSynthesis.async_call("wan2.2-t2v-plus", prompt="a cat")
+    assert created.status_code == HTTPStatus.OK, created
+    assert fetched(VideoSynthesis.wait(created).output.video_url) == MP4
+
+
+def test_each_generation_finds_the_rows_of_a_list_where_it_looks(product: Product) -> None:
+    assert BatchTextEmbedding.list().status_code == HTTPStatus.OK
+
+    def listed(agent: str) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {product.keys['good']}", "User-Agent": agent}
+        answer = fetched_json(f"{product.origin}/api/v1/tasks?page_no=1&page_size=10", headers)
+        return answer
+
+    created = ImageSynthesis.async_call("wanx-v1", "a cat", n=1).output.task_id
+    old = listed("dashscope/1.25.3; python/3.11.7; platform/Linux; processor/x86_64")
+    new = listed(f"dashscope/{dashscope.__version__}; python/3.11.7; platform/Linux; processor/x86_64")
+    assert created in [row["task_id"] for row in old["data"]]
+    assert "tasks" not in old
+    assert new["tasks"] == new["data"]
+    assert created in [row["task_id"] for row in new["tasks"]]
+
+
+def fetched_json(url: str, headers: dict[str, str]) -> dict[str, Any]:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
