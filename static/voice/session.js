@@ -2,8 +2,7 @@
 
 import * as events from "./events.js";
 import { Connection } from "./connection.js";
-import { MicrophoneError } from "./audio/capture.js";
-import { HeldTrack, PushToTalk } from "./push_to_talk.js";
+import { OwnVoice } from "./own_voice.js";
 import { Readiness, problem } from "./readiness.js";
 import { Replies } from "./replies.js";
 import { TransportChoice } from "./transports/choice.js";
@@ -13,9 +12,7 @@ import { isEcho } from "./echo.js";
 
 const { SERVER } = events;
 const HELD_TURN_MS = 25000;
-const ASKING_MS = 600; // longer than this and the browser is asking the person
 const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
-const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
 
 /** What a card says of a conversation that nothing stood in the way of, but that did not come up. */
 function refusal(failure) {
@@ -36,8 +33,7 @@ export class VoiceSession extends EventTarget {
   #choice;
   #connection;
   #turn = new Turn();
-  #pieces = new PushToTalk((event) => this.#send(event), (pcm) => this.#sendAudio(pcm));
-  #heldTrack;
+  #ownVoice;
   #replies = null; // from the first sound on
   #phase = "idle"; // idle, connecting, queued, your-turn, live, reconnecting, error
   #state = "idle";
@@ -59,7 +55,13 @@ export class VoiceSession extends EventTarget {
     this.#conversation = conversation;
     this.#preferences = preferences;
     this.#readiness = new Readiness(fetchConfig);
-    this.#heldTrack = new HeldTrack(sound);
+    this.#ownVoice = new OwnVoice({
+      sound,
+      preferences,
+      isTrackSent: () => this.#isTrackSent,
+      send: (event) => this.#send(event),
+      sendAudio: (pcm) => this.isLive && this.#sendAudio(pcm),
+    });
     this.#choice = new TransportChoice({ preferences, sound, readiness: this.#readiness });
     this.#connection = new Connection({
       makeTransport: (failed) => this.#choice.make(failed),
@@ -77,6 +79,10 @@ export class VoiceSession extends EventTarget {
     this.#connection.addEventListener("fallback", ({ detail }) => {
       this.#tell("problem", problem(detail?.kind === "no_path" ? "no_udp" : "no_webrtc"));
     });
+    for (const name of ["problem", "solved", "waiting"]) {
+      this.#ownVoice.addEventListener(name, ({ detail }) => this.#tell(name, detail));
+    }
+    this.#ownVoice.addEventListener("change", () => this.#update());
     this.#turn.addEventListener("change", () => this.#update());
     sound.addEventListener("blocked", () => this.#tell("problem", problem("autoplay_blocked")));
     sound.addEventListener("unblocked", () => this.#tell("solved", "autoplay_blocked"));
@@ -100,20 +106,16 @@ export class VoiceSession extends EventTarget {
   }
 
   get hasMicrophone() {
-    return this.#sound.capture?.isOpen ?? false;
+    return this.#ownVoice.isOpen;
   }
 
   get isHolding() {
-    return this.#pushToTalk.isHeld;
+    return this.#ownVoice.isHeld;
   }
 
   /** The microphone's own track is sent, and only the server can tell where a turn ends. */
   get #isTrackSent() {
     return this.transportName === "WebRTC";
-  }
-
-  get #pushToTalk() {
-    return this.#isTrackSent ? this.#heldTrack : this.#pieces;
   }
 
   // ── What the person does ─────────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +140,7 @@ export class VoiceSession extends EventTarget {
       return false;
     }
     if (this.#phase !== "connecting") {
-      this.#sound.capture.close(); // stopped while the browser asked for permission
+      this.#ownVoice.close(); // stopped while the browser asked for permission
       return false;
     }
     const opened = await this.#connection.open();
@@ -186,31 +188,13 @@ export class VoiceSession extends EventTarget {
   }
 
   setMuted(isMuted) {
-    if (this.#sound.capture) {
-      this.#sound.capture.isMuted = isMuted;
-    }
+    this.#ownVoice.setMuted(isMuted);
   }
 
   /** Open the microphone, or change to the chosen one. Resolves to whether it is open. */
   async openMicrophone() {
-    const asking = setTimeout(() => this.#tell("waiting", "microphone"), ASKING_MS);
-    try {
-      await this.#openSound();
-      await this.#sound.capture.open(this.#preferences.microphone);
-      for (const code of MICROPHONE_PROBLEMS) {
-        this.#tell("solved", code);
-      }
-      this.#update();
-      return true;
-    } catch (error) {
-      if (!(error instanceof MicrophoneError)) {
-        throw error;
-      }
-      this.#tell("problem", problem(error.code));
-      return false;
-    } finally {
-      clearTimeout(asking);
-    }
+    await this.#openSound();
+    return this.#ownVoice.open();
   }
 
   /** Send a typed message; connects without a microphone when nothing is connected. Resolves to whether it left. */
@@ -218,7 +202,7 @@ export class VoiceSession extends EventTarget {
     if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
       return false;
     }
-    this.#pushToTalk.giveWay();
+    this.#ownVoice.giveWay();
     if (this.#turn.isReplyDue || this.#replies.isAudible) {
       await this.interrupt();
     }
@@ -233,7 +217,7 @@ export class VoiceSession extends EventTarget {
   /** Push to talk: from here on the microphone is heard. */
   async holdStart() {
     if (this.isLive && this.hasMicrophone && !this.isHolding) {
-      this.#pushToTalk.start();
+      this.#ownVoice.hold();
       await this.interrupt();
       if (this.isHolding) {
         this.#turn.userStarted();
@@ -244,7 +228,7 @@ export class VoiceSession extends EventTarget {
   /** Push to talk: the turn is complete. */
   holdEnd() {
     if (this.isHolding) {
-      this.#turn.userStopped(this.#pushToTalk.end());
+      this.#turn.userStopped(this.#ownVoice.release());
     }
   }
 
@@ -369,7 +353,7 @@ export class VoiceSession extends EventTarget {
   #phaseChanged({ phase, retryAt }) {
     this.retryAt = retryAt;
     if (phase === "queued") {
-      this.#sound.capture.close(); // no red light while standing in line
+      this.#ownVoice.close(); // no red light while standing in line
     }
     if (phase === "queued" || phase === "reconnecting") {
       this.#enter(phase);
@@ -394,14 +378,13 @@ export class VoiceSession extends EventTarget {
     this.#takeTurn?.(false);
     this.#forgetTurn();
     this.liveSince = null;
-    this.#sound.capture?.close();
+    this.#ownVoice.close();
     this.#replies?.cut();
     this.#conversation.interruptOpen();
   }
 
   #forgetTurn() {
-    this.#pieces.forget();
-    this.#heldTrack.forget();
+    this.#ownVoice.forget();
     this.#turn.forget();
   }
 
@@ -432,22 +415,6 @@ export class VoiceSession extends EventTarget {
     }
     this.#replies = new Replies(this.#sound.playback, this.#conversation);
     this.#replies.addEventListener("change", () => this.#update());
-    this.#sound.capture.addEventListener("frame", ({ detail }) => this.#hear(detail.pcm));
-    this.#sound.capture.addEventListener("lost", () => {
-      this.#tell("problem", problem("microphone_lost"));
-      this.#update();
-    });
-  }
-
-  #hear(pcm) {
-    if (!this.isLive) {
-      return;
-    }
-    if (this.#preferences.isPushToTalk) {
-      this.#pushToTalk.hear(pcm);
-    } else {
-      this.#sendAudio(pcm);
-    }
   }
 
   // ── State and wire ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -470,10 +437,9 @@ export class VoiceSession extends EventTarget {
   }
 
   #settingsUpdate() {
-    const { isSilent, capture } = this.#sound;
-    const { isPushToTalk } = this.#preferences;
-    capture.isHeldBack = isPushToTalk && this.#isTrackSent;
-    const chosen = { ...this.#preferences, isPushToTalk: isPushToTalk && !this.#isTrackSent };
+    this.#ownVoice.holdBackTrack();
+    const { isSilent } = this.#sound;
+    const chosen = { ...this.#preferences, isPushToTalk: this.#preferences.isPushToTalk && !this.#isTrackSent };
     return events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent }));
   }
 
