@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 CAPACITY = 128
 PER_ENDPOINT = 4
+GATHER_S = 0.01
+"""How long the end of a call waits for others to be written down with."""
 RETRY_S = 1.0
 """How long a database that does not answer is left alone."""
 
@@ -76,6 +79,9 @@ class DeliveryLine:
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
         self._outbound: Outbound | None = None
+        self._calling = 0
+        self._quiet = asyncio.Event()
+        """Set while no call is under way."""
         self._sent: list[tuple[Sent, asyncio.Future[None]]] = []
         self._recording: asyncio.Task[None] | None = None
 
@@ -113,7 +119,7 @@ class DeliveryLine:
             unsent = Attempted(Outcome(), duration_ms=0, error=lost.message)
             await self._record(Sent(lease, parcel.endpoint.pk, unsent, now, is_hopeless=True), database)
             return
-        attempted = await attempt(await self._client(), parcel.endpoint.url, parcel.body, signature)
+        attempted = await self._call(parcel, signature)
         await self._record(Sent(lease, parcel.endpoint.pk, attempted, now), database)
 
     async def close(self) -> None:
@@ -124,6 +130,16 @@ class DeliveryLine:
             await self._outbound.__aexit__(None, None, None)
             self._outbound = None
 
+    async def _call(self, parcel: Parcel, signature: Mapping[str, str]) -> Attempted:
+        self._calling += 1
+        self._quiet.clear()
+        try:
+            return await attempt(await self._client(), parcel.endpoint.url, parcel.body, signature)
+        finally:
+            self._calling -= 1
+            if not self._calling:
+                self._quiet.set()
+
     async def _client(self) -> Outbound:
         if self._outbound is None:
             # Endpoints are what is limited; several of them may be one host's.
@@ -132,7 +148,7 @@ class DeliveryLine:
         return self._outbound
 
     async def _record(self, one: Sent, database: Database) -> None:
-        """Have it written with whatever else ended while the database was busy."""
+        """Have it written with whatever else ends at about the same time."""
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sent.append((one, written))
         if self._recording is None:
@@ -140,7 +156,10 @@ class DeliveryLine:
         await written
 
     async def _record_all(self, database: Database) -> None:
-        while batch := [(one, written) for one, written in self._sent if not written.done()]:
+        while self._sent:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), GATHER_S)
+            batch = [(one, written) for one, written in self._sent if not written.done()]
             self._sent = []
             try:
                 await database(sending.record, self._claims, [one for one, _ in batch])
@@ -157,7 +176,6 @@ class DeliveryLine:
                 for _, written in batch:
                     if not written.done():
                         written.set_result(None)
-        self._sent.clear()
         self._recording = None
 
 
