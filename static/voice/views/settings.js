@@ -3,7 +3,7 @@
 import { byId, make } from "./dom.js";
 
 const TRANSPORTS = [
-  ["automatic", "Automatic: WebRTC, else WebSocket"],
+  ["automatic", "Automatic"],
   ["webrtc", "WebRTC"],
   ["websocket", "WebSocket"],
 ];
