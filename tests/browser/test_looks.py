@@ -49,12 +49,16 @@ def violations(voice: VoicePage) -> list[str]:
             .filter((animation) => animation.effect.getTiming().iterations !== Infinity)
             .map((animation) => animation.finished))"""
     )
-    found: dict[str, Any] = voice.page.evaluate(
-        "(rules) => axe.run(document, { runOnly: { type: 'tag', values: rules } })", RULES
+    found: list[dict[str, Any]] = voice.page.evaluate(
+        """async (rules) => {
+            const asked = { runOnly: { type: 'tag', values: rules }, resultTypes: ['violations'] };
+            return (await axe.run(document, asked)).violations;
+        }""",
+        RULES,
     )
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
-        for violation in found["violations"]
+        for violation in found
         for node in violation["nodes"]
     ]
 
