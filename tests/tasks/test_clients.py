@@ -24,6 +24,7 @@ from dashscope.embeddings import BatchTextEmbedding
 from tests.realtime.product import Product, make_home
 from tests.tasks.elsewhere import FOLDER, Elsewhere, elsewhere
 from tests.tasks.test_pictures import MP4, PNG
+from voiceapp.engines.openai.forms import Form
 
 LOCAL = "127.0.0.0/8"
 
@@ -53,6 +54,7 @@ def product(far: Elsewhere, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             home,
             folder / "first",
             FETCH_ALLOWED_NETWORKS=LOCAL,
+            MAX_UPLOAD_BYTES="4000000",
             UPSTREAM_BASE_URL=second.origin,
             UPSTREAM_API_KEY=second.keys["good"],
             UPSTREAM_IMAGE_MODELS="wanx-v1,qwen-image",
@@ -173,19 +175,36 @@ def test_each_generation_finds_the_rows_of_a_list_where_it_looks(product: Produc
 
     def listed(agent: str) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {product.keys['good']}", "User-Agent": agent}
-        answer = fetched_json(f"{product.origin}/api/v1/tasks?page_no=1&page_size=10", headers)
-        return answer
+        url = f"{product.origin}/api/v1/tasks?page_no=1&page_size=10"
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
 
     created = ImageSynthesis.async_call("wanx-v1", "a cat", n=1).output.task_id
     old = listed("dashscope/1.25.3; python/3.11.7; platform/Linux; processor/x86_64")
-    new = listed(f"dashscope/{dashscope.__version__}; python/3.11.7; platform/Linux; processor/x86_64")
+    new = listed("dashscope/2.0.2; python/3.11.7; platform/Linux; processor/x86_64")
     assert created in [row["task_id"] for row in old["data"]]
     assert "tasks" not in old
     assert new["tasks"] == new["data"]
     assert created in [row["task_id"] for row in new["tasks"]]
 
 
-def fetched_json(url: str, headers: dict[str, str]) -> dict[str, Any]:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
+@pytest.mark.parametrize(("megabytes", "status"), [(3, 200), (5, 413)])
+def test_an_upload_may_be_larger_than_other_bodies_and_no_larger_than_that(
+    megabytes: int, status: int, product: Product, tmp_path: Path
+) -> None:
+    recording = tmp_path / "long.wav"
+    recording.write_bytes(bytes(1_000_000 * megabytes))
+    form = Form({})
+    form.add_file("file", recording)
+    headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": form.content_type}
+    request = urllib.request.Request(f"{product.origin}/api/v1/uploads", data=form.body(), headers=headers)
+    with urllib.request.build_opener(Tolerant).open(request, timeout=20) as answer:
+        assert answer.status == status
+
+
+class Tolerant(urllib.request.HTTPErrorProcessor):
+    """Every status is an answer."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response

@@ -20,6 +20,7 @@ from tests.realtime.product import Product, make_home
 from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
 from tests.tasks.conftest import Program
 from voiceapp.leases.loop import Loop
+from voiceapp.server.checks import check_settings
 from voiceapp.tasks.retention import purge_tasks
 
 SPEECH = "audio/tts/synthesis"
@@ -90,6 +91,14 @@ def test_the_settings_name_the_bucket(tmp_path: Path) -> None:
                 assert result.read() in server.objects.values()
         finally:
             product.stop()
+
+
+def test_a_bucket_without_what_talks_to_buckets_is_noticed(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.TASK_STORAGE = "s3://voice"
+    assert "server.E017" not in [finding.id for finding in check_settings()]
+    monkeypatch.setitem(sys.modules, "storages", None)  # as if it were not installed
+    (found,) = [finding for finding in check_settings() if finding.id == "server.E017"]
+    assert "requirements-s3.txt" in str(found.hint)
 
 
 @pytest.mark.parametrize("wrong", ["voice", "s3://", "s3://Voice", "gs://voice/of/tests"])
