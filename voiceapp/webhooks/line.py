@@ -107,6 +107,7 @@ class DeliveryLine:
         return self._claims.renew(lease)
 
     def release(self, lease: Lease) -> bool:
+        self._parcels.pop(lease.row_id, None)
         return self._claims.release(lease)
 
     async def work(self, lease: Lease, database: Database) -> None:
@@ -165,7 +166,7 @@ class DeliveryLine:
                 await database(sending.record, self._claims, [one for one, _ in batch])
             except (OperationalError, InterfaceError) as error:
                 logger.warning("What became of calls cannot be written, trying again in %g s: %s", RETRY_S, error)
-                self._sent += batch
+                self._sent = batch + self._sent
                 await asyncio.sleep(RETRY_S)
                 await database(close_old_connections)
             except Exception as error:
