@@ -17,8 +17,8 @@ SPARE_S = 60
 
 
 def available() -> bool:
-    """Whether this server can talk over WebRTC at all."""
-    return opus.available()
+    """Whether this server talks over WebRTC: it may, and there is a libopus."""
+    return settings.RTC_ENABLED and opus.available()
 
 
 def ice_servers(caller_label: str, ttl_s: float) -> list[dict[str, Any]]:

@@ -239,6 +239,8 @@ TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
 
 # ── WebRTC ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+RTC_ENABLED: bool = env.bool("RTC_ENABLED", default=True)
+"""Off where neither UDP nor a relay reaches this server: pages then do not try. Offers are still passed on."""
 ICE_SERVERS: list[str] = env.list("ICE_SERVERS", default=[])
 """STUN servers, such as stun:stun.example.org:3478; a server with a public address needs none."""
 TURN_URLS: list[str] = env.list("TURN_URLS", default=[])

@@ -56,7 +56,8 @@ async def take_call(
         await record_relayed(Beginning(identifier("sess"), caller, name, str(Door.RELAYED), address))
         return _answer(text)
     if not ice.available():
-        raise EngineUnavailable("This server cannot talk over WebRTC: libopus is missing. Use a WebSocket.")
+        reason = "libopus is missing" if settings.RTC_ENABLED else "it is switched off"
+        raise EngineUnavailable(f"This server does not talk over WebRTC: {reason}. Use a WebSocket.")
     if reasons := await readiness():
         raise EngineUnavailable(reasons[0].message)
     session_id = identifier("sess")

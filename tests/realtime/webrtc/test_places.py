@@ -8,12 +8,13 @@ import hmac
 import re
 import time
 
+import aiohttp
 import pytest
 from aiortc import RTCConfiguration, RTCIceTransportPolicy, RTCPeerConnection
 from pytest_django import Settings
 
 from tests.realtime.conftest import Serve
-from tests.realtime.webrtc.caller import calling
+from tests.realtime.webrtc.caller import calling, post_offer
 from voiceapp import ice
 from voiceapp.realtime import places, sdp
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
@@ -79,3 +80,18 @@ async def test_media_keeps_to_its_ports(serve: Serve) -> None:
         await second.wait("response.done")
         await second.wait_quiet()
         assert any(sound.peak > 300 for sound in second.sounds)
+
+
+async def test_where_it_is_switched_off_pages_do_not_try_and_offers_are_refused(serve: Serve) -> None:
+    product = serve(RTC_ENABLED="0")
+    async with aiohttp.ClientSession() as session, session.get(f"{product.origin}/voice/config") as answer:
+        (voice,) = (model for model in (await answer.json())["models"] if model["name"] == "voice")
+    assert voice["transports"] == ["websocket"]
+    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    caller.addTransceiver("audio")
+    caller.createDataChannel("any")
+    await caller.setLocalDescription(await caller.createOffer())
+    status, body, _ = await post_offer(product.origin, product.keys["good"], caller.localDescription.sdp)
+    await caller.close()
+    assert status == 503
+    assert "switched off" in body
