@@ -188,14 +188,17 @@ class Loop:
                     logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
                     continue
                 if not kept and self._loop is not None and not task.done():
-                    logger.info("%s %s is somebody else's by now", line.name, lease.row_id)
+                    logger.info("%s %s is over, or somebody else's by now", line.name, lease.row_id)
                     self._loop.call_soon_threadsafe(task.cancel)
             close_old_connections()
         _close_connections()
 
 
 def _claim(line: Line, worker: str, limit: int) -> Sequence[Lease]:
-    close_old_connections()
+    # A connection lasts until it fails: making a new one costs more than a claim.
+    for connection in connections.all(initialized_only=True):
+        if connection.errors_occurred:
+            connection.close_if_unusable_or_obsolete()
     return line.claim(worker, limit)
 
 

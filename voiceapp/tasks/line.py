@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from django.conf import settings
@@ -32,7 +35,10 @@ Database = Callable[..., Awaitable[Any]]
 WORKER_LOST = ("InternalError.WorkerLost", "The task was begun several times and never came to an end.")
 FAULT = ("InternalError", "The server failed on this task; its log says why under the task's id.")
 OVERDUE = ("ResponseTimeout", "The task took longer than tasks of its kind may.")
+KEY_GONE = ("InvalidApiKey", "The API key of this task was revoked before the task began.")
 KIND_GONE = ("InternalError", "This server does no tasks of this kind any more.")
+LOST_S = 1.0
+"""How often it is looked for what lost its worker."""
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -45,6 +51,30 @@ class Job:
     parts: Sequence[Subtask]
     """Those still to be done."""
     total: int
+    caller: Caller | None
+    """In whose name; None when their key is good no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a part came to."""
+
+    row: Subtask
+    done: Done = field(default_factory=Done)
+    code: str = ""
+    """Why it failed; empty when it succeeded."""
+    message: str = ""
+
+    def tell_row(self) -> None:
+        """Put it into the row as it is in memory."""
+        self.row.status = Status.FAILED if self.code else Status.SUCCEEDED
+        self.row.result, self.row.usage = dict(self.done.result), dict(self.done.usage)
+        self.row.code, self.row.message = self.code[:60], self.message[:500]
+
+    def write(self) -> None:
+        """Put it into the table, while the transaction at hand holds the task."""
+        self.tell_row()
+        self.row.save(update_fields=("status", "result", "usage", "code", "message"))
 
 
 class TaskLine:
@@ -57,6 +87,7 @@ class TaskLine:
         self._claims = claims or Claims(Task, lease_s=settings.TASK_LEASE_S)
         self.lease_s = self._claims.lease_s
         self._last_account = 0
+        self._look_for_lost_at = 0.0
         self._progress: dict[int, list[float]] = {}
         """Of running tasks, by row: how far each of their parts is. Read by the renewing thread."""
         self._guard = threading.Lock()
@@ -64,23 +95,16 @@ class TaskLine:
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """First what lost its worker; then one of each account in turn, until there is no more or no room."""
         started = {"scheduled_at": Coalesce("scheduled_at", Now())}
-        lost = Task.objects.filter(status=Status.RUNNING)
-        taken = self._claims.claim(worker, limit=limit, rows=lost, **started)
-        while len(taken) < limit:
-            account = self._next_account()
-            if account is None:
-                break
+        taken: list[Lease] = []
+        if monotonic() >= self._look_for_lost_at:
+            self._look_for_lost_at = monotonic() + LOST_S
+            lost = Task.objects.filter(status=Status.RUNNING)
+            taken += self._claims.claim(worker, limit=limit, rows=lost, **started)
+        for account, share in self._shares(limit - len(taken)).items():
             waiting = Task.objects.filter(status=Status.PENDING, account_id=account)
-            taken += self._claims.claim(worker, rows=waiting.order_by("-priority", "due_at"), **started)
-            self._last_account = account
+            rows = waiting.order_by("-priority", "due_at")
+            taken += self._claims.claim(worker, limit=share, rows=rows, **started)
         return taken
-
-    def claim_one(self, worker: str, row_id: int) -> Lease | None:
-        """Take this very task, if it may be taken."""
-        taken = self._claims.claim(
-            worker, rows=Task.objects.filter(pk=row_id), scheduled_at=Coalesce("scheduled_at", Now())
-        )
-        return taken[0] if taken else None
 
     def count_due(self, limit: int) -> int:
         return int(self._claims.due()[:limit].count())
@@ -112,35 +136,37 @@ class TaskLine:
         with self._guard:
             self._progress[lease.row_id] = [1.0] * (job.total - len(job.parts)) + [0.0] * len(job.parts)
         try:
-            await self._run_parts(kind, job, database)
+            unwritten = await self._run_parts(kind, job, database)
         finally:
             with self._guard:
                 del self._progress[lease.row_id]
-        if not await database(self._finish, kind, job):
+        if not await database(self._finish, kind, job, unwritten):
             logger.info("task %s was somebody else's by the time it was done", job.task.task_id)
 
-    async def _run_parts(self, kind: Kind, job: Job, database: Database) -> None:
-        try:
-            caller: Caller = await database(caller_of_key, job.task.key_id)
-        except InvalidApiKey:
-            message = "The API key of this task was revoked before the task began."
-            for part in job.parts:
-                await database(self._part_over, job.lease, part, Done(), ("InvalidApiKey", message))
-            return
+    async def _run_parts(self, kind: Kind, job: Job, database: Database) -> Sequence[End]:
+        """Run what is still to be done; of several parts each is written down at once, a single one with the task."""
+        if job.caller is None:
+            return [End(row, Done(), *KEY_GONE) for row in job.parts]
+        caller = job.caller
         room = asyncio.Semaphore(kind.parallel)
+        unwritten: list[End] = []
 
         async def one(number: int, row: Subtask) -> None:
             async with room:
-                done, failure = await self._run_part(kind, job, number, row, caller, database)
-                await database(self._part_over, job.lease, row, done, failure)
+                end = await self._run_part(kind, job, number, row, caller, database)
+                if len(job.parts) == 1:
+                    unwritten.append(end)
+                else:
+                    await database(self._part_over, job.lease, end)
 
         async with asyncio.TaskGroup() as group:
             for number, row in enumerate(job.parts, start=job.total - len(job.parts)):
                 group.create_task(one(number, row))
+        return unwritten
 
     async def _run_part(
         self, kind: Kind, job: Job, number: int, row: Subtask, caller: Caller, database: Database
-    ) -> tuple[Done, tuple[str, str]]:
+    ) -> End:
         task = job.task
 
         def progress(share: float) -> None:
@@ -183,14 +209,14 @@ class TaskLine:
                 async with asyncio.timeout(kind.time_limit_s):
                     done = await kind.run(part)
             except VoiceError as error:
-                return Done(), (error.code, error.message)
+                return End(row, Done(), error.code, error.message)
             except TimeoutError:
-                return Done(), OVERDUE
+                return End(row, Done(), *OVERDUE)
             except Exception:
                 logger.exception("task %s, part %d failed in a way nobody foresaw", task.task_id, row.index)
-                return Done(), FAULT
+                return End(row, Done(), *FAULT)
         progress(1.0)
-        return done, ("", "")
+        return End(row, done)
 
     def _remember(self, lease: Lease, part: int, what: dict[str, Any]) -> None:
         """A part that is not over has no result yet: in its place stands what must not be forgotten."""
@@ -198,24 +224,21 @@ class TaskLine:
             if self._claims.held(lease).select_for_update().exists():
                 Subtask.objects.filter(pk=part).update(result=what)
 
-    def _part_over(self, lease: Lease, row: Subtask, done: Done, failure: tuple[str, str]) -> None:
+    def _part_over(self, lease: Lease, end: End) -> None:
         """Write down what a part came to, while the task is still ours."""
-        code, message = failure
         with transaction.atomic():
-            if not self._claims.held(lease).select_for_update().exists():
-                return
-            Subtask.objects.filter(pk=row.pk).update(
-                status=Status.FAILED if code else Status.SUCCEEDED,
-                result=dict(done.result),
-                usage=dict(done.usage),
-                code=code[:60],
-                message=message[:500],
-            )
+            if self._claims.held(lease).select_for_update().exists():
+                end.write()
 
-    def _finish(self, kind: Kind, job: Job) -> bool:
+    def _finish(self, kind: Kind, job: Job, unwritten: Sequence[End]) -> bool:
         """One transaction: the task's end, what it came to, and the word to whoever listens."""
         with transaction.atomic():
-            parts = list(Subtask.objects.filter(task=job.task))
+            for end in unwritten:
+                end.tell_row()
+            parts = [end.row for end in unwritten]
+            if len(parts) < job.total:
+                fresh = {part.pk: part for part in parts}
+                parts = [fresh.get(part.pk, part) for part in Subtask.objects.filter(task=job.task)]
             good = [part for part in parts if part.status == Status.SUCCEEDED]
             changes: dict[str, object] = {"ended_at": Now(), "progress": 1.0, "usage": _summed(good)}
             if good:
@@ -225,9 +248,12 @@ class TaskLine:
                 changes |= {"code": parts[0].code, "message": parts[0].message}
                 if len(parts) > 1:
                     changes["output"] = {"results": [_item(part) for part in parts]}
-            if not self._claims.finish(job.lease, Status.SUCCEEDED if good else Status.FAILED, **changes):
+            status = Status.SUCCEEDED if good else Status.FAILED
+            if not self._claims.finish(job.lease, status, **changes):
                 return False
-            task_finished.send(Task, task=Task.objects.get(pk=job.task.pk))
+            for end in unwritten:
+                end.write()
+            task_finished.send(Task, task=_as_finished(job.task, status, changes))
             return True
 
     def _give_up(self, job: Job, verdict: tuple[str, str]) -> bool:
@@ -239,6 +265,22 @@ class TaskLine:
             unfinished.update(status=Status.FAILED, code=code, message=message)
             task_finished.send(Task, task=Task.objects.get(pk=job.task.pk))
             return True
+
+    def _shares(self, room: int) -> Counter[int]:
+        """How many tasks of which account are next."""
+        shares: Counter[int] = Counter()
+        while shares.total() < room:
+            account = self._next_account()
+            if account is None:
+                break
+            if account in shares:  # once around: so it goes on
+                turns = itertools.cycle(shares)
+                for account in itertools.islice(turns, room - shares.total()):
+                    shares[account] += 1
+            else:
+                shares[account] = 1
+            self._last_account = account
+        return shares
 
     def _next_account(self) -> int | None:
         """The account whose turn it is: the next one, by number and around, that has a task waiting and due."""
@@ -252,7 +294,19 @@ class TaskLine:
 def _job(lease: Lease) -> Job:
     task = Task.objects.get(pk=lease.row_id)
     parts = list(task.subtasks.all())
-    return Job(lease, task, [part for part in parts if part.status == Status.PENDING], len(parts))
+    try:
+        caller = caller_of_key(task.key_id)
+    except InvalidApiKey:
+        caller = None
+    return Job(lease, task, [part for part in parts if part.status == Status.PENDING], len(parts), caller)
+
+
+def _as_finished(task: Task, status: Status, changes: Mapping[str, Any]) -> Task:
+    """The row as it was just written; when it ended is read from the table if somebody asks."""
+    for name, value in {**changes, "status": status}.items():
+        setattr(task, name, value)
+    del task.__dict__["ended_at"]
+    return task
 
 
 def _item(part: Subtask) -> dict[str, Any]:
