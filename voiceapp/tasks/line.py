@@ -301,7 +301,7 @@ def _job(lease: Lease) -> Job:
     return Job(lease, task, [part for part in parts if part.status == Status.PENDING], len(parts), caller)
 
 
-def _as_finished(task: Task, status: Status, changes: Mapping[str, Any]) -> Task:
+def _as_finished(task: Task, status: str, changes: Mapping[str, Any]) -> Task:
     """The row as it was just written; when it ended is read from the table if somebody asks."""
     for name, value in {**changes, "status": status}.items():
         setattr(task, name, value)
