@@ -17,10 +17,13 @@ from django.utils import timezone
 from tests.tasks.conftest import Program
 from tests.tasks.test_kinds import spoken
 from voiceapp.accounts.keys import new_key
+from voiceapp.errors import NotFound
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks.models import Upload
+from voiceapp.tasks import files
+from voiceapp.tasks.models import Task, Upload
 from voiceapp.tasks.retention import purge_tasks
 
+HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
 EMBEDDING = "embeddings/text-embedding/text-embedding"
 NONE = "oss://uploads/x/y.txt"
 DIRECT = "/api/v1/uploads/direct"
@@ -112,6 +115,17 @@ async def test_nobody_else_can_use_it(program: Program, stranger: Program) -> No
     assert refused.json()["message"].replace(address, "") == never.json()["message"].replace(
         "oss://uploads/x/y.txt", ""
     )
+
+
+async def test_a_task_opens_only_what_its_account_has(program: Program, stranger: Program) -> None:
+    address = await address_of(program, a_file())
+    tasks = [
+        await Task.objects.aget(task_id=await one.create("audio/tts/synthesis", HELLO)) for one in (program, stranger)
+    ]
+    assert (await asyncio.to_thread(files.require, tasks[0], address)).startswith("uploads/")
+    for name in (address, address.removeprefix("oss://"), "oss://"):
+        with pytest.raises(NotFound):
+            await asyncio.to_thread(files.require, tasks[1], name)
 
 
 async def test_after_its_time_it_is_gone_with_its_file(program: Program, settings: Any) -> None:
