@@ -17,7 +17,7 @@ endif
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
 PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadscope --no-loadscope-reorder
 
-.PHONY: run install models key test lint format bench bench-webrtc lock screenshot clean
+.PHONY: run install models key test lint format bench bench-webrtc soak lock screenshot clean
 
 run: install
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
@@ -53,6 +53,10 @@ bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench.webrtc
 	$(BIN)/python -m tests.bench.tasks
 	$(BIN)/python -m tests.bench.webhooks
+
+# What the tests try some hundreds of times, tried many thousand times.
+soak: .venv/tests.stamp
+	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/webrtc/test_offers.py -k mutation $(ARGS)
 
 # Calls per core beside FastRTC, which brings a gigabyte with it into an environment of its own.
 bench-webrtc: .venv/tests.stamp models var/fastrtc/stamp

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import random
 import re
 import time
@@ -20,7 +22,8 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.realtime import sdp
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 
-MUTATIONS = 600
+MUTATIONS = int(os.environ.get("SDP_MUTATIONS", "600"))
+"""20,000 take half a minute: `make soak`."""
 STALL_S = 0.1
 
 
@@ -192,11 +195,14 @@ async def test_no_mutation_of_an_offer_is_more_than_a_bad_request(offer: str) ->
     stalls: list[float] = []
 
     async def watch() -> None:
+        """How long the loop kept everybody else waiting, in its own time: a busy machine is not its fault."""
         while True:
-            begun = time.monotonic()
+            begun = time.thread_time()
             await asyncio.sleep(0.005)
-            stalls.append(time.monotonic() - begun - 0.005)
+            stalls.append(time.thread_time() - begun)
 
+    gc.collect()
+    gc.freeze()  # the collector's look at all of pytest takes longer than any offer
     watching = asyncio.create_task(watch())
     fine = 0
     for _ in range(MUTATIONS):
@@ -214,8 +220,10 @@ async def test_no_mutation_of_an_offer_is_more_than_a_bad_request(offer: str) ->
         finally:
             await transport.hang_up()
     watching.cancel()
+    gc.unfreeze()
+    print(f"{MUTATIONS} mutations, {fine} answered; the loop stood still for at most {max(stalls) * 1000:.0f} ms")
     assert fine > MUTATIONS / 20  # the mutations are not all nonsense
-    assert sorted(stalls)[-3] < STALL_S
+    assert max(stalls) < STALL_S
 
 
 def mutated(offer: str, chance: random.Random) -> str:
