@@ -14,7 +14,7 @@ from tests.postgres import PostgresServer
 ROOT = Path(__file__).resolve().parent.parent
 LEANING = {
     "leases": ["tests/leases/test_rows.py"],
-    "tasks": ["tests/tasks/test_api.py"],
+    "tasks": ["tests/tasks/test_api.py", "tests/tasks/test_uploads.py"],
     "webhooks": [
         "tests/webhooks/test_line.py",
         "tests/webhooks/test_recording.py",
