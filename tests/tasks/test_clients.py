@@ -26,8 +26,6 @@ from tests.tasks.elsewhere import FOLDER, Elsewhere, elsewhere
 from tests.tasks.test_pictures import MP4, PNG
 from voiceapp.engines.openai.forms import Form
 
-LOCAL = "127.0.0.0/8"
-
 
 @pytest.fixture(scope="module")
 def far() -> Iterator[Elsewhere]:
@@ -42,7 +40,6 @@ def product(far: Elsewhere, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     second = Product(
         home,
         folder / "second",
-        FETCH_ALLOWED_NETWORKS=LOCAL,
         IMAGES_BASE_URL=f"{far.url}/v1",
         IMAGES_MODEL="painter",
         UPSTREAM_BASE_URL=far.url,
@@ -53,7 +50,6 @@ def product(far: Elsewhere, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         first = Product(
             home,
             folder / "first",
-            FETCH_ALLOWED_NETWORKS=LOCAL,
             MAX_UPLOAD_BYTES="4000000",
             UPSTREAM_BASE_URL=second.origin,
             UPSTREAM_API_KEY=second.keys["good"],

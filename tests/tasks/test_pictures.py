@@ -71,6 +71,9 @@ class ImagesServer:
         self.asked.append({**form, **files})
         return self._answer()
 
+    async def made(self, request: web.Request) -> web.Response:
+        return web.Response(body=PNG)
+
     def _answer(self) -> web.Response:
         picture = web.json_response({"data": [{"b64_json": base64.b64encode(PNG).decode()}]})
         return self.answers.pop(0) if self.answers else picture
@@ -120,7 +123,11 @@ async def listening(*routes: web.RouteDef) -> AsyncIterator[str]:
 @pytest.fixture
 async def images_server() -> AsyncIterator[ImagesServer]:
     server = ImagesServer()
-    routes = (web.post("/v1/images/generations", server.generate), web.post("/v1/images/edits", server.edit))
+    routes = (
+        web.post("/v1/images/generations", server.generate),
+        web.post("/v1/images/edits", server.edit),
+        web.get("/made.png", server.made),
+    )
     async with listening(*routes) as address:
         server.url = f"{address}/v1"
         yield server
@@ -258,6 +265,25 @@ async def test_a_picture_by_address_is_fetched_and_what_is_none_is_refused(
             done = await program.follow(await program.create(BY_MESSAGE, body))
             assert done["output"]["task_status"] == "FAILED"
             assert said in done["output"]["message"]
+
+
+async def test_what_lies_on_the_named_server_is_fetched_and_nothing_else_inside(
+    program: Program, worker: Loop, drawing: ImagesServer, settings: Settings
+) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = []
+    body = {"model": "painter", "input": {"prompt": "a cat"}}
+    own = drawing.url.replace("/v1", "/made.png")
+    async with files_at({"made.png": PNG}) as at:
+        drawing.answers = [web.json_response({"data": [{"url": address}]}) for address in (own, at("made.png"))]
+        done = await program.follow(await program.create(DRAW, body))
+        assert await program.fetch(done["output"]["results"][0]["url"]) == PNG
+        other = await program.follow(await program.create(DRAW, body))
+    assert other["output"]["task_status"] == "FAILED"
+    assert "public address" in other["output"]["message"]
+    given = await program.post(
+        f"/api/v1/services/{DRAW}", {"model": "painter", "input": {"prompt": "x", "ref_img": own}}, **ASYNC
+    )
+    assert given.status_code == 400
 
 
 async def test_a_service_elsewhere_is_followed_and_its_picture_copied(

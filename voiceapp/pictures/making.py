@@ -58,7 +58,7 @@ async def paint(part: Part, painter: Painter) -> Made:
     )
     part.progress(0.9)
     if painted.url:
-        return await _fetched(part, painted.url, "picture")
+        return await _fetched(part, painted.url, "picture", of_server=painter.base_url)
     path = part.folder / "made"
     await asyncio.to_thread(path.write_bytes, painted.content)
     return await _looked_at(path, "picture")
@@ -82,7 +82,7 @@ async def follow(part: Part, service: TaskService, path: str, family: Family) ->
     item = _item(ended.output)
     if "url" not in item:
         raise EngineRefused(f"The service elsewhere failed: {str(item.get('message') or 'it made nothing')[:300]}")
-    made = await _fetched(part, str(item["url"]), family)
+    made = await _fetched(part, str(item["url"]), family, of_server=service.base_url)
     facts = {name: str(item[name]) for name in FACTS if isinstance(item.get(name), str)}
     usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float)}
     return Made(made.path, made.form, facts, usage)
@@ -146,8 +146,8 @@ async def _given(part: Part, url: str, name: str) -> Path:
     return await asyncio.to_thread(made.path.rename, part.folder / f"{name}.{made.form.ending}")
 
 
-async def _fetched(part: Part, url: str, family: Family) -> Made:
-    return await _looked_at(await fetched(part, url, max_bytes=MAX_BYTES[family]), family)
+async def _fetched(part: Part, url: str, family: Family, *, of_server: str = "") -> Made:
+    return await _looked_at(await fetched(part, url, max_bytes=MAX_BYTES[family], of_server=of_server), family)
 
 
 async def _looked_at(path: Path, family: Family) -> Made:

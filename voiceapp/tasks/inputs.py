@@ -6,14 +6,16 @@ import asyncio
 import ipaddress
 import json
 import secrets
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from voiceapp.errors import InvalidParameter, Throttled, VoiceError
-from voiceapp.outbound import AddressNotAllowed, Outbound, ResponseTooLarge, allows, check_url
+from voiceapp.outbound import AddressNotAllowed, FetchFailed, Outbound, ResponseTooLarge, allows, check_url
 from voiceapp.tasks.kinds import Part
 from voiceapp.tasks.uploads import SCHEME
 
@@ -50,8 +52,11 @@ def check_source(url: str) -> None:
         raise AddressNotAllowed(f"{host[:100]} is no public address; FETCH_ALLOWED_NETWORKS opens networks for it.")
 
 
-async def fetched(part: Part, url: str, *, max_bytes: int) -> Path:
+async def fetched(part: Part, url: str, *, max_bytes: int, of_server: str = "") -> Path:
     """Fetch a file into the part's folder; an upload comes out of the storage.
+
+    `of_server` is the address of a server that the operator named, and that gave this address: what lies there is
+    fetched, whichever network that is.
 
     Raises:
         InvalidParameter, FetchFailed: if the address is refused, silent, or gives more than `max_bytes`.
@@ -63,9 +68,25 @@ async def fetched(part: Part, url: str, *, max_bytes: int) -> Path:
         if target.stat().st_size > max_bytes:
             raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
         return target
-    async with Outbound(holes=holes()) as client:
+    async with Outbound(holes=[*holes(), *await networks_of(url, of_server)]) as client:
         await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
     return target
+
+
+async def networks_of(url: str, server: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The addresses of a server, if it is the one that a file lies on.
+
+    Raises:
+        FetchFailed: if its name is not known.
+    """
+    there, named = urlsplit(url), urlsplit(server)
+    if not named.hostname or (there.scheme, there.netloc) != (named.scheme, named.netloc):
+        return []
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(named.hostname, named.port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise FetchFailed(f"{named.hostname[:100]} could not be reached.") from None
+    return [ipaddress.ip_network(str(entry[4][0]).partition("%")[0]) for entry in found]
 
 
 async def with_patience(call: Callable[[], Awaitable[Any]]) -> Any:
