@@ -9,6 +9,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KEY_ID = "AKIATESTS"
+NO_KEY = b"<Error><Code>NoSuchKey</Code><Message>There is no such key.</Message></Error>"
 SIGNED = f"AWS4-HMAC-SHA256 Credential={KEY_ID}/"
 
 
@@ -38,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._may_enter():
             found = self.server.objects.get(self.path)
-            self._answer(HTTPStatus.NOT_FOUND if found is None else HTTPStatus.OK, found or b"")
+            self._answer(HTTPStatus.NOT_FOUND if found is None else HTTPStatus.OK, NO_KEY if found is None else found)
 
     do_HEAD = do_GET
 

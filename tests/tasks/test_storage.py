@@ -19,8 +19,10 @@ from django.utils import timezone
 from tests.realtime.product import Product, make_home
 from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
 from tests.tasks.conftest import Program
+from tests.tasks.test_uploads import policy_of, sent_by
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
+from voiceapp.tasks import files
 from voiceapp.tasks.retention import purge_tasks
 
 SPEECH = "audio/tts/synthesis"
@@ -50,6 +52,27 @@ async def test_results_lie_in_the_bucket_behind_links_of_ours(program: Program, 
     assert path == f"/voice/kept/tasks/{task_id}/0-speech.wav"
     assert await program.fetch(url) == bucket.objects[path]
     assert bucket.objects[path].startswith(b"RIFF")
+
+
+async def test_a_file_is_read_as_it_comes(bucket: Buckets) -> None:
+    bucket.objects["/voice/kept/tasks/x/long.wav"] = bytes(range(256)) * 50_000
+    with await asyncio.to_thread(files.storage().open, "tasks/x/long.wav", "rb") as source:
+        assert source.read(3) == b"\x00\x01\x02"
+        assert source.read(2) == b"\x03\x04"
+    with pytest.raises(FileNotFoundError):
+        await asyncio.to_thread(files.storage().open, "tasks/x/gone.wav", "rb")
+
+
+async def test_uploads_lie_there_too(program: Program, worker: Loop, bucket: Buckets) -> None:
+    for _ in range(2):
+        policy = await policy_of(program)
+        for _ in range(2):  # the second time, what is there is compared
+            assert (await sent_by(policy)).status_code == 200
+    assert {content for path, content in bucket.objects.items() if "/uploads/" in path} == {b"one\ntwo\n"}
+    assert len(bucket.objects) == 2
+    body = {"model": "text-embedding-v4", "input": {"url": f"oss://{policy['upload_dir']}/texts.txt"}}
+    done = await program.follow(await program.create("embeddings/text-embedding/text-embedding", body))
+    assert done["output"]["task_status"] == "SUCCEEDED"
 
 
 async def test_they_leave_the_bucket_with_their_task(program: Program, worker: Loop, bucket: Buckets) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from botocore.config import Config
+from django.core.files.base import File
 from storages.backends.s3 import S3Storage
-
-IN_MEMORY_BYTES = 4 * 1024 * 1024
-"""What a file takes in memory while it is read; the rest of it lies on the disk."""
+from storages.utils import clean_name
 
 
 class Bucket(S3Storage):
@@ -23,7 +22,6 @@ class Bucket(S3Storage):
         return defaults | {
             "default_acl": None,
             "file_overwrite": False,
-            "max_memory_size": IN_MEMORY_BYTES,
         }
 
     def __init__(self, **options: Any) -> None:
@@ -39,3 +37,16 @@ class Bucket(S3Storage):
             response_checksum_validation="when_required",
         )
         super().__init__(client_config=config, **options)
+
+    def _open(self, name: str, mode: str = "rb") -> File:
+        """To be read once, from its beginning, as it comes: whoever fetches a film need not wait for all of it here.
+
+        Raises:
+            FileNotFoundError: if it is not there.
+        """
+        assert mode == "rb", "what is kept is not changed"
+        try:
+            answer = self.bucket.Object(self._normalize_name(clean_name(name))).get()
+        except self.connection.meta.client.exceptions.NoSuchKey:
+            raise FileNotFoundError(name) from None
+        return File(answer["Body"], name)
