@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,8 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     for item in filter(is_browser, items):
         item.add_marker(pytest.mark.browser)
-    # Last: Playwright's loop runs until the end of the run, and no other can run beside it in this thread.
-    items.sort(key=is_browser)
+    # Last: Playwright's loop runs until the end of the run, and no other can run beside it in this thread. Large files
+    # come before small ones, so that workers end at about the same time.
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (is_browser(item), -sizes[item.path] if is_browser(item) else 0))
 
 
 @pytest.fixture(scope="session")
