@@ -30,6 +30,7 @@ async def talk(transport: WebRtcTransport, pcm: bytes) -> None:
     """Say the next 20 ms for every frame heard, a little ahead."""
     position = 0
     owed = LEAD_FRAMES
+    await transport.send(ev.SessionCreated(event_id="", session={}))  # what comes before is not heard
     try:
         while True:
             event = await transport.receive()
