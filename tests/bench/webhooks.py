@@ -21,6 +21,8 @@ EVENTS = 200
 BARE = 3000
 AT_ONCE = 64
 ONE_BY_ONE = 100
+WAITING = 100_000
+"""For one endpoint, while another's are claimed."""
 AIM_MS = 150
 AIM_PER_S = 400
 AIM_SHARE = 0.35
@@ -128,6 +130,22 @@ def _measure(receiver: str) -> None:
     by_clock, by_processor = (count / took) / (BARE / bare_took), (count / used) / (BARE / bare_used)
     print(f"{by_clock:8.0%} of the bare loop's; {by_processor:.0%} by processor time")
     print(f"    the aims are {AIM_PER_S}/s on PostgreSQL, and {AIM_SHARE:.0%}\n")
+
+    dead = account.workspaces.create(name="Dead")
+    store.create(dead.pk, url=receiver, events=[Kind.TASK_FINISHED])
+    for start in range(0, WAITING, 5000):
+        publish(dead.pk, [Happening(Kind.TASK_FINISHED, f"task-{start + number}") for number in range(5000)])
+    line = DeliveryLine()
+    line.claim("bench", AT_ONCE)
+    took_ms = []
+    for number in range(ONE_BY_ONE):
+        publish(alone.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}")])
+        began = time.perf_counter()
+        [lease] = line.claim("bench", AT_ONCE)
+        took_ms.append((time.perf_counter() - began) * 1000)
+        Delivery.objects.filter(pk=lease.row_id).delete()
+    _print(f"to claim one, while {WAITING} wait for somebody else", took_ms)
+    print()
 
 
 async def _bare(receiver: str) -> tuple[float, float]:
