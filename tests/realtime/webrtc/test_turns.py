@@ -31,6 +31,11 @@ def product(servers: Servers) -> Product:
     return servers("daphne")
 
 
+def question_errors(understood: str) -> int:
+    """Words wrong in the question, however the recognizer spells numbers."""
+    return min(word_errors(question, understood) for question in (QUESTION, "What is 12 times 12?"))
+
+
 def answer_errors(heard: str) -> int:
     """Words wrong in the answer, however a recognizer spells numbers."""
     return min(word_errors(answer, heard) for answer in ANSWERS)
@@ -78,7 +83,7 @@ async def test_every_question_gets_through_a_bad_network(product: Product, voice
             await caller.wait_quiet()
             heard = (await Moonshine().recognize(samples(bytes(pcm)))).text
         (transcript,) = caller.all("conversation.item.input_audio_transcription.completed")
-        assert word_errors(QUESTION, transcript["transcript"]) == 0, (seed, transcript)
+        assert question_errors(transcript["transcript"]) == 0, (seed, transcript)
         assert done["response"]["status"] == "completed"
         assert answer_errors(heard) <= 2, (seed, heard)
         assert caller.at("response.created") - spoken_at < ANSWERED_S, (seed, caller.types)
