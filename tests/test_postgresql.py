@@ -17,6 +17,7 @@ LEANING = {
     "tasks": ["tests/tasks/test_api.py", "tests/tasks/test_uploads.py"],
     "webhooks": [
         "tests/webhooks/test_line.py",
+        "tests/webhooks/test_fairness.py",
         "tests/webhooks/test_recording.py",
         "tests/webhooks/test_inside.py",
         "tests/webhooks/test_events.py",
