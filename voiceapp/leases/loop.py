@@ -161,6 +161,12 @@ class Loop:
             # The lease ends by itself; the next claim counts this attempt.
             logger.exception("%s %s failed in a way nobody foresaw", line.name, lease.row_id)
 
+    def _lose(self, task: asyncio.Task[None]) -> None:
+        if task in self._running:  # it did not just end
+            line, lease = self._running[task]
+            logger.info("%s %s is somebody else's by now, or just over", line.name, lease.row_id)
+            task.cancel()
+
     def _left(self, task: asyncio.Task[None]) -> None:
         line, _ = self._running.pop(task)
         self._wakes[line.name].set()
@@ -187,9 +193,8 @@ class Loop:
                 except DatabaseError as error:
                     logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
                     continue
-                if not kept and self._loop is not None and not task.done():
-                    logger.info("%s %s is over, or somebody else's by now", line.name, lease.row_id)
-                    self._loop.call_soon_threadsafe(task.cancel)
+                if not kept and self._loop is not None:
+                    self._loop.call_soon_threadsafe(self._lose, task)
             close_old_connections()
         _close_connections()
 
