@@ -22,8 +22,12 @@ from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
 
-SERVERS = ("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere")
-"""Parameters that stand for a running server."""
+APART = {
+    *("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere"),
+    *("sqlite", "postgresql"),
+    *("leases", "tasks", "webhooks", "books"),
+}
+"""Parameters whose tests share nothing with those of another: servers, databases, what leans on a database."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class BesideEachOther(LoadScopeScheduling):
-    """Tests of a file stay on one worker, for they share what is costly to start; those against one server may leave
-    those against another. (Groups by mark, `--dist loadgroup`, do nothing under pytest 9.2.)
+    """Tests of a file stay on one worker, for they share what is costly to start, unless they are kept `APART`.
+
+    Groups by mark, `--dist loadgroup`, do nothing under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
         parameters = test.partition("[")[2].rstrip("]").split("-")
-        return " ".join([file, *(parameter for parameter in parameters if parameter in SERVERS)])
+        return " ".join([file, *(parameter for parameter in parameters if parameter in APART)])
 
 
 @pytest.hookimpl(optionalhook=True)
