@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connections
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -21,6 +22,10 @@ from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("beside others", deadline=None)
+settings.load_profile("beside others")
 
 APART = {
     *("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere"),
