@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 from storages.utils import clean_name
@@ -47,6 +48,8 @@ class Bucket(S3Storage):
         assert mode == "rb", "what is kept is not changed"
         try:
             answer = self.bucket.Object(self._normalize_name(clean_name(name))).get()
-        except self.connection.meta.client.exceptions.NoSuchKey:
+        except ClientError as error:  # of a class that each thread's connection makes anew
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
             raise FileNotFoundError(name) from None
         return File(answer["Body"], name)
