@@ -67,7 +67,8 @@ async def test_calls_leave_no_memory_task_or_file_behind() -> None:
     before = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
     await some(CALLS)
     after = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
-    assert after[1:] == before[1:]
+    # Fewer, when the end of something before was late.
+    assert all(now <= then for now, then in zip(after[1:], before[1:], strict=True)), (before, after)
     assert after[3] == 0
     assert after[0] - before[0] < GROWTH_KB
     assert ticker().is_resting
