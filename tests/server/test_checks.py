@@ -43,12 +43,23 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
         ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
         ("MAX_CONNECTIONS", 0, "server.E011"),
+        ("TASK_ENGINE", "elsewhere", "server.E014"),
+        ("TASK_ENGINE", "celery", "server.E015"),
         ("DRAIN_S", 60.0, "server.W013"),
     ],
 )
 def test_it_finds_a_wrong_value(settings: Settings, name: str, value: object, found: str) -> None:
     setattr(settings, name, value)
     assert found in ids()
+
+
+def test_it_says_how_to_install_a_celery_that_is_missing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.TASK_ENGINE, settings.CELERY_BROKER_URL = "celery", "redis://127.0.0.1:6379/1"
+    assert ids() == []
+    monkeypatch.setitem(sys.modules, "celery", None)
+    (finding,) = check_settings()
+    assert finding.id == "server.E016"
+    assert "requirements-celery.txt" in finding.hint
 
 
 def test_it_misses_the_model_of_a_chat_server(settings: Settings) -> None:
