@@ -22,7 +22,7 @@ LEANING = {
         "tests/webhooks/test_inside.py",
         "tests/webhooks/test_events.py",
     ],
-    "books": ["tests/accounts/test_quotas.py", "tests/accounts/test_ledger.py"],
+    "books": ["tests/accounts/test_quotas.py", "tests/accounts/test_ledger.py", "tests/realtime/test_leftovers.py"],
 }
 
 
