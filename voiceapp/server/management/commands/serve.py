@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 from typing import Any
 
 from django.conf import settings
@@ -84,3 +85,6 @@ async def _close() -> None:
 async def _warm_up() -> None:
     await close_abandoned()
     await catalogue.warm_up()
+    # What is here now stays. A full collection that walks over it holds up every conversation for 60 to 70 ms.
+    gc.collect()
+    gc.freeze()
