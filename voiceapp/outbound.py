@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import ssl
 import time
@@ -29,6 +30,8 @@ MAX_URL_LENGTH = 2048
 MAX_ANSWER_BYTES = 64 * 1024
 """What is read of an answer that nobody asked the length of."""
 MAX_REDIRECTS = 3
+UNWANTED = re.compile(r"[\x00-\x20\x7f\\]")
+"""Spaces, control characters and backslashes, on which parsers of addresses disagree."""
 CONNECT_S = 3.0
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -120,7 +123,7 @@ def check_url(url: str) -> SplitResult:
     """
     if len(url) > MAX_URL_LENGTH:
         raise InvalidParameter(f"An address may have {MAX_URL_LENGTH} characters.", param="url")
-    if any(ord(character) <= 32 or ord(character) == 127 for character in url) or "\\" in url:
+    if UNWANTED.search(url):
         raise InvalidParameter("The address holds spaces, control characters or backslashes.", param="url")
     try:
         parts = urlsplit(url)

@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from django.db import DatabaseError, close_old_connections, connections
@@ -146,13 +147,10 @@ class Loop:
                 task.add_done_callback(self._left)
             if until_s is not None and not leases and not running:
                 return
-            if not leases or len(leases) == free:
-                # Woken by new work, or by room for more of it.
-                try:
-                    async with asyncio.timeout(self._poll_s):
-                        await wake.wait()
-                except TimeoutError:
-                    continue
+            # Woken by new work, or by room for more of it; a claim takes all that may be taken.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_s):
+                    await wake.wait()
 
     async def _work(self, line: Line, lease: Lease) -> None:
         try:
