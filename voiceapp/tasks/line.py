@@ -100,10 +100,15 @@ class TaskLine:
             self._look_for_lost_at = monotonic() + LOST_S
             lost = Task.objects.filter(status=Status.RUNNING)
             taken += self._claims.claim(worker, limit=limit, rows=lost, **started)
-        for account, share in self._shares(limit - len(taken)).items():
-            waiting = Task.objects.filter(status=Status.PENDING, account_id=account)
-            rows = waiting.order_by("-priority", "due_at")
-            taken += self._claims.claim(worker, limit=share, rows=rows, **started)
+        while len(taken) < limit:
+            more: list[Lease] = []
+            for account, share in self._shares(limit - len(taken)).items():
+                waiting = Task.objects.filter(status=Status.PENDING, account_id=account)
+                rows = waiting.order_by("-priority", "due_at")
+                more += self._claims.claim(worker, limit=share, rows=rows, **started)
+            if not more:
+                break
+            taken += more  # fewer than asked for, where an account had less to do than its share: the others go on
         return taken
 
     def count_due(self, limit: int) -> int:
