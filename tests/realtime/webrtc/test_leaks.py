@@ -19,6 +19,8 @@ WARM_UP = 100
 CALLS = 200
 GROWTH_KB = 5000
 """200 calls that stay would hold some 50 MB. Alone, 300 calls leave less than 0.2 MB; pytest keeps their log."""
+ROUNDS = 3
+"""What leaks, leaks in every round; what other tests of the process left to be tidied up grows it once."""
 
 
 async def one() -> None:
@@ -64,11 +66,14 @@ def peers_alive() -> int:
 
 async def test_calls_leave_no_memory_task_or_file_behind() -> None:
     await some(WARM_UP)
-    before = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
-    await some(CALLS)
-    after = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
-    # Fewer, when the end of something before was late.
-    assert all(now <= then for now, then in zip(after[1:], before[1:], strict=True)), (before, after)
-    assert after[3] == 0
+    for _ in range(ROUNDS):
+        before = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
+        await some(CALLS)
+        after = (resident_kb(), len(asyncio.all_tasks()), open_files(), peers_alive())
+        # Fewer, when the end of something before was late.
+        assert all(now <= then for now, then in zip(after[1:], before[1:], strict=True)), (before, after)
+        assert after[3] == 0
+        if after[0] - before[0] < GROWTH_KB:
+            break
     assert after[0] - before[0] < GROWTH_KB
     assert ticker().is_resting
