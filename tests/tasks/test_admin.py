@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Member
+from voiceapp.tasks.live import LOOK_EVERY_S
 from voiceapp.tasks.models import Status, Subtask, Task
 
 LIST = "admin:tasks_task_changelist"
@@ -64,3 +69,48 @@ def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Membe
     assert (new.status, new.order, new.attempts) == (Status.PENDING, over.order, 0)
     assert new.subtasks.get().order == {"text": "Hello."}
     assert new.task_id != over.task_id
+
+
+async def told(client: AsyncClient, *tasks: Task) -> tuple[int, str]:
+    """Status and whole text of the stream about tasks; it ends when they have."""
+    answer = await client.get(reverse("admin:tasks_live"), {"ids": ",".join(str(task.pk) for task in tasks) + ",x,"})
+    if not answer.streaming:
+        return answer.status_code, ""
+    return answer.status_code, b"".join([piece async for piece in answer]).decode()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_open_page_is_told_how_tasks_go_on(alice: Member, operator: User) -> None:
+    client = AsyncClient()
+    await client.aforce_login(operator)
+    task = await sync_to_async(write)(alice)
+    following = asyncio.create_task(told(client, task))
+
+    async def turn_to(**fields: object) -> None:
+        await Task.objects.filter(pk=task.pk).aupdate(**fields)
+        await asyncio.sleep(1.2 * LOOK_EVERY_S)
+
+    await turn_to()
+    await turn_to(status=Status.RUNNING, scheduled_at=timezone.now(), progress=0.4)
+    await turn_to(status=Status.SUCCEEDED, ended_at=timezone.now(), progress=1.0)
+    status, text = await asyncio.wait_for(following, 10)
+    assert status == 200
+    said = [json.loads(line.removeprefix("data: "))[str(task.pk)] for line in text.splitlines() if "status" in line]
+    assert [(one["status"], one["done"]) for one in said] == [
+        ("Pending", "0%"),
+        ("Running", "40%"),
+        ("Succeeded", "100%"),
+    ]
+    assert text.endswith("event: over\ndata: {}\n\n")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_only_those_who_may_look_are_told(alice: Member) -> None:
+    client = AsyncClient()
+    task = await sync_to_async(write)(alice)
+    assert (await told(client, task))[0] == 403
+    await client.aforce_login(alice.user)
+    assert (await told(client, task))[0] == 403
+    alice.user.is_staff = True
+    await alice.user.asave()
+    assert (await told(client, task))[0] == 403

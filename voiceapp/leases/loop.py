@@ -14,6 +14,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -41,7 +42,8 @@ class Line(Protocol):
     name: str
     capacity: int
     """How many rows one process works on at once."""
-    lease_s: float
+    renew_every_s: float
+    """How often a row that is worked on is renewed: a third of its lease, or more often where there is more to tell."""
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take up to `limit` due rows. Runs in the database's thread."""
@@ -183,9 +185,15 @@ class Loop:
                 logger.warning("%s %s could not be given back: %s", line.name, lease.row_id, error)
 
     def _keep_renewing(self) -> None:
-        every_s = min((line.lease_s for line in self.lines), default=30.0) / 3
+        every_s = min((line.renew_every_s for line in self.lines), default=10.0)
+        renewed = {line.name: time.monotonic() for line in self.lines}
         while not self._over.wait(every_s):
+            now = time.monotonic()
+            ripe = {line.name for line in self.lines if now - renewed[line.name] > line.renew_every_s - every_s / 2}
+            renewed |= dict.fromkeys(ripe, now)
             for task, (line, lease) in list(self._running.items()):
+                if line.name not in ripe:
+                    continue
                 try:
                     kept = line.renew(lease)
                 except DatabaseError as error:

@@ -9,11 +9,14 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest
+from django.forms import Script
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import URLPattern, path
 from django.utils import timezone
 
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import files, store
+from voiceapp.tasks.live import follow
 from voiceapp.tasks.models import FINAL, Subtask, Task, task_identifier
 
 
@@ -33,7 +36,7 @@ class SubtaskInline(admin.TabularInline):
 
 @admin.register(Task)
 class TaskAdmin(admin.ModelAdmin):
-    list_display = ("submitted_at", "task_id", "account", "kind", "model_name", "status", "done", "took", "code")
+    list_display = ("submitted_at", "status", "done", "took", "kind", "model_name", "account", "code", "task_id")
     list_filter = ("status", "kind", "model_name")
     list_select_related = ("account",)
     search_fields = ("task_id", "account__name", "request_id")
@@ -41,6 +44,26 @@ class TaskAdmin(admin.ModelAdmin):
     show_full_result_count = False
     inlines = (SubtaskInline,)
     actions = ("cancel_waiting", "do_again")
+    readonly_fields = ("done", "took")
+
+    class Media:
+        js = (Script("operators/tasks.js", defer=True),)
+
+    def get_urls(self) -> list[URLPattern]:
+        return [path("live/", self.live, name="tasks_live"), *super().get_urls()]
+
+    async def live(self, request: HttpRequest) -> HttpResponseBase:
+        """What the cells of tasks hold, as it changes."""
+        return await follow(request, self.cells)
+
+    def cells(self, row: Task) -> dict[str, str]:
+        """The text of those cells that change while a task is worked on."""
+        return {
+            "status": str(row.get_status_display()),
+            "done": self.done(row),
+            "took": self.took(row),
+            "code": row.code or "-",
+        }
 
     @admin.display(description="progress")
     def done(self, row: Task) -> str:

@@ -77,6 +77,10 @@ class End:
         self.row.save(update_fields=("status", "result", "usage", "code", "message"))
 
 
+PROGRESS_S = 2.0
+"""How often progress is written down, for those who watch."""
+
+
 class TaskLine:
     """The line of tasks. Accounts take turns; within one, priority and then age decide."""
 
@@ -85,7 +89,7 @@ class TaskLine:
     def __init__(self, *, capacity: int | None = None, claims: Claims[Task] | None = None) -> None:
         self.capacity = settings.TASK_CAPACITY if capacity is None else capacity
         self._claims = claims or Claims(Task, lease_s=settings.TASK_LEASE_S)
-        self.lease_s = self._claims.lease_s
+        self.renew_every_s = min(PROGRESS_S, self._claims.lease_s / 3)
         self._last_account = 0
         self._look_for_lost_at = 0.0
         self._progress: dict[int, list[float]] = {}

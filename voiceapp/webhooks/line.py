@@ -74,8 +74,9 @@ class DeliveryLine:
     def __init__(self, *, resolver: AbstractResolver | None = None) -> None:
         """`resolver` is asked what names mean, instead of the system."""
         self._resolver = resolver
-        self.lease_s: float = settings.TASK_LEASE_S
-        self._claims: Claims[Delivery] = Claims(Delivery, lease_s=self.lease_s)
+        lease_s: float = settings.TASK_LEASE_S
+        self.renew_every_s = lease_s / 3
+        self._claims: Claims[Delivery] = Claims(Delivery, lease_s=lease_s)
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
         self._outbound: Outbound | None = None

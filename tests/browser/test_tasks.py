@@ -1,0 +1,66 @@
+"""An operator looks at tasks while they are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .server import Server, running
+
+NAME, PASSWORD = "olga", "olgas-long-password"
+
+CREATE = """
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.keys import new_key
+from voiceapp.accounts.models import Account
+from voiceapp.tasks import store
+from voiceapp.tasks.kinds import Order, kind_at
+workspace = Account.objects.create(name="Acme").workspaces.create(name="Default")
+key, _ = new_key(workspace, "bench")
+key.save()
+caller = Caller(workspace.account_id, workspace.pk, key.pk, None, False, "bench")
+text = "Rain falls on the lighthouse all day. " * 400
+order = Order("tts-1", [{"text": text}], {"voice": "", "format": "wav", "rate": 1.0})
+store.accept(caller, kind_at("audio/tts/synthesis"), order, request_id="browser")
+"""
+
+
+@pytest.fixture(scope="module")
+def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("tasks")) as server:
+        command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
+        server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+        yield server
+
+
+@pytest.fixture
+def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
+    context = quiet_browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(f"http://127.0.0.1:{desk_server.port}/admin/")
+    page.get_by_label("Username").fill(NAME)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def test_a_task_is_seen_to_run_and_to_end_without_reloading(desk: Page, desk_server: Server, screenshots: Path) -> None:
+    desk_server.manage("shell", "--command", CREATE)
+    desk.goto(f"http://127.0.0.1:{desk_server.port}/admin/tasks/task/")
+    desk.evaluate("window.isTheSamePage = true")
+    progress = desk.locator("#result_list td.field-done")
+    expect(progress).not_to_have_text("0%", timeout=30_000)
+    desk.screenshot(path=screenshots / "tasks-live.png")
+    expect(desk.locator("#result_list td.field-status")).to_have_text("Succeeded", timeout=60_000)
+    expect(progress).to_have_text("100%")
+    assert desk.evaluate("window.isTheSamePage")
+    desk.locator("#result_list tbody th a").first.click()
+    expect(desk.locator(".field-done .readonly").first).to_have_text("100%")
