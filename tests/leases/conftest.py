@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -86,6 +87,13 @@ class House:
         """The task of each beginning, and when that was in the eyes of its worker."""
         lines = [line.split() for line in self._runs.read_text().splitlines()]
         return [(task_id, float(time_s)) for task_id, time_s in lines]
+
+    def until_begun(self, task: str) -> None:
+        """Until the work itself has begun: a row is claimed a moment earlier."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.times_begun()[task]:
+            assert time.monotonic() < deadline, "nobody began"
+            time.sleep(0.01)
 
     def times_begun(self) -> Counter[str]:
         return Counter(task_id for task_id, _ in self.begun())

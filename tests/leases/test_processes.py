@@ -93,7 +93,7 @@ def test_a_task_is_canceled_or_run_and_never_both(house: House) -> None:
 def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -> None:
     frozen = house.worker(read_on=False)
     task = house.create(LEASE_S)
-    assert house.follow(task, until="RUNNING")["task_status"] == "RUNNING"
+    house.until_begun(task)
     (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", task)
     frozen_pid = int(row["leased_by"].split(":")[1])
     _freeze(house, frozen_pid)
