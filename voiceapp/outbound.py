@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -115,6 +116,7 @@ def allows(text: str, holes: Iterable[Network] = ()) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def check_url(url: str) -> SplitResult:
     """The parts of an address that may be tried.
 
@@ -260,7 +262,7 @@ class _Asking:
     """Bounds a call as a whole, and says in our words what went wrong."""
 
     def __init__(self, url: str, total_s: float) -> None:
-        self._host = urlsplit(url).hostname or "the host"
+        self._url = url
         self._timeout = asyncio.timeout(total_s)
 
     async def __aenter__(self) -> None:
@@ -270,13 +272,16 @@ class _Asking:
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as late:
-            raise FetchTimeout(f"{self._host[:100]} took too long.") from late
+            raise FetchTimeout(f"{self._host()} took too long.") from late
         if isinstance(error, TimeoutError):
-            raise FetchTimeout(f"{self._host[:100]} took too long.") from error
+            raise FetchTimeout(f"{self._host()} took too long.") from error
         if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError, ssl.CertificateError)):
-            raise TlsInvalid(f"The certificate of {self._host[:100]} could not be verified.") from error
+            raise TlsInvalid(f"The certificate of {self._host()} could not be verified.") from error
         if isinstance(error, (aiohttp.ClientError, OSError, UnicodeError)):
-            raise FetchFailed(f"{self._host[:100]} could not be reached, or broke off.") from error
+            raise FetchFailed(f"{self._host()} could not be reached, or broke off.") from error
+
+    def _host(self) -> str:
+        return (urlsplit(self._url).hostname or "the host")[:100]
 
 
 def _refused(host: str) -> AddressNotAllowed:

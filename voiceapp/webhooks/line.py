@@ -43,15 +43,8 @@ GATHER_S = 0.01
 RETRY_S = 1.0
 """How long a database that does not answer is left alone."""
 
-NEEDED = (
-    "event__public_id",
-    "event__body",
-    "endpoint__url",
-    "endpoint__secret_sealed",
-    "endpoint__old_secret_sealed",
-    "endpoint__old_secret_until",
-)
-"""Columns that a call is made of."""
+RECEIVER = ("url", "secret_sealed", "old_secret_sealed", "old_secret_until")
+"""Columns of an endpoint that a call is made of."""
 
 Database = Callable[..., Any]
 
@@ -97,8 +90,10 @@ class DeliveryLine:
         with transaction.atomic():
             leases = self._claims.claim(worker, limit=limit, rows=rows, delivery_at=Now(), attempts=attempts)
             taken = Delivery.objects.filter(pk__in=[lease.row_id for lease in leases])
-            for row in taken.select_related("event", "endpoint").only(*NEEDED):
-                self._parcels[row.pk] = Parcel(row.event.public_id, row.event.body.encode(), row.endpoint)
+            found = list(taken.values_list("pk", "event__public_id", "event__body", "endpoint"))
+            endpoints = WebhookEndpoint.objects.only(*RECEIVER).in_bulk({endpoint for *_, endpoint in found})
+        for row, event_id, body, endpoint in found:
+            self._parcels[row] = Parcel(event_id, body.encode(), endpoints[endpoint])
         return leases
 
     def count_due(self, limit: int) -> int:
