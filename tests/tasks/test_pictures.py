@@ -30,6 +30,7 @@ DRAW = "aigc/text2image/image-synthesis"
 CHANGE = "aigc/image2image/image-synthesis"
 BY_MESSAGE = "aigc/image-generation/generation"
 FILM = "aigc/video-generation/video-synthesis"
+FILM_FROM_PICTURES = "aigc/image2video/video-synthesis"
 KEY = "sk-of-the-images-server"
 
 
@@ -318,12 +319,54 @@ async def test_a_service_elsewhere_is_followed_and_its_picture_copied(
 async def test_a_film_is_made_by_a_service_elsewhere(program: Program, worker: Loop, relayed: Service) -> None:
     async with files_at({"made.mp4": MP4}) as at:
         relayed.output = {"task_status": "SUCCEEDED", "video_url": at("made.mp4"), "orig_prompt": "a cat runs"}
-        relayed.usage = {"video_count": 1, "duration": 5, "SR": 720}
+        relayed.usage = {"video_count": 1, "duration": 5, "SR": 720, "size": "1280*720", "ratio": "16:9", "more": {}}
         body = {"model": "far-filmer", "input": {"prompt": "a cat runs"}, "parameters": {"duration": 5}}
         done = await program.follow(await program.create(FILM, body))
     assert done["output"].items() >= {"task_status": "SUCCEEDED", "orig_prompt": "a cat runs"}.items()
     assert await program.fetch(done["output"]["video_url"]) == MP4
-    assert done["usage"] == {"video_count": 1, "duration": 5, "SR": 720}
+    assert done["usage"] == {"video_count": 1, "duration": 5, "SR": 720, "size": "1280*720", "ratio": "16:9"}
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"first_frame_url": "https://8.8.8.8/a.png", "last_frame_url": "https://8.8.8.8/b.png"},
+        {"head_frame": "https://8.8.8.8/a.png", "tail_frame": "https://8.8.8.8/b.png"},
+        {"reference_url": "https://8.8.8.8/a.mp4"},
+        {"reference_urls": ["https://8.8.8.8/a.png", "https://8.8.8.8/b.png"]},
+        {"reference_video_urls": ["https://8.8.8.8/a.mp4"]},
+        {"media": [{"type": "first_frame", "url": "https://8.8.8.8/a.png"}]},
+    ],
+    ids=lambda sources: next(iter(sources)),
+)
+async def test_a_film_is_made_from_pictures_however_the_library_names_them(
+    program: Program, worker: Loop, relayed: Service, sources: dict[str, Any]
+) -> None:
+    async with files_at({"made.mp4": MP4}) as at:
+        relayed.output = {"task_status": "SUCCEEDED", "video_url": at("made.mp4")}
+        body = {"model": "far-filmer", "input": {"prompt": None, "extend_prompt": True, **sources}}
+        done = await program.follow(await program.create(FILM_FROM_PICTURES, body))
+    assert await program.fetch(done["output"]["video_url"]) == MP4
+    assert relayed.created[0]["path"] == f"/api/v1/services/{FILM_FROM_PICTURES}"
+    assert relayed.created[0]["input"] == {"extend_prompt": True, **sources}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt": None, "extend_prompt": True},
+        {"first_frame_url": "http://10.0.0.1/a.png", "last_frame_url": "https://8.8.8.8/b.png"},
+        {"prompt": "a cat", "media": [{"type": "first_frame", "url": "http://10.0.0.1/a.png"}]},
+    ],
+)
+async def test_a_film_of_nothing_or_from_inside_is_refused(
+    program: Program, relayed: Service, given: dict[str, Any]
+) -> None:
+    answer = await program.post(
+        f"/api/v1/services/{FILM_FROM_PICTURES}", {"model": "far-filmer", "input": given}, **ASYNC
+    )
+    assert answer.status_code == 400
+    assert not relayed.created
 
 
 async def test_what_fails_there_fails_here_in_its_words(program: Program, worker: Loop, relayed: Service) -> None:

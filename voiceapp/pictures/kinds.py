@@ -187,15 +187,18 @@ class Filming(_Making):
 
     async def accept(self, caller: Caller, body: schemas.FilmBody) -> Order:
         given = body.input
-        if not given.prompt and not given.img_url:
-            raise InvalidParameter("Say what to see, in prompt, or begin with a picture, in img_url.", param="input")
+        if not given.prompt and not given.sources:
+            raise InvalidParameter(
+                "Say what to see, in prompt, or name a picture to begin with, in img_url or first_frame_url.",
+                param="input",
+            )
         return self.order(
             caller,
             body.model,
             given,
             body.parameters,
             prompt=given.prompt or "",
-            pictures=[given.img_url] if given.img_url else [],
+            pictures=given.sources,
         )
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Made:
     path: Path
     form: Form
     facts: Mapping[str, str] = field(default_factory=dict)
-    usage: Mapping[str, int | float] = field(default_factory=dict)
+    usage: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 async def paint(part: Part, painter: Painter) -> Made:
@@ -84,7 +84,7 @@ async def follow(part: Part, service: TaskService, path: str, family: Family) ->
         raise EngineRefused(f"The service elsewhere failed: {str(item.get('message') or 'it made nothing')[:300]}")
     made = await _fetched(part, str(item["url"]), family, of_server=service.base_url)
     facts = {name: str(item[name]) for name in FACTS if isinstance(item.get(name), str)}
-    usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float)}
+    usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float | str)}
     return Made(made.path, made.form, facts, usage)
 
 

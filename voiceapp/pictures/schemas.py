@@ -93,6 +93,12 @@ class FilmParameters(Schema, extra="allow"):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
+class Medium(Schema, extra="allow"):
+    """A picture, film or sound to work from."""
+
+    url: Address | None = None
+
+
 class FilmInput(Schema, extra="allow"):
     """What to film."""
 
@@ -100,6 +106,30 @@ class FilmInput(Schema, extra="allow"):
     """What to see."""
     img_url: Address | None = None
     """Where the first picture lies."""
+    first_frame_url: Address | None = None
+    """The same, for models that are given the last one as well."""
+    last_frame_url: Address | None = None
+    """Where the last picture lies."""
+    head_frame: Address | None = None
+    """Another name of `first_frame_url`."""
+    tail_frame: Address | None = None
+    """Another name of `last_frame_url`."""
+    reference_url: Address | None = None
+    """Where something lies that the film should resemble."""
+    reference_urls: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
+    """The same, for several."""
+    reference_video_urls: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
+    """The same, for films."""
+    media: Annotated[list[Medium], Field(max_length=MAX_PICTURES)] | None = None
+    """All of these in one list, each with its `type`."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Where all lies that the film begins from or should resemble."""
+        frames = (self.img_url, self.first_frame_url, self.last_frame_url, self.head_frame, self.tail_frame)
+        several = (*(self.reference_urls or ()), *(self.reference_video_urls or ()))
+        media = (medium.url for medium in self.media or ())
+        return list(filter(None, (*frames, self.reference_url, *several, *media)))
 
 
 class FilmBody(Schema):

@@ -68,8 +68,8 @@ class Done:
 
     result: Mapping[str, Any] = field(default_factory=dict)
     """Its item of `results`. A value `{"file": …}` becomes a link."""
-    usage: Mapping[str, int | float] = field(default_factory=dict)
-    """Added up over the parts."""
+    usage: Mapping[str, int | float | str] = field(default_factory=dict)
+    """Numbers are added up over the parts; of a text, the last part's stays."""
 
 
 class Kind(Protocol):

@@ -324,9 +324,10 @@ def _item(part: Subtask) -> dict[str, Any]:
     return {"code": part.code, "message": part.message}
 
 
-def _summed(parts: Sequence[Subtask]) -> dict[str, int | float]:
-    total: dict[str, int | float] = {}
+def _summed(parts: Sequence[Subtask]) -> dict[str, int | float | str]:
+    total: dict[str, Any] = {}
     for part in parts:
         for unit, quantity in part.usage.items():
-            total[unit] = round(total.get(unit, 0) + quantity, 3)
+            before = total.get(unit, 0)
+            total[unit] = quantity if str in (type(before), type(quantity)) else round(before + quantity, 3)
     return total

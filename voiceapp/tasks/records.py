@@ -46,8 +46,8 @@ class TaskReply(Schema):
 
     request_id: str
     output: Output
-    usage: dict[str, int | float] | None = None
-    """By unit, of a task that succeeded."""
+    usage: dict[str, int | float | str] | None = None
+    """By unit, of a task that succeeded; of a film also its `size` and `ratio`, as text."""
 
 
 class TaskRow(Schema):
