@@ -510,6 +510,13 @@ VOICE_MODELS: list[dict[str, Any]] = [
         "options": {"dimensions": [1024, 768, 512], "default_dimension": 1024, **_EMBEDDER["options"]},
     },
     {
+        "name": "text-embedding-async-v2",
+        "kind": "embedding",
+        "provider": _EMBEDDER["provider"],
+        "aliases": ["text-embedding-async-v1"],
+        "options": {"dimensions": [1536], "default_dimension": 1536, **_EMBEDDER["options"]},
+    },
+    {
         "name": "text-embedding-3-small",
         "kind": "embedding",
         "provider": _EMBEDDER["provider"],

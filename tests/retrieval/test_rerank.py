@@ -164,8 +164,9 @@ async def test_a_model_that_is_not_there_is_not_found(program: Program, path: st
     assert (await program.refusal(path, body(model="nova"), 404))["code"] == "ModelNotFound"
 
 
-async def test_the_nested_style_is_not_made_a_task(program: Program) -> None:
-    assert (await program.refusal(RERANK, nested(), 403, **{"X-DashScope-Async": "enable"}))["code"] == "AccessDenied"
+@pytest.mark.parametrize("header", ["X-DashScope-Async", "x-service-async"])
+async def test_the_nested_style_is_not_made_a_task(program: Program, header: str) -> None:
+    assert (await program.refusal(RERANK, nested(), 403, **{header: "enable"}))["code"] == "AccessDenied"
 
 
 @BOTH

@@ -79,7 +79,7 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def fetched(url: str) -> bytes:
+def fetched(url: str | urllib.request.Request) -> bytes:
     with urllib.request.urlopen(url, timeout=20) as answer:
         content: bytes = answer.read()
     return content
@@ -164,6 +164,28 @@ def test_films_are_made_by_the_blocking_classes_too() -> None:
     created = VideoSynthesis.async_call("wan2.2-t2v-plus", prompt="a cat")
     assert created.status_code == HTTPStatus.OK, created
     assert fetched(VideoSynthesis.wait(created).output.video_url) == MP4
+
+
+@pytest.mark.parametrize(
+    "model", [BatchTextEmbedding.Models.text_embedding_async_v1, BatchTextEmbedding.Models.text_embedding_async_v2]
+)
+def test_a_file_of_texts_is_embedded(model: str, tmp_path: Path, product: Product) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one text\nanother text\n")
+    form = Form({})
+    form.add_file("file", texts)
+    headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": form.content_type}
+    sent = json.loads(
+        fetched(urllib.request.Request(f"{product.origin}/api/v1/uploads", data=form.body(), headers=headers))
+    )
+
+    created = BatchTextEmbedding.async_call(model, sent["output"]["url"], text_type="query")
+    assert created.status_code == HTTPStatus.OK, created
+    done = BatchTextEmbedding.wait(created)
+    assert done.output.task_status == "SUCCEEDED", done
+    lines = [json.loads(line) for line in fetched(done.output.url).splitlines()]
+    assert [(line["text_index"], len(line["embedding"])) for line in lines] == [(0, 1536), (1, 1536)]
+    assert done.usage["total_tokens"] == sum(line["usage"]["total_tokens"] for line in lines) > 0
 
 
 def test_each_generation_finds_the_rows_of_a_list_where_it_looks(product: Product) -> None:

@@ -8,10 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from numpy.typing import NDArray
 
 from voiceapp import formats
 from voiceapp.accounts.auth import Caller
@@ -19,6 +17,7 @@ from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.batch import EmbeddingBatch
 from voiceapp.retrieval.embedding import Embedded
+from voiceapp.retrieval.items import native_items, numbers
 from voiceapp.retrieval.rerank import Reranked
 from voiceapp.retrieval.schemas import (
     CompatibleEmbeddingBody,
@@ -45,9 +44,6 @@ native = Router(tags=["Embedding and reranking"])
 flat = Router(tags=["Embedding and reranking"])
 compatible = Router(tags=["OpenAI-compatible"])
 
-DECIMALS = 8
-"""Of the numbers in a vector: what a 32-bit float holds, and not the noise behind."""
-
 
 @native.post("/embeddings/text-embedding/text-embedding", summary="Embed texts", response=EmbeddingReply)
 async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse:
@@ -62,21 +58,10 @@ async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse
     """
     if wants_task(request):
         return await create_task(request, EmbeddingBatch.path)
-    parameters = body.parameters or EmbeddingParameters()
     at, texts = _texts(body.input)
-    kinds = (parameters.output_type or "dense").split("&")
     embedded = await embedding.embed(
         _caller(request),
-        embedding.Wish(
-            model=body.model,
-            texts=texts,
-            texts_at=at,
-            dimension=parameters.dimension,
-            text_type=parameters.text_type or "document",
-            dense="dense" in kinds,
-            sparse="sparse" in kinds,
-            instruct=parameters.instruct or "",
-        ),
+        embedding.native_wish(body.model, texts, body.parameters or EmbeddingParameters(), texts_at=at),
         request_id=request.request_id,
     )
     return await _json(_native_reply, embedded, request.request_id)
@@ -167,7 +152,7 @@ def _refuse_async(request: HttpRequest) -> None:
     Raises:
         AccessDenied: if a task was asked for, which these operations do not make.
     """
-    if request.headers.get("X-DashScope-Async", "").lower() == "enable":
+    if wants_task(request):
         raise AccessDenied("This model does not support asynchronous calls; leave X-DashScope-Async out.")
 
 
@@ -223,19 +208,12 @@ async def _json(reply: Any, *parts: object) -> HttpResponse:
 
 def _native_reply(embedded: Embedded, request_id: str) -> dict[str, Any]:
     """An EmbeddingReply."""
-    answer = embedded.answer
-    dense: list[Any] = [[]] * embedded.count if answer.dense is None else _numbers(answer.dense)
-    items: list[dict[str, Any]] = [{"embedding": vector, "text_index": place} for place, vector in enumerate(dense)]
-    for item, entries in zip(items, answer.sparse or (), strict=False):
-        item["sparse_embedding"] = [
-            {"index": entry.index, "value": round(entry.value, DECIMALS), "token": entry.token} for entry in entries
-        ]
     return {
         "status_code": 200,
         "request_id": request_id,
         "code": "",
         "message": "",
-        "output": {"embeddings": items},
+        "output": {"embeddings": native_items(embedded.answer, embedded.count)},
         "usage": {"total_tokens": embedded.total_tokens},
     }
 
@@ -247,7 +225,7 @@ def _compatible_reply(embedded: Embedded, body: CompatibleEmbeddingBody) -> dict
     written: list[Any] = (
         [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
         if body.encoding_format == "base64"
-        else _numbers(vectors)
+        else numbers(vectors)
     )
     return {
         "id": formats.identifier("embd"),
@@ -256,8 +234,3 @@ def _compatible_reply(embedded: Embedded, body: CompatibleEmbeddingBody) -> dict
         "model": body.model,
         "usage": {"prompt_tokens": embedded.total_tokens, "total_tokens": embedded.total_tokens},
     }
-
-
-def _numbers(vectors: NDArray[np.float32]) -> list[list[float]]:
-    numbers: list[list[float]] = vectors.astype(np.float64).round(DECIMALS).tolist()
-    return numbers

@@ -13,12 +13,11 @@ from voiceapp.accounts.metering import require_model
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import InvalidParameter
 from voiceapp.retrieval import embedding, rerank
+from voiceapp.retrieval.items import native_items
 from voiceapp.retrieval.schemas import EmbeddingParameters
 from voiceapp.schemas import UNWRITABLE, CleanStr, Schema
 from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_source, fetched, read_json
 from voiceapp.tasks.kinds import Done, Order, Part
-
-DECIMALS = 8
 
 Url = Annotated[CleanStr, Field(max_length=2048)]
 
@@ -30,10 +29,10 @@ class TextFile(Schema):
 
 class EmbeddingBatchBody(Schema):
     model: CleanStr
-    """Such as `text-embedding-v4`."""
+    """Such as `text-embedding-v4` or `text-embedding-async-v2`."""
     input: TextFile
     parameters: EmbeddingParameters | None = None
-    """For every text; dense vectors only."""
+    """For every text."""
 
 
 class QueryFile(Schema):
@@ -53,6 +52,7 @@ class _Batch:
     time_limit_s = 4 * 3600.0
     max_attempts = 3
     parallel = 1
+    has_results = False
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(results[0])
@@ -80,7 +80,10 @@ class EmbeddingBatch(_Batch):
 
     path = "embeddings/text-embedding/text-embedding"
     title = "Embed many texts"
-    description = "Fetches a text file and embeds each line of it."
+    description = (
+        "Fetches a text file and embeds each line of it: the result, at `output.url`, has a line for each, in order, "
+        "with `embedding`, and `sparse_embedding` where it was asked for, or `error`."
+    )
     body = EmbeddingBatchBody
 
     async def accept(self, caller: Caller, body: EmbeddingBatchBody) -> Order:
@@ -88,11 +91,8 @@ class EmbeddingBatch(_Batch):
         require_model(caller, card.name, "embedding")
         check_source(body.input.url)
         how = body.parameters or EmbeddingParameters()
-        return Order(
-            body.model,
-            [{"url": body.input.url}],
-            {"dimension": how.dimension, "text_type": how.text_type or "document", "instruct": how.instruct or ""},
-        )
+        await embedding.check(embedding.native_wish(body.model, (), how, texts_at="line"))
+        return Order(body.model, [{"url": body.input.url}], how.model_dump(exclude_none=True))
 
     async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:
         try:
@@ -101,21 +101,11 @@ class EmbeddingBatch(_Batch):
             raise InvalidParameter("The line is not UTF-8.") from None
         if UNWRITABLE.search(text):
             raise InvalidParameter("The line holds a NUL character.")
-        wish = embedding.Wish(
-            model=part.model,
-            texts=[text],
-            texts_at="line",
-            dimension=part.common["dimension"],
-            text_type=part.common["text_type"],
-            instruct=part.common["instruct"],
-        )
+        how = EmbeddingParameters.model_validate(part.common)
+        wish = embedding.native_wish(part.model, [text], how, texts_at="line")
         embedded = await embedding.embed(part.caller, wish, request_id=f"{part.charge_id}-{number}")
-        assert embedded.answer.dense is not None
-        return {
-            "embedding": [round(float(value), DECIMALS) for value in embedded.answer.dense[0]],
-            "text_index": number,
-            "usage": {"total_tokens": embedded.total_tokens},
-        }
+        (item,) = native_items(embedded.answer, embedded.count)
+        return {**item, "text_index": number, "usage": {"total_tokens": embedded.total_tokens}}
 
 
 class RerankBatch(_Batch):

@@ -18,6 +18,7 @@ from voiceapp.engines.text_interfaces import (
 )
 from voiceapp.engines.tokens import Counted
 from voiceapp.errors import InvalidParameter
+from voiceapp.retrieval.schemas import EmbeddingParameters
 
 # Interface specification, Limits.
 MAX_TEXTS = 10
@@ -48,6 +49,33 @@ class Embedded:
     total_tokens: int
 
 
+def native_wish(model: str, texts: Sequence[str], how: EmbeddingParameters, *, texts_at: str) -> Wish:
+    """The wish for vectors of `texts`, out of the words of the native style."""
+    kinds = (how.output_type or "dense").split("&")
+    return Wish(
+        model=model,
+        texts=texts,
+        texts_at=texts_at,
+        dimension=how.dimension,
+        text_type=how.text_type or "document",
+        dense="dense" in kinds,
+        sparse="sparse" in kinds,
+        instruct=how.instruct or "",
+    )
+
+
+async def check(wish: Wish) -> None:
+    """What can be said of a wish whose texts are not known yet.
+
+    Raises:
+        InvalidParameter, ModelNotFound: as `embed`.
+    """
+    engine: TextEmbedder = catalogue().provider(catalogue().get(wish.model, "embedding"))
+    _check_parameters(wish, engine.capabilities)
+    (instruct,) = await tokens.count([wish.instruct], limit=MAX_TEXT_TOKENS)
+    _check_lengths(wish, (), instruct)
+
+
 async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
     """
     Raises:
@@ -57,7 +85,8 @@ async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
     """
     card = catalogue().get(wish.model, "embedding")
     engine: TextEmbedder = catalogue().provider(card)
-    _check(wish, engine.capabilities)
+    _check_texts(wish)
+    _check_parameters(wish, engine.capabilities)
     *texts, instruct = await tokens.count([*wish.texts, wish.instruct], limit=MAX_TEXT_TOKENS)
     _check_lengths(wish, texts, instruct)
     # The instruct is read once with the request, and counted once.
@@ -85,8 +114,8 @@ async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
     return Embedded(answer, len(texts), total)
 
 
-def _check(wish: Wish, model: EmbeddingCapabilities) -> None:
-    """What can be said without reading the texts."""
+def _check_texts(wish: Wish) -> None:
+    """What can be said without reading them."""
     if not wish.texts:
         raise InvalidParameter(f"{wish.texts_at} holds no text.", param=wish.texts_at)
     if len(wish.texts) > MAX_TEXTS:
@@ -94,6 +123,9 @@ def _check(wish: Wish, model: EmbeddingCapabilities) -> None:
             f"The batch size must not be larger than {MAX_TEXTS}; {wish.texts_at} has {len(wish.texts)} texts.",
             param=wish.texts_at,
         )
+
+
+def _check_parameters(wish: Wish, model: EmbeddingCapabilities) -> None:
     if wish.dimension is not None and model.dimensions is not None and wish.dimension not in model.dimensions:
         lengths = ", ".join(map(str, sorted(model.dimensions, reverse=True)))
         raise InvalidParameter(
