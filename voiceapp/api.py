@@ -21,7 +21,7 @@ from voiceapp.generation import api as generation
 from voiceapp.openapi import complete
 from voiceapp.realtime.api import router as realtime
 from voiceapp.retrieval import api as retrieval
-from voiceapp.schemas import UNWRITABLE
+from voiceapp.schemas import is_clean
 from voiceapp.tasks import api as tasks
 from voiceapp.tasks import upload_api as uploads
 from voiceapp.tasks.kinds import kinds
@@ -63,7 +63,7 @@ class CleanJson(Parser):
             raise InvalidParameter(f"The body is not JSON in UTF-8: {error}.") from None
         if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
             raise InvalidParameter(TOO_DEEP)
-        if _SUSPICIOUS_ESCAPE.search(body) and not _is_clean(value):
+        if _SUSPICIOUS_ESCAPE.search(body) and not is_clean(value):
             raise InvalidParameter("The body holds a NUL character or half of a surrogate pair.")
         return value
 
@@ -136,12 +136,3 @@ def _depth(value: Any) -> int:
         depth += 1
         level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
     return depth
-
-
-def _is_clean(value: Any) -> bool:
-    """Whether no key and no text inside holds what cannot be written; at most MAX_DEPTH deep."""
-    if isinstance(value, str):
-        return UNWRITABLE.search(value) is None
-    if isinstance(value, dict):
-        return all(_is_clean(key) and _is_clean(item) for key, item in value.items())
-    return all(map(_is_clean, value)) if isinstance(value, list) else True

@@ -7,7 +7,7 @@ the service that clients are written for does: one framework sends a parameter c
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -24,6 +24,15 @@ def clean(text: str) -> str:
     if UNWRITABLE.search(text):
         raise ValueError("the text holds a NUL character or half of a surrogate pair")
     return text
+
+
+def is_clean(value: Any) -> bool:
+    """Whether what JSON was read into holds no key and no text that is UNWRITABLE; as deep as it nests."""
+    if isinstance(value, str):
+        return UNWRITABLE.search(value) is None
+    if isinstance(value, dict):
+        return all(is_clean(key) and is_clean(item) for key, item in value.items())
+    return all(map(is_clean, value)) if isinstance(value, list) else True
 
 
 CleanStr = Annotated[str, AfterValidator(clean)]

@@ -267,10 +267,10 @@ async def test_failures_have_their_status(ask: Asker) -> None:
     assert "secret" not in refused(await ask.native("bug: a"), 500, "InternalError")
 
 
-async def test_it_makes_no_tasks(ask: Asker) -> None:
-    response = await ask.post(
-        TEXT, {"model": "qwen-plus", "input": {"prompt": "say: a"}}, **{"X-DashScope-Async": "enable"}
-    )
+@pytest.mark.parametrize("path", [TEXT, MULTIMODAL])
+@pytest.mark.parametrize("header", ["X-DashScope-Async", "x-service-async"])
+async def test_it_makes_no_tasks(ask: Asker, header: str, path: str) -> None:
+    response = await ask.post(path, {"model": "qwen-plus", "input": {"prompt": "say: a"}}, **{header: "enable"})
     assert "asynchronous" in refused(response, 403, "AccessDenied")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import av
@@ -19,6 +20,20 @@ SPEECH = "audio/tts/synthesis"
 CHAT = "aigc/text-generation/batch"
 EMBEDDING = "embeddings/text-embedding/text-embedding"
 RERANK = "rerank/text-rerank/batch"
+
+
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+
+
+@pytest.fixture
+def obedient(settings: Any) -> Iterator[None]:
+    """A chat model that does as it is told, and one that calls no functions."""
+    entry = {"kind": "chat", "provider": "tests.generation.engine.Obedient"}
+    plain = {"name": "plain", "options": {"is_able": False}}
+    settings.VOICE_MODELS = [*settings.VOICE_MODELS, {**entry, "name": "obedient"}, entry | plain]
+    catalogue.cache_clear()
+    yield
+    catalogue.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -84,10 +99,58 @@ async def test_each_line_is_answered_in_its_place(program: Program, worker: Loop
     found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
     assert [line["line"] for line in found] == [0, 1, 2, 3]
     assert found[0]["custom_id"] == "a"
-    assert "key" in found[0]["message"]["content"].lower()
+    assert "key" in found[0]["output"]["text"].lower()
     assert found[1]["error"]["code"] == found[3]["error"]["code"] == "InvalidParameter"
-    assert found[2]["message"]["content"]
+    assert found[2]["output"]["choices"][0]["message"]["content"] == found[2]["output"]["text"]
     assert task["usage"]["output_tokens"] == sum(line["usage"]["output_tokens"] for line in (found[0], found[2]))
+
+
+@pytest.mark.parametrize(
+    ("said", "parameters"),
+    [
+        ("say: Hello |there.", {"n": 3, "result_format": "message"}),
+        ("think: Hm.", {}),
+        ('call: weather {"city": "Vienna"}', {"tools": [WEATHER], "tool_choice": "required"}),
+        ("say: a|b|c", {"max_tokens": 2, "logprobs": True}),
+        ("say: Hello.", {"result_format": "text"}),
+    ],
+)
+async def test_a_line_is_answered_as_a_call_for_one_conversation_is(
+    program: Program, worker: Loop, obedient: None, said: str, parameters: dict[str, Any]
+) -> None:
+    asked = {"messages": [{"role": "user", "content": said}]}
+    at_once = (
+        await program.post(
+            "/api/v1/services/aigc/text-generation/generation",
+            {"model": "obedient", "input": asked, "parameters": parameters},
+        )
+    ).json()
+    async with files_at({"in": json.dumps(asked).encode()}) as at:
+        body = {"model": "obedient", "input": {"url": at("in")}, "parameters": parameters}
+        task = await program.follow(await program.create(CHAT, body))
+    line = json.loads(await program.fetch(task["output"]["url"]))
+    assert line == {"line": 0, "output": at_once["output"], "usage": at_once["usage"]}
+
+
+async def test_a_file_of_which_no_line_succeeds_fails_with_its_first_reason(program: Program, worker: Loop) -> None:
+    async with files_at({"in": b'{"query": 1, "documents": []}\nno json\n'}) as at:
+        body = {"model": "qwen3-rerank", "input": {"url": at("in")}}
+        output = (await program.follow(await program.create(RERANK, body)))["output"]
+    assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
+    assert output["message"] == "query must be a string."
+
+
+@pytest.mark.parametrize("kind", [CHAT, RERANK])
+async def test_a_line_with_half_a_character_fails_alone(program: Program, worker: Loop, kind: str) -> None:
+    good = {"prompt": "What can you do?", "query": "a", "documents": ["a"]}
+    lines = [json.dumps(good), json.dumps({**good, "query": "\ud800", "custom_id": "\ud800"})]
+    async with files_at({"in": "\n".join(lines).encode()}) as at:
+        body = {"model": "qwen-plus" if kind == CHAT else "qwen3-rerank", "input": {"url": at("in")}}
+        task = await program.follow(await program.create(kind, body))
+    first, second = (json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines())
+    assert "error" not in first
+    assert second["error"]["code"] == "InvalidParameter"
+    assert "surrogate" in second["error"]["message"]
 
 
 async def test_each_line_of_a_text_is_embedded(program: Program, worker: Loop) -> None:
@@ -98,6 +161,15 @@ async def test_each_line_of_a_text_is_embedded(program: Program, worker: Loop) -
     assert [len(line["embedding"]) for line in found] == [256, 256]
     assert found[0]["embedding"] != found[1]["embedding"]
     assert task["usage"]["total_tokens"] == sum(line["usage"]["total_tokens"] for line in found) > 0
+
+
+async def test_vectors_of_words_come_where_they_are_asked_for(program: Program, worker: Loop) -> None:
+    async with files_at({"in": b"rivers and lakes\n"}) as at:
+        body = {"model": "text-embedding-v4", "input": {"url": at("in")}, "parameters": {"output_type": "dense&sparse"}}
+        task = await program.follow(await program.create(EMBEDDING, body))
+    line = json.loads(await program.fetch(task["output"]["url"]))
+    assert len(line["embedding"]) == 1024
+    assert {"index", "value", "token"} == set(line["sparse_embedding"][0])
 
 
 async def test_documents_are_ranked_for_each_query(program: Program, worker: Loop) -> None:
@@ -125,6 +197,32 @@ async def test_what_can_never_be_done_is_refused_at_once(program: Program, setti
         answer = await program.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
         assert answer.status_code == status, (kind, body, answer.content)
         assert answer.json()["message"]
+
+
+EMBEDDED = "text-embedding-v4"
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "parameters", "said"),
+    [
+        (EMBEDDING, EMBEDDED, {"dimension": 77}, "dimension"),
+        (EMBEDDING, EMBEDDED, {"instruct": "word " * 9000}, "longer"),
+        (EMBEDDING, "text-embedding-v3", {"dimension": 2048}, "dimension"),
+        (EMBEDDING, "text-embedding-v3", {"instruct": "Find it."}, "instruct"),
+        (EMBEDDING, "text-embedding-async-v2", {"dimension": 1024}, "1536"),
+        (CHAT, "plain", {"tools": [WEATHER], "tool_choice": "required"}, "calls no functions"),
+        (CHAT, "plain", {"response_format": {"type": "json_schema"}}, "schema"),
+        (CHAT, "obedient", {"tool_choice": "required"}, "no tools"),
+        (CHAT, "obedient", {"n": 2, "result_format": "text"}, "result_format"),
+    ],
+)
+async def test_what_every_line_would_be_refused_for_is_refused_at_once(
+    program: Program, obedient: None, kind: str, model: str, parameters: dict[str, Any], said: str
+) -> None:
+    body = {"model": model, "input": {"url": "http://127.0.0.1/in"}, "parameters": parameters}
+    answer = await program.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParameter"), answer.content
+    assert said in answer.json()["message"]
 
 
 async def test_a_path_of_tasks_wants_to_be_asked_for_one(program: Program) -> None:

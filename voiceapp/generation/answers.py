@@ -51,6 +51,17 @@ class Piece:
     """On the last piece of an answer."""
 
 
+def check(wish: Wish) -> None:
+    """What can be said before anything is charged; of a wish without messages, what can be said of its parameters.
+
+    Raises:
+        InvalidParameter: if the engine cannot do what is asked; the message says why.
+        ModelNotFound: if there is no such model.
+    """
+    engine: ChatModel = catalogue().provider(catalogue().get(wish.model, "chat"))
+    _check(wish, getattr(engine, "capabilities", NO_CAPABILITIES))
+
+
 async def answer(caller: Caller, wish: Wish, *, request_id: str) -> AsyncGenerator[Piece, None]:
     """The answers in pieces as they come, each answer's last one with its `finish_reason`.
 

@@ -6,13 +6,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import Router
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.errors import AccessDenied, InvalidParameter
+from voiceapp.errors import AccessDenied
 from voiceapp.generation.answers import answer
 from voiceapp.generation.messages import native_messages
 from voiceapp.generation.schemas import GenerationBody, GenerationParameters, GenerationReply
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact, native_frames
-from voiceapp.generation.wishes import Wish, wish_of
+from voiceapp.generation.wishes import native_wish
 from voiceapp.generation.writing import Writer
+from voiceapp.tasks.api import wants_task
 
 router = Router(tags=["Chat"])
 
@@ -60,10 +61,11 @@ async def generate_multimodal(request: HttpRequest, body: GenerationBody) -> Htt
 async def _generate(request: HttpRequest, body: GenerationBody, *, is_multimodal: bool) -> HttpResponseBase:
     caller: Caller = request.auth
     caller.require("inference")
-    if request.headers.get("X-DashScope-Async", "").lower() == "enable":
+    if wants_task(request):
         raise AccessDenied("This model does not support asynchronous calls; leave X-DashScope-Async out.")
     parameters = body.parameters or GenerationParameters()
-    pieces = answer(caller, _wish(body, parameters), request_id=request.request_id)
+    wish = native_wish(body.model, native_messages(body.input), parameters, messages_at="input.messages")
+    pieces = answer(caller, wish, request_id=request.request_id)
     writer = Writer(parameters, is_multimodal=is_multimodal, request_id=request.request_id)
     if _wants_stream(request):
         return StreamedResponse(native_frames(request, writer.frames(await begun(pieces))), EVENT_STREAM)
@@ -75,14 +77,3 @@ def _wants_stream(request: HttpRequest) -> bool:
     if request.headers.get("X-DashScope-SSE", "").lower() == "enable":
         return True
     return "text/event-stream" in request.headers.get("Accept", "")
-
-
-def _wish(body: GenerationBody, parameters: GenerationParameters) -> Wish:
-    """
-    Raises:
-        InvalidParameter: if values do not go together.
-    """
-    if (parameters.n or 1) > 1 and parameters.result_format == "text":
-        raise InvalidParameter("parameters.n above 1 needs result_format message.", param="parameters.n")
-    messages = native_messages(body.input)
-    return wish_of(body.model, messages, parameters, messages_at="input.messages", parameters_at="parameters.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Annotated, Any
 
 import pydantic
@@ -14,10 +13,11 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.metering import require_model
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import InvalidParameter
-from voiceapp.generation.answers import answer
+from voiceapp.generation.answers import answer, check
 from voiceapp.generation.messages import native_messages
 from voiceapp.generation.schemas import GenerationInput, GenerationParameters
-from voiceapp.generation.wishes import wish_of
+from voiceapp.generation.wishes import native_wish
+from voiceapp.generation.writing import Writer
 from voiceapp.schemas import CleanStr, Schema
 from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_source, fetched, read_json
 from voiceapp.tasks.kinds import Done, Order, Part
@@ -42,19 +42,22 @@ class ChatBatch:
     title = "Answer many conversations"
     description = (
         "Fetches a file of JSON lines and answers each: the result, at `output.url`, has a line for each, in order, "
-        "with `message` or `error`, and the `custom_id` it came with."
+        "with `output` and `usage` as the operation for one conversation answers them, or `error`, and the `custom_id` "
+        "it came with."
     )
     body = ChatBatchBody
     time_limit_s = 4 * 3600.0
     max_attempts = 3
     parallel = 1
+    has_results = False
 
     async def accept(self, caller: Caller, body: ChatBatchBody) -> Order:
         card = catalogue().get(body.model, "chat")
         require_model(caller, card.name, "chat")
         check_source(body.input.url)
-        parameters = body.parameters.model_dump(exclude_none=True) if body.parameters else {}
-        return Order(body.model, [{"url": body.input.url}], {"parameters": parameters})
+        how = body.parameters or GenerationParameters()
+        check(native_wish(body.model, (), how, messages_at="messages"))
+        return Order(body.model, [{"url": body.input.url}], {"parameters": how.model_dump(exclude_none=True)})
 
     async def run(self, part: Part) -> Done:
         source = await fetched(part, part.order["url"], max_bytes=MAX_LINES_BYTES)
@@ -80,24 +83,12 @@ class ChatBatch:
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"]))
             raise InvalidParameter(f"{where or 'The line'}: {fault['msg']}.") from None
-        wish = wish_of(
-            part.model,
-            native_messages(given),
-            GenerationParameters.model_validate(part.common["parameters"]),
-            messages_at="messages",
-            parameters_at="parameters.",
-        )
-        text: list[str] = []
-        usage = None
-        async with aclosing(answer(part.caller, wish, request_id=f"{part.charge_id}-{number}")) as pieces:
-            async for piece in pieces:
-                text.append(piece.text)
-                usage = piece.usage
-        found: dict[str, Any] = {"message": {"role": "assistant", "content": "".join(text)}}
-        if usage is not None:
-            found["usage"] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            for unit, quantity in found["usage"].items():
-                spent[unit] += quantity
-        if isinstance(asked.get("custom_id"), str):
-            found["custom_id"] = asked["custom_id"]
-        return found
+        how = GenerationParameters.model_validate(part.common["parameters"])
+        wish = native_wish(part.model, native_messages(given), how, messages_at="messages")
+        request_id = f"{part.charge_id}-{number}"
+        writer = Writer(how, is_multimodal=False, request_id=request_id)
+        reply = await writer.reply(answer(part.caller, wish, request_id=request_id))
+        for unit in spent:
+            spent[unit] += reply["usage"][unit]
+        found = {"output": reply["output"], "usage": reply["usage"]}
+        return found | ({"custom_id": asked["custom_id"]} if isinstance(asked.get("custom_id"), str) else {})

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
-from voiceapp.generation.schemas import Sampling, Stop
+from voiceapp.errors import InvalidParameter
+from voiceapp.generation.schemas import GenerationParameters, Sampling, Stop
 
 PASSED_ON = (
     "top_k",
@@ -68,6 +69,17 @@ def wish_of(
         messages_at=messages_at,
         parameters_at=parameters_at,
     )
+
+
+def native_wish(model: str, messages: tuple[ChatMessage, ...], how: GenerationParameters, *, messages_at: str) -> Wish:
+    """The same, in the words of the native style.
+
+    Raises:
+        InvalidParameter: if parameters do not go together.
+    """
+    if (how.n or 1) > 1 and how.result_format == "text":
+        raise InvalidParameter("parameters.n above 1 needs result_format message.", param="parameters.n")
+    return wish_of(model, messages, how, messages_at=messages_at, parameters_at="parameters.")
 
 
 def _split(stop: Stop | None) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from voiceapp.errors import InvalidParameter, Throttled, VoiceError
 from voiceapp.outbound import AddressNotAllowed, FetchFailed, Outbound, ResponseTooLarge, allows, check_url
+from voiceapp.schemas import is_clean
 from voiceapp.tasks.kinds import Part
 from voiceapp.tasks.uploads import SCHEME
 
@@ -131,6 +132,7 @@ async def answered(
 
     Raises:
         InvalidParameter: as `lines_of`.
+        VoiceError: at the end, the refusal of the first line, if every line was refused.
     """
     total = await asyncio.to_thread(lambda: sum(1 for _ in lines_of(path)))
     if not total:
@@ -140,26 +142,33 @@ async def answered(
         try:
             return {"line": number, **await with_patience(lambda: answer(number, line))}
         except VoiceError as error:
+            refusals[number] = error
             return {"line": number, "error": {"code": error.code, "message": error.message}}
 
     lines = lines_of(path)
     done = 0
+    refusals: dict[int, VoiceError] = {}
     while some := [line for _, line in zip(range(AT_ONCE), lines, strict=False)]:
         for found in await asyncio.gather(*(one(done + number, line) for number, line in enumerate(some))):
             yield found
         done += len(some)
         part.progress(done / total)
+    if len(refusals) == total:
+        raise refusals[0]
 
 
 def read_json(line: bytes) -> dict[str, Any]:
     """
     Raises:
-        InvalidParameter: if the line is no JSON object.
+        InvalidParameter: if the line is no JSON object, or holds what cannot be written.
     """
     try:
         value = json.loads(line)
+        clean = is_clean(value)
     except (ValueError, RecursionError):
         raise InvalidParameter("The line is not JSON.") from None
     if not isinstance(value, dict):
         raise InvalidParameter("The line is not a JSON object.")
+    if not clean:
+        raise InvalidParameter("The line holds a NUL character or half of a surrogate pair.")
     return value
