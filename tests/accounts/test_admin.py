@@ -33,7 +33,7 @@ def desk(operator: User) -> Client:
 
 def wanted(member: Member, **changes: object) -> dict[str, object]:
     """What the form for a new key sends."""
-    form = {"workspace": member.workspace.pk, "name": "Kitchen", "scopes": ["realtime"]}
+    form = {"workspace": member.workspace.pk, "name": "Kitchen", "scopes": ["realtime"], "task_priority": 0}
     return {**form, "expires_at_0": "", "expires_at_1": "", **changes}
 
 
@@ -120,6 +120,7 @@ def test_it_changes_what_a_key_may_do_but_not_whose_it_is(desk: Client, alice: M
         ({"allowed_models": "voice nonsense"}, "no model nonsense"),
         ({"monthly_budget_nano": "-1"}, "greater than or equal to 0"),
         ({"monthly_budget_nano": "0.0000001"}, "no more than 6 decimal places"),
+        ({"task_priority": "101"}, "less than or equal to 100"),
         ({"expires_at_0": "2020-01-01", "expires_at_1": "12:00:00"}, "passed already"),
         ({"scopes": []}, "required"),
     ],

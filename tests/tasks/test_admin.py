@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Member
+from tests.tasks.conftest import Program
+from voiceapp.tasks.line import TaskLine
 from voiceapp.tasks.live import LOOK_EVERY_S
 from voiceapp.tasks.models import Status, Subtask, Task
 
@@ -69,6 +71,27 @@ def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Membe
     assert (new.status, new.order, new.attempts) == (Status.PENDING, over.order, 0)
     assert new.subtasks.get().order == {"text": "Hello."}
     assert new.task_id != over.task_id
+
+
+def next_one() -> Task:
+    """The task that a worker takes now."""
+    (lease,) = TaskLine().claim("worker", 1)
+    task: Task = Task.objects.get(pk=lease.row_id)
+    return task
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_key_can_let_its_tasks_go_before_the_others_of_its_account(alice: Member, operator: User) -> None:
+    await sync_to_async(write)(alice)
+    client = AsyncClient()
+    await client.aforce_login(operator)
+    page = reverse("admin:accounts_apikey_change", args=(alice.row.pk,))
+    form = {"name": "urgent", "scopes": ["tasks", "inference"], "task_priority": "7"}
+    answer = await client.post(page, {**form, "expires_at_0": "", "expires_at_1": ""})
+    assert answer.status_code == 302
+    urgent = await Program(alice).create("audio/tts/synthesis", {"model": "tts-1", "input": {"text": "Now."}})
+    first = await sync_to_async(next_one)()
+    assert (first.task_id, first.priority) == (urgent, 7)
 
 
 async def told(client: AsyncClient, *tasks: Task) -> tuple[int, str]:

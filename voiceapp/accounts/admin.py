@@ -129,7 +129,15 @@ class KeyForm(forms.ModelForm):
 
     class Meta:
         model = ApiKey
-        fields = ("workspace", "name", "scopes", "allowed_models", "monthly_budget_nano", "expires_at")
+        fields = (
+            "workspace",
+            "name",
+            "scopes",
+            "allowed_models",
+            "monthly_budget_nano",
+            "task_priority",
+            "expires_at",
+        )
 
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]

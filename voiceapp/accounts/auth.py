@@ -44,6 +44,8 @@ class Caller:
     """Names or aliases of the only models the key may use; empty allows all."""
     monthly_budget_nano: int | None = None
     """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
+    task_priority: int = 0
+    """Of the tasks that it creates: higher goes first, among those of one account."""
     is_temporary: bool = False
     """Whether it came with a temporary token in the place of its key."""
 
@@ -81,6 +83,7 @@ async def caller_from_bearer(header: str | None) -> Caller:
         scopes=known.scopes,
         allowed_models=known.allowed_models,
         monthly_budget_nano=known.monthly_budget_nano,
+        task_priority=known.task_priority,
         is_temporary=is_temporary,
     )
 
@@ -104,6 +107,7 @@ def caller_of_key(key_id: int | None) -> Caller:
         scopes=frozenset(row.scopes),
         allowed_models=frozenset(row.allowed_models),
         monthly_budget_nano=row.monthly_budget_nano,
+        task_priority=row.task_priority,
     )
 
 

@@ -92,6 +92,7 @@ class KnownKey:
     expires_at: datetime | None
     allowed_models: frozenset[str]
     monthly_budget_nano: int | None
+    task_priority: int
 
 
 class KeyDirectory:
@@ -155,6 +156,7 @@ async def _look_up(digest: bytes, now: datetime) -> KnownKey | None:
         expires_at=row.expires_at,
         allowed_models=frozenset(row.allowed_models),
         monthly_budget_nano=row.monthly_budget_nano,
+        task_priority=row.task_priority,
     )
 
 

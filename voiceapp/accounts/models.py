@@ -12,11 +12,15 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
 from voiceapp.formats import identifier
+
+MAX_PRIORITY = 100
+"""Of a task, up; as far down it goes below 0."""
 
 
 class Scope(models.TextChoices):
@@ -101,6 +105,15 @@ class ApiKey(models.Model):
     """Names or aliases of the only models it may use; empty allows all."""
     monthly_budget_nano = models.PositiveBigIntegerField(null=True, blank=True)
     """Nano-dollars that it may spend in a calendar month (UTC); None knows no limit, 0 allows only what is free."""
+    task_priority = models.SmallIntegerField(
+        "priority of its tasks",
+        default=0,
+        validators=(MinValueValidator(-MAX_PRIORITY), MaxValueValidator(MAX_PRIORITY)),
+        help_text=(
+            f"{-MAX_PRIORITY} to {MAX_PRIORITY}. Of the tasks of one account that wait, those with the highest go "
+            "first, then the oldest. Other accounts have their turns whatever it is. Tasks that wait already keep theirs."
+        ),
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty for a key that does not expire.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

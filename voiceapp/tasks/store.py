@@ -54,7 +54,7 @@ class Page:
     total: int
 
 
-def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str, priority: int = 0) -> Task:
+def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str) -> Task:
     """Write a task down and wake somebody to work on it; from here on it is not lost.
 
     Raises:
@@ -76,7 +76,7 @@ def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str, priorit
             model_name=order.model[:100],
             request_id=request_id,
             order=dict(order.common),
-            priority=priority,
+            priority=caller.task_priority,
             submitted_at=Now(),
             due_at=Now(),
         )
