@@ -111,7 +111,8 @@ class ApiKey(models.Model):
         validators=(MinValueValidator(-MAX_PRIORITY), MaxValueValidator(MAX_PRIORITY)),
         help_text=(
             f"{-MAX_PRIORITY} to {MAX_PRIORITY}. Of the tasks of one account that wait, those with the highest go "
-            "first, then the oldest. Other accounts have their turns whatever it is. Tasks that wait already keep theirs."
+            "first, then the oldest. Other accounts have their turns whatever it is. "
+            "Tasks that wait already keep theirs."
         ),
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
