@@ -170,6 +170,19 @@ async def test_it_fetches_through_a_hole_and_over_redirects(tmp_path: Path) -> N
                 await client.download(f"http://127.0.0.1:{round_and_round}/", to=tmp_path / "c", max_bytes=4, total_s=2)
 
 
+async def test_a_file_is_asked_for_and_taken_as_it_is(tmp_path: Path) -> None:
+    async def files(request: web.BaseRequest) -> web.Response:
+        wanted = request.headers["Accept-Encoding"]
+        compressed = {"Content-Encoding": "gzip"} if request.path == "/gz" else {}
+        return web.Response(text=wanted, headers=compressed)
+
+    async with serving(files) as port, Outbound(holes=LOOPBACK) as client:
+        got = await client.download(f"http://127.0.0.1:{port}/", to=tmp_path / "a", max_bytes=100, total_s=2)
+        assert got.path.read_text() == "identity"
+        with pytest.raises(FetchFailed, match=r"compressed \(gzip\)"):
+            await client.download(f"http://127.0.0.1:{port}/gz", to=tmp_path / "b", max_bytes=100, total_s=2)
+
+
 async def _again() -> web.Response:
     return web.Response(status=302, headers={"Location": "/"})
 

@@ -13,14 +13,16 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from voiceapp.errors import InvalidParameter, VoiceError
 
@@ -34,8 +36,15 @@ MAX_REDIRECTS = 3
 UNWANTED = re.compile(r"[\x00-\x20\x7f\\]")
 """Spaces, control characters and backslashes, on which parsers of addresses disagree."""
 CONNECT_S = 3.0
+LOOK_UP_S = 3.0
+KEEP_S = 2.0
+"""How long a connection is kept for the next call: less than usual servers keep it, which is five seconds."""
+REUSED = "reused"
+"""Marks a call that was sent on a connection of an earlier one."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that was ever handed out of IPv6; the rest leads nowhere, or inside by ways of its own."""
 NOT_FOR_THE_PUBLIC: tuple[Network, ...] = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -45,17 +54,9 @@ NOT_FOR_THE_PUBLIC: tuple[Network, ...] = tuple(
         "192.88.99.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
-        "::/96",
-        "64:ff9b::/96",
-        "64:ff9b:1::/48",
-        "100::/64",
         "2001::/23",
         "2002::/16",
         "3fff::/20",
-        "5f00::/16",
-        "fc00::/7",
-        "fe80::/9",  # link-local and the old site-local addresses
-        "ff00::/8",
     )
 )
 """What `is_global` of some Python versions lets through, although packets sent there may stay inside."""
@@ -111,6 +112,8 @@ def allows(text: str, holes: Iterable[Network] = ()) -> bool:
         address = address.ipv4_mapped
     if any(address in network for network in holes if network.version == address.version):
         return True
+    if address.version == 6 and address not in GLOBAL_UNICAST:
+        return False
     return address.is_global and not any(
         address in network for network in NOT_FOR_THE_PUBLIC if network.version == address.version
     )
@@ -150,13 +153,42 @@ async def check_receiver(url: str, holes: Sequence[Network] = ()) -> None:
     """
     parts = check_url(url)
     assert parts.hostname is not None
-    looking_up = asyncio.get_running_loop().getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.wait_for(looking_up, CONNECT_S)
-    except (OSError, UnicodeError):  # which a time-out is as well
-        raise InvalidParameter(f"The host {parts.hostname[:100]} is not known.", param="url") from None
-    if not all(allows(str(entry[4][0]), holes) for entry in found):
+        are_allowed = [allows(parts.hostname, holes)]
+    except ValueError:  # a name
+        are_allowed = [allows(address, holes) for address in await _addresses(parts.hostname)]
+    if not all(are_allowed):
         raise _refused(parts.hostname)
+
+
+async def _addresses(name: str) -> list[str]:
+    names = Names()
+    try:
+        return [found["host"] for found in await names.resolve(name)]
+    except (OSError, UnicodeError):  # which a time-out is as well
+        raise InvalidParameter(f"The host {name[:100]} is not known.", param="url") from None
+    finally:
+        await names.close()
+
+
+class Names(aiohttp.AsyncResolver):
+    """Asks the hosts file and the name servers, for one event loop.
+
+    A name that no server answers for holds no thread, and so holds up no other name.
+    """
+
+    def __init__(self, servers: Sequence[str] | None = None) -> None:
+        """`servers` are asked instead of the system's, as address and port."""
+        super().__init__(nameservers=servers, timeout=LOOK_UP_S / 3, tries=3)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        async with asyncio.timeout(LOOK_UP_S):
+            found = await super().resolve(host, port, family)
+        # This machine is found by both addresses whatever its hosts file says; what runs on it rarely listens on ::1.
+        here = [one for one in found if one["host"] == "127.0.0.1"]
+        return here or found
 
 
 class Outbound:
@@ -175,9 +207,23 @@ class Outbound:
         self._limit = limit
         self._limit_per_host = limit_per_host
         self._resolver = resolver
+        self._open = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+        """The same without connections that were used before."""
 
     async def __aenter__(self) -> Outbound:
+        if self._resolver is None:
+            self._resolver = Names()
+            self._open.push_async_callback(self._resolver.close)
+        self._session = await self._open.enter_async_context(self._made(keepalive_timeout=KEEP_S))
+        self._fresh = await self._open.enter_async_context(self._made(force_close=True))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    def _made(self, **keeping: Any) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             # A connection that is kept was guarded when it was made, and stays where it leads.
             socket_factory=self._socket,
@@ -186,18 +232,17 @@ class Outbound:
             limit=self._limit,
             limit_per_host=self._limit_per_host,
             happy_eyeballs_delay=None,  # one address after the other: the first that is refused ends the attempt
+            **keeping,
         )
-        self._session = aiohttp.ClientSession(
+        tracing = aiohttp.TraceConfig()
+        tracing.on_connection_reuseconn.append(_note_reuse)
+        return aiohttp.ClientSession(
             connector=connector,
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            trace_configs=[tracing],
         )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None
-        await self._session.close()
 
     async def post(
         self, url: str, *, body: bytes, headers: Mapping[str, str], total_s: float = 5.0, keep: int = 1024
@@ -208,7 +253,7 @@ class Outbound:
             InvalidParameter, AddressNotAllowed, FetchFailed: as their classes say.
         """
         began = time.monotonic()
-        async with self._asking(url, total_s), self._request("POST", url, data=body, headers=headers) as response:
+        async with self._asking(url, total_s), await self._posted(url, data=body, headers=headers) as response:
             start = await _at_most(response, MAX_ANSWER_BYTES)
             return Answer(
                 status=response.status,
@@ -218,27 +263,43 @@ class Outbound:
             )
 
     async def download(self, url: str, *, to: Path, max_bytes: int, total_s: float) -> Downloaded:
-        """Fetch a file, over a few redirects, each guarded like the first.
+        """Fetch a file as it is, over a few redirects, each guarded like the first. What comes compressed is refused.
 
         Raises:
             InvalidParameter, AddressNotAllowed, FetchFailed: as their classes say.
         """
         async with self._asking(url, total_s):
             for _ in range(MAX_REDIRECTS + 1):
-                async with self._request("GET", url) as response:
+                async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
                     if response.status in REDIRECTS and "Location" in response.headers:
                         url = urljoin(url, response.headers["Location"])
                         continue
                     if response.status != 200:
                         raise FetchFailed(f"The file's server answered {response.status}.")
+                    if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
+                        raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
                     size = await _into(response, to, max_bytes)
                     return Downloaded(to, response.content_type, size)
         raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
 
-    def _request(self, method: str, url: str, **options: Any) -> Any:
+    async def _posted(self, url: str, **options: Any) -> aiohttp.ClientResponse:
+        """The beginning of an answer. A connection that its server ends as it is used again is no word of the server's.
+
+        What was sent may have arrived all the same: the receiver tells repetitions.
+        """
+        call: dict[str, bool] = {}
+        try:
+            return await self._request("POST", url, trace_request_ctx=call, **options)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if REUSED not in call:
+                raise
+        return await self._request("POST", url, session=self._fresh, **options)
+
+    def _request(self, method: str, url: str, session: aiohttp.ClientSession | None = None, **options: Any) -> Any:
         check_url(url)
-        assert self._session is not None, "use it as a context manager"
-        return self._session.request(
+        session = session or self._session
+        assert session is not None, "use it as a context manager"
+        return session.request(
             method,
             url,
             allow_redirects=False,
@@ -282,6 +343,11 @@ class _Asking:
 
     def _host(self) -> str:
         return (urlsplit(self._url).hostname or "the host")[:100]
+
+
+async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx[REUSED] = True
 
 
 def _refused(host: str) -> AddressNotAllowed:
