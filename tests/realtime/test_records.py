@@ -19,6 +19,7 @@ from tests.realtime.test_bridge import turn
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.formats import identifier
+from voiceapp.protocol import events as ev
 from voiceapp.realtime import records
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.processes import own_name
@@ -160,6 +161,28 @@ async def test_waiting_turns_are_bounded_and_the_sums_stay_right(alice: Member) 
     kept = [row.ordinal for row in await turns_of(session_id)]
     assert kept == list(range(11, records.QUEUE + 11))
     assert (await RealtimeSession.objects.aget(pk=session_id)).turn_count == records.QUEUE + 10
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [ev.SessionUpdated(session={})] * (records.QUEUE + 10),
+        [ev.SessionUpdated(session={}), ev.ResponseCreated(response={})] * records.QUEUE,
+    ],
+    ids=["settings", "settings and answers"],
+)
+async def test_what_is_told_takes_no_turn_its_place(alice: Member, told: list[ev.ServerEvent]) -> None:
+    session_id, recorder = await recorder_of(alice)
+    for ordinal in range(1, records.QUEUE + 1):
+        recorder.add(turn(ordinal))
+    for event in told:
+        recorder.note(event)
+
+    await recorder.finish(1000, "")
+
+    assert len(await turns_of(session_id)) == records.QUEUE
+    billed = UsageRecord.objects.filter(request_id__startswith=session_id).values("request_id").distinct()
+    assert await billed.acount() == records.QUEUE
 
 
 async def test_a_long_reason_is_cut_to_fit(alice: Member) -> None:

@@ -18,6 +18,7 @@ from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.formats import identifier, ulid
 from voiceapp.leases.wake import on_wake
 from voiceapp.protocol import events as ev
+from voiceapp.realtime import records, telling
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.retention import purge_transcripts
@@ -78,12 +79,28 @@ def test_it_costs_one_look_up_when_nobody_listens_and_few_statements_when_many_d
     assert Delivery.objects.count() == 250
 
 
+async def recorder_of(member: Member, session_id: str = "sess_1") -> Recorder:
+    caller = await caller_from_bearer(member.authorization)
+    return Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+
+
+async def kinds_told() -> list[str]:
+    return [event.kind async for event in WebhookEvent.objects.order_by("pk")]
+
+
+async def until_told(kinds: list[str]) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if await kinds_told() == kinds:
+                return
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_conversation_is_told_with_its_rows_and_each_turn_once(alice: Member) -> None:
     await asyncio.to_thread(endpoint_of, alice)
     session_id = identifier("sess")
-    caller = await caller_from_bearer(alice.authorization)
-    recorder = Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+    recorder = await recorder_of(alice, session_id)
     recorder.note(ev.SessionUpdated(session={}))
     recorder.note(ev.SessionFinished())
     recorder.note(ev.ResponseCreated(response={}))
@@ -107,6 +124,55 @@ async def test_a_conversation_is_told_with_its_rows_and_each_turn_once(alice: Me
     assert [data["type"] for data in told if "session_thread_id" in data] == [
         data["type"] for data in told if "thread" in data["type"]
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_settings_that_change_over_and_over_are_told_once_and_in_their_place(alice: Member) -> None:
+    await asyncio.to_thread(endpoint_of, alice)
+    recorder = await recorder_of(alice)
+    for _ in range(50):
+        recorder.note(ev.SessionUpdated(session={}))
+    recorder.note(ev.ResponseCreated(response={}))
+    recorder.note(ev.SessionUpdated(session={}))
+    recorder.add(turn(1))
+    recorder.note(ev.SessionUpdated(session={}))
+    woken: list[str] = []
+    forget = on_wake(woken.append)
+    await recorder.finish(1000, "")
+    forget()
+
+    assert await kinds_told() == [
+        *telling.BEGUN,
+        *("session.updated", "session.status_run_started", "session.thread_run_started", "session.updated"),
+        *telling.ANSWERED,
+        "session.updated",
+        *telling.ENDED,
+    ]
+    assert len(woken) == 5  # once for each transaction
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_changed_settings_wait_for_the_next_happening_or_for_their_time(
+    alice: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(endpoint_of, alice, Kind.SESSION_UPDATED, Kind.SESSION_RUN_STARTED)
+    monkeypatch.setattr(records, "UPDATES_APART_S", 3600.0)
+    recorder = await recorder_of(alice)
+    writing = asyncio.create_task(recorder.run())
+    updated, run_started = "session.updated", "session.status_run_started"
+
+    recorder.note(ev.SessionUpdated(session={}))
+    await until_told([updated])
+    for _ in range(20):
+        recorder.note(ev.SessionUpdated(session={}))
+        await asyncio.sleep(0.01)
+    assert await kinds_told() == [updated]
+    recorder.note(ev.ResponseCreated(response={}))
+    await until_told([updated, updated, run_started])
+    monkeypatch.setattr(records, "UPDATES_APART_S", 0.05)
+    recorder.note(ev.SessionUpdated(session={}))
+    await until_told([updated, updated, run_started, updated])
+    writing.cancel()
 
 
 async def test_a_conversation_is_archived_when_its_last_words_are_deleted(alice: Member, db: None) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -31,8 +33,10 @@ from voiceapp.webhooks.events import Kind
 logger = logging.getLogger(__name__)
 
 QUEUE = 128
-"""Exchanges, and what else is told of, waiting for a slow database; older ones are then left out of the books, never
-the conversation."""
+"""Exchanges waiting for a slow database, and as many times what else is told of; older ones of the same sort are then
+left out of the books, never the conversation."""
+UPDATES_APART_S = 1.0
+"""Shortest time between two tellings of changed settings, while nothing else happens; the last settings tell all."""
 REASON_LENGTH = 123
 FINISH_S = 5.0
 """Longest wait for the database at the end, while the conversation's place is still taken."""
@@ -61,12 +65,15 @@ class _Lengths:
     output_tokens: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class _Note:
-    """Something to tell that has no row of its own."""
+    """What is to be told, in this order, and has no row of its own."""
 
     kinds: tuple[Kind, ...]
-    is_told: bool = False
+    is_told: bool = field(default=False, compare=False)
+
+
+UPDATED = _Note(telling.UPDATED)
 
 
 class Recorder:
@@ -74,7 +81,11 @@ class Recorder:
 
     def __init__(self, beginning: Beginning) -> None:
         self._beginning = beginning
-        self._waiting: asyncio.Queue[TurnEnded | _Note] = asyncio.Queue(QUEUE)
+        self._waiting: deque[TurnEnded | _Note] = deque()
+        """In the order in which they are written; at most `QUEUE` of each sort."""
+        self._came = asyncio.Event()
+        self._updated_at = -math.inf
+        """When changed settings were last told of, by the event loop's clock."""
         self._in_hand: TurnEnded | _Note | None = None
         """Being written; still to be written when the writing is cancelled."""
         self._lengths: dict[int, _Lengths] = {}
@@ -95,13 +106,16 @@ class Recorder:
     def note(self, event: ServerEvent) -> None:
         """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
         if kinds := telling.TOLD.get(type(event)):
-            self._put(_Note(kinds))
+            note = _Note(kinds)
+            if note != UPDATED or not self._waiting or self._waiting[-1] != note:
+                self._put(note)
 
     async def run(self) -> None:
         """Write until cancelled."""
         await self._begin()
         while True:
-            self._in_hand = await self._waiting.get()
+            await self._wait()
+            self._in_hand = self._take()
             await self._write(self._in_hand)
             self._in_hand = None
 
@@ -113,18 +127,43 @@ class Recorder:
                     await self._begin()
                 if self._in_hand is not None:
                     await self._write(self._in_hand)
-                while not self._waiting.empty():
-                    await self._write(self._waiting.get_nowait())
+                while self._waiting:
+                    await self._write(self._take())
                 await self._end(close_code, close_reason)
         except TimeoutError:
             logger.error("session %s: its end was not recorded within %g s", self._beginning.session_id, FINISH_S)
 
     def _put(self, entry: TurnEnded | _Note) -> None:
-        if self._waiting.full():
-            dropped = self._waiting.get_nowait()
+        alike = [one for one in self._waiting if isinstance(one, type(entry))]
+        if len(alike) == QUEUE:
+            dropped = alike[0]
+            self._waiting.remove(dropped)
             what = f"turn {dropped.ordinal}" if isinstance(dropped, TurnEnded) else " and ".join(dropped.kinds)
             logger.warning("session %s: %s was not recorded", self._beginning.session_id, what)
-        self._waiting.put_nowait(entry)
+        self._waiting.append(entry)
+        self._came.set()
+
+    async def _wait(self) -> None:
+        """Until something is to be written; changed settings wait for their time, or for something else."""
+        while not self._waiting:
+            self._came.clear()
+            await self._came.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._updated_at + UPDATES_APART_S):
+                while list(self._waiting) == [UPDATED]:
+                    self._came.clear()
+                    await self._came.wait()
+
+    def _take(self) -> TurnEnded | _Note:
+        """What is to be written next: a turn, or everything that is told before it."""
+        first = self._waiting.popleft()
+        if isinstance(first, TurnEnded):
+            return first
+        kinds = first.kinds
+        while self._waiting and isinstance(following := self._waiting[0], _Note):
+            kinds += following.kinds
+            self._waiting.popleft()
+        return _Note(kinds)
 
     async def _begin(self) -> None:
         await _safely(self._beginning, sync_to_async(_write_beginning)(self._beginning, served_by=own_name()))
@@ -133,6 +172,8 @@ class Recorder:
     async def _write(self, entry: TurnEnded | _Note) -> None:
         if isinstance(entry, _Note):
             await _safely(self._beginning, sync_to_async(self._write_note)(entry))
+            if Kind.SESSION_UPDATED in entry.kinds:
+                self._updated_at = asyncio.get_running_loop().time()
             return
         await _safely(self._beginning, sync_to_async(self._write_turn)(entry))
         await self._bill(entry)

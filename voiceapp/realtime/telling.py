@@ -8,11 +8,12 @@ from voiceapp.protocol import events as ev
 from voiceapp.webhooks.events import Happening, Kind, publish
 
 BEGUN = (Kind.SESSION_CREATED, Kind.THREAD_CREATED)
+UPDATED = (Kind.SESSION_UPDATED,)
 ANSWERED = (Kind.THREAD_IDLED, Kind.SESSION_IDLED)
 ENDED = (Kind.THREAD_TERMINATED, Kind.SESSION_TERMINATED)
 
 TOLD: Mapping[type[ev.ServerEvent], tuple[Kind, ...]] = {
-    ev.SessionUpdated: (Kind.SESSION_UPDATED,),
+    ev.SessionUpdated: UPDATED,
     ev.ResponseCreated: (Kind.SESSION_RUN_STARTED, Kind.THREAD_RUN_STARTED),
 }
 """What leaves no row when it happens; the rest is told with the row that is written for it."""
