@@ -8,7 +8,7 @@ from voiceapp.compatible.transcription import Segment, Transcript
 TRANSCRIPT = Transcript(
     3725.5,
     "en",
-    (Segment(0.5, 2.0, "Hello <there>.", 0.9), Segment(3661.25, 3725.0004, "A & B.", 0.0)),
+    (Segment(0.5, 2.0, "Hello <there>.", 0.9, of_s=3725.5), Segment(3661.25, 3725.0004, "A & B.", 0.0, of_s=3725.5)),
 )
 
 

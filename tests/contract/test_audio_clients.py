@@ -132,13 +132,16 @@ def test_it_refuses_what_it_cannot_do(client: openai.OpenAI, spoken: bytes, prod
         transcribe(b"#EXTM3U\nhttp://127.0.0.1/secret")
     with pytest.raises(openai.BadRequestError, match="single words"):
         transcribe(response_format="verbose_json", timestamp_granularities=["word"])
-    with pytest.raises(openai.BadRequestError, match="English"):
+    with pytest.raises(openai.BadRequestError, match="understands en only, not 'de'"):
         transcribe(language="de")
     with pytest.raises(openai.NotFoundError):
         transcribe(model="nobody")
     with pytest.raises(openai.BadRequestError) as caught:
         client.audio.speech.create(model="tts-1", voice="alloy", input="a" * 5000)
     assert caught.value.param == "input"
+    for text in ("  \n ", "("):
+        with pytest.raises(openai.BadRequestError, match="nothing"):
+            client.audio.speech.create(model="tts-1", voice="alloy", input=text)
     with pytest.raises(openai.PermissionDeniedError):
         client.with_options(api_key=product.keys["elsewhere"]).audio.speech.create(
             model="tts-1", voice="alloy", input="a"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import threading
+import wave
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceapp.engines.sound_files import CODECS, SoundWriter, demuxer_of, read_samples
+from voiceapp.engines.sound_files import CODECS, PIECE_S, SoundWriter, demuxer_of, samples_of
 from voiceapp.errors import InvalidParameter
 
 RATE_HZ = 24_000
@@ -38,7 +39,7 @@ def written(kind: str, pcm: bytes) -> bytes:
 
 
 def read(file: bytes, *, max_s: float = 60.0) -> np.ndarray:
-    return read_samples(io.BytesIO(file), max_s=max_s, stop=threading.Event())
+    return np.concatenate(list(samples_of(io.BytesIO(file), max_s=max_s, stop=threading.Event())))
 
 
 def pitch_hz(samples: np.ndarray) -> float:
@@ -53,6 +54,35 @@ def test_what_is_written_is_read_again(kind: str) -> None:
     assert len(samples) / 16_000 == pytest.approx(2.0, abs=0.1)
     assert pitch_hz(samples) == pytest.approx(440, abs=2)
     assert np.abs(samples).max() == pytest.approx(8000 / 32768, abs=0.03)
+
+
+def test_a_long_file_is_read_in_pieces() -> None:
+    pieces = list(samples_of(io.BytesIO(written("flac", tone(70))), max_s=100, stop=threading.Event()))
+    assert [round(len(piece) / 16_000) for piece in pieces] == [PIECE_S, PIECE_S, 70 - 2 * PIECE_S]
+
+
+@pytest.mark.parametrize("kind", ["pcm", "wav", *CODECS])
+def test_a_file_that_can_be_gone_back_in_says_how_long_it_is(kind: str) -> None:
+    writer, pcm = SoundWriter(kind, RATE_HZ), tone(1.5)
+    file = io.BytesIO(writer.feed(pcm) + writer.finish())
+    file.write(writer.final_head())
+    if kind == "pcm":
+        assert file.getvalue() == pcm
+        return
+    assert len(read(file.getvalue())) / 16_000 == pytest.approx(1.5, abs=0.1)
+    if kind == "wav":
+        with wave.open(io.BytesIO(file.getvalue())) as sound:
+            assert sound.getnframes() == 1.5 * RATE_HZ
+            assert sound.readframes(sound.getnframes()) == pcm
+        assert int.from_bytes(file.getvalue()[4:8], "little") == len(file.getvalue()) - 8
+
+
+def test_a_wav_file_ends_where_its_sizes_do() -> None:
+    writer, piece = SoundWriter("wav", RATE_HZ), bytes(2**28)
+    for _ in range(15):
+        writer.feed(piece)
+    with pytest.raises(InvalidParameter, match="4 GB"):
+        writer.feed(piece)
 
 
 def test_bare_samples_are_left_as_they_are() -> None:
@@ -75,7 +105,7 @@ def test_reading_stops_when_nobody_waits() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(InvalidParameter):
-        read_samples(io.BytesIO(written("wav", tone(1.0))), max_s=60, stop=stop)
+        list(samples_of(io.BytesIO(written("wav", tone(1.0))), max_s=60, stop=stop))
 
 
 @pytest.mark.parametrize("head", [b"", b"#EXTM3U\nhttp://a/", b"ffconcat version 1.0\nfile /etc/passwd", b"<svg/>"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from voiceapp.engines.embedded import weights
-from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES
-from voiceapp.engines.stretches import MAX_FRAMES, PADDING_FRAMES, PAUSE_FRAMES, Stretch, speech_in
+from voiceapp.engines.embedded import vad, weights
+from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES, Samples, VoiceDetector
+from voiceapp.engines.stretches import MAX_FRAMES, PADDING_FRAMES, PAUSE_FRAMES, Listener, Stretch
 
 
 class Loudness:
@@ -23,11 +23,23 @@ class Loudness:
         """It remembers nothing."""
 
 
+def stretches(audio: Samples, *, piece: int, detector: Callable[[], VoiceDetector]) -> list[Stretch]:
+    """Those of a recording that comes in pieces of so many samples."""
+    listener = Listener(detector)
+    found = [stretch for at in range(0, len(audio), piece) for stretch in listener.feed(audio[at : at + piece])]
+    found += listener.finish()
+    assert all(np.array_equal(stretch.samples, audio[stretch.start : stretch.end]) for stretch in found)
+    return found
+
+
 def heard(*frames: tuple[float, int]) -> list[tuple[int, int]]:
     """Stretches, in frames, of so loud a sound for so many frames, one after the other."""
     levels = np.concatenate([np.full(count, level, dtype=np.float32) for level, count in frames])
     audio = np.repeat(levels, VAD_FRAME_SAMPLES)
-    found = speech_in(audio, threading.Event(), detector=Loudness)  # type: ignore[arg-type]
+    found = stretches(audio, piece=len(audio), detector=Loudness)
+    for piece in (VAD_FRAME_SAMPLES // 3, 40 * VAD_FRAME_SAMPLES + 1):
+        again = stretches(audio, piece=piece, detector=Loudness)
+        assert [(stretch.start, stretch.end) for stretch in again] == [(each.start, each.end) for each in found]
     return [(stretch.start // VAD_FRAME_SAMPLES, stretch.end // VAD_FRAME_SAMPLES) for stretch in found]
 
 
@@ -63,17 +75,12 @@ def test_long_speech_is_divided_and_nothing_is_heard_twice() -> None:
 
 
 def test_times_are_in_seconds() -> None:
-    assert (Stretch(8_000, 24_000).start_s, Stretch(8_000, 24_000).end_s) == (0.5, 1.5)
-
-
-def test_it_ends_early_when_told_to() -> None:
-    stop = threading.Event()
-    stop.set()
-    assert speech_in(np.ones(16_000, dtype=np.float32), stop, detector=Loudness) == []  # type: ignore[arg-type]
+    stretch = Stretch(8_000, np.zeros(16_000, dtype=np.float32))
+    assert (stretch.start_s, stretch.end_s) == (0.5, 1.5)
 
 
 def test_the_real_detector_hears_no_speech_in_a_tone() -> None:
     assert not weights.missing(), "run: python manage.py fetch_models"
     times = np.arange(32_000) / 16_000
     audio = (np.sin(2 * np.pi * 440 * times) * 0.3).astype(np.float32)
-    assert speech_in(audio, threading.Event()) == []
+    assert stretches(audio, piece=10_000, detector=vad.detector) == []

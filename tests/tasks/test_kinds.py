@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import wave
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 from tests.tasks.conftest import Program, files_at
 from voiceapp.engines.catalogue import catalogue
+from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.leases.loop import Loop
-from voiceapp.protocol.audio import wav_header
+from voiceapp.protocol.audio import WAV_HEADER_BYTES, wav_header
 
 TRANSCRIPTION = "audio/asr/transcription"
 SPEECH = "audio/tts/synthesis"
@@ -75,6 +77,47 @@ async def test_a_task_of_which_nothing_succeeds_fails_with_its_first_reason(prog
         output = (await program.follow(await program.create(TRANSCRIPTION, body)))["output"]
     assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
     assert "kinds of sound" in output["message"]
+
+
+async def test_a_recording_is_heard_to_its_end_however_long_it_is(program: Program, worker: Loop) -> None:
+    said, pause = (await spoken("What can you do?"))[WAV_HEADER_BYTES:], bytes(2 * 16_000)
+    writer = SoundWriter("flac", 16_000)
+    file = b"".join(map(writer.feed, [said, *[pause] * 1000, said])) + writer.finish()
+    async with files_at({"long.flac": file}) as at:
+        body = {"model": "paraformer-v2", "input": {"file_urls": [at("long.flac")]}}
+        task = await program.follow(await program.create(TRANSCRIPTION, body))
+    (result,) = task["output"]["results"]
+    heard = json.loads(await program.fetch(result["transcription_url"]))
+    first, second = heard["transcripts"][0]["sentences"]
+    assert first["text"].lower() == second["text"].lower() == "what can you do?"
+    assert second["begin_time"] - first["begin_time"] == pytest.approx(1_000_000 + len(said) / 32, abs=300)
+    assert task["usage"]["duration"] == pytest.approx(1000 + 2 * len(said) / 32_000, abs=1)
+
+
+async def test_the_first_language_that_is_understood_counts(program: Program, worker: Loop) -> None:
+    async with files_at({"a.wav": await spoken("What can you do?")}) as at:
+        asked = {"model": "paraformer-v2", "input": {"file_urls": [at("a.wav")]}}
+        body = asked | {"parameters": {"language_hints": ["zh", "en"]}}
+        task = await program.follow(await program.create(TRANSCRIPTION, body))
+        assert task["output"]["results"][0]["subtask_status"] == "SUCCEEDED"
+        body = asked | {"parameters": {"language_hints": ["klingon", "zh"]}}
+        answer = await program.post(f"/api/v1/services/{TRANSCRIPTION}", body, **{"X-DashScope-Async": "enable"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParameter")
+    assert "understands en only, not 'klingon'" in answer.json()["message"]
+
+
+async def test_a_text_without_a_sound_is_no_file(program: Program, worker: Loop) -> None:
+    body = {"model": "tts-1", "input": {"text": "("}, "parameters": {"format": "opus"}}
+    output = (await program.follow(await program.create(SPEECH, body)))["output"]
+    assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
+
+
+async def test_a_wav_file_says_how_long_it_is(program: Program, worker: Loop) -> None:
+    body = {"model": "tts-1", "input": {"text": "Good morning. Good evening."}}
+    task = await program.follow(await program.create(SPEECH, body))
+    file = await program.fetch(task["output"]["url"])
+    with wave.open(io.BytesIO(file)) as sound:
+        assert sound.getnframes() * 2 == len(file) - WAV_HEADER_BYTES
 
 
 @pytest.mark.parametrize(("form", "codec"), [("wav", "pcm_s16le"), ("opus", "opus")])
@@ -192,6 +235,7 @@ async def test_what_can_never_be_done_is_refused_at_once(program: Program, setti
         (CHAT, {"model": "qwen-plus", "input": {"url": "ftp://example.org/"}}, 400),
         (EMBEDDING, {"model": "text-embedding-v4", "input": {"texts": ["a"]}}, 400),
         (SPEECH, {"model": "tts-1", "input": {"text": ""}}, 400),
+        (SPEECH, {"model": "tts-1", "input": {"text": "  \n "}}, 400),
     ]
     for kind, body, status in refused:
         answer = await program.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from voiceapp.schemas import CleanStr, Schema
 
@@ -13,13 +13,27 @@ MAX_INPUT_CHARS = 4096
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 
 
+def spoken(text: str) -> str:
+    """The text itself.
+
+    Raises:
+        ValueError: if it is white space.
+    """
+    if not text.strip():
+        raise ValueError("there is nothing to say")
+    return text
+
+
+Spoken = Annotated[CleanStr, AfterValidator(spoken)]
+
+
 class VoiceName(Schema):
     id: CleanStr
 
 
 class SpeechBody(Schema):
     model: CleanStr
-    input: Annotated[CleanStr, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
+    input: Annotated[Spoken, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
     """What to say."""
     voice: CleanStr | VoiceName
     """One of this server's, such as `en-us` or `en-gb-x-rp`; any other name speaks with the usual one."""

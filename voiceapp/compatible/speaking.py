@@ -13,11 +13,13 @@ from pydantic import Field
 from voiceapp.accounts import ledger
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.metering import charge, require_model
-from voiceapp.compatible.speech import MEDIA_TYPES, SAMPLE_RATE_HZ
+from voiceapp.compatible.audio_schemas import Spoken
+from voiceapp.compatible.speech import MEDIA_TYPES, SAMPLE_RATE_HZ, UNSPEAKABLE
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.errors import InvalidParameter
 from voiceapp.schemas import CleanStr, Schema
 from voiceapp.tasks.inputs import with_patience
 from voiceapp.tasks.kinds import Done, Order, Part
@@ -26,7 +28,7 @@ MAX_CHARS = 200_000
 
 
 class Text(Schema):
-    text: Annotated[CleanStr, Field(min_length=1, max_length=MAX_CHARS)]
+    text: Annotated[Spoken, Field(min_length=1, max_length=MAX_CHARS)]
     """What to say."""
 
 
@@ -56,6 +58,7 @@ class SpeakingAtLength:
     time_limit_s = 3600.0
     max_attempts = 3
     parallel = 1
+    has_results = False
 
     async def accept(self, caller: Caller, body: SpeechTaskBody) -> Order:
         card = catalogue().get(body.model, "tts")
@@ -93,15 +96,21 @@ class SpeakingAtLength:
     async def _speak(self, part: Part, text: str, path: Path) -> None:
         engine: Synthesizer = catalogue().provider(catalogue().get(part.model, "tts"))
         writer = SoundWriter(part.common["format"], SAMPLE_RATE_HZ)
-        spoken = 0
+        spoken, is_silent = 0, True
         with path.open("wb") as sink:
             for sentence in _sentences(text):
                 # Sentence by sentence: conversations get their turn at the voice in between.
                 sound = await with_patience(partial(_gathered, engine, sentence, part.common))
-                sink.write(writer.feed(sound))
+                if sound:
+                    is_silent = False
+                    sink.write(writer.feed(sound))
                 spoken += len(sentence)
                 part.progress(spoken / len(text))
+            if is_silent:
+                raise InvalidParameter(UNSPEAKABLE)
             sink.write(writer.finish())
+            sink.seek(0)
+            sink.write(writer.final_head())
 
 
 def _sentences(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from voiceapp.compatible.audio_schemas import SpeechBody
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.errors import InvalidParameter
 
 SAMPLE_RATE_HZ = 24_000
 """What clients of OpenAI's take headerless `pcm` for."""
@@ -23,12 +24,14 @@ MEDIA_TYPES = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
+UNSPEAKABLE = "The text holds nothing that is spoken."
 
 
 async def speak(caller: Caller, body: SpeechBody, *, request_id: str) -> AsyncGenerator[bytes, None]:
     """The file in pieces, the first as soon as there is sound. Its characters are in the ledger before that.
 
     Raises:
+        InvalidParameter: if nothing of the text makes a sound.
         ModelNotFound, AccessDenied, Throttled, EngineError: as their classes say, also between pieces.
     """
     card = catalogue().get(body.model, "tts")
@@ -54,4 +57,6 @@ async def speak(caller: Caller, body: SpeechBody, *, request_id: str) -> AsyncGe
                     )
                 if written := writer.feed(pcm):
                     yield written
+        if is_first:
+            raise InvalidParameter(UNSPEAKABLE, param="input")
         yield writer.finish()

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import BinaryIO, TypeVar
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
 
 from voiceapp.accounts import ledger
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.metering import charge
 from voiceapp.engines.catalogue import catalogue
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples, is_one_of
 from voiceapp.engines.lanes import lanes
-from voiceapp.engines.sound_files import read_samples
-from voiceapp.engines.stretches import speech_in
+from voiceapp.engines.sound_files import samples_of
+from voiceapp.engines.stretches import Listener, Stretch
+from voiceapp.errors import InvalidParameter
 
 Result = TypeVar("Result")
+InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""How a call is made for which there may be no room at the moment."""
 
 MAX_AUDIO_S = 900.0
-"""What is read of one file: its samples take 64 kB a second."""
+"""How long a recording may be while somebody waits: a minute takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Segment:
     text: str
     confidence: float
     """In [0, 1]."""
+    of_s: float
+    """How long the whole recording is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +52,54 @@ class Transcript:
         return " ".join(segment.text for segment in self.segments)
 
 
+def language_of(model: str, named: Sequence[str]) -> str | None:
+    """The first of some languages that a model understands; None if none is named.
+
+    Raises:
+        InvalidParameter: if it understands none of them.
+        ModelNotFound: if there is no such model.
+    """
+    recognizer: Recognizer = catalogue().provider(catalogue().get(model, "asr"))
+    given = [language for language in named if language]
+    known = next((language for language in given if is_one_of(language, recognizer.languages)), None)
+    if given and known is None:
+        raise InvalidParameter(
+            f"{model[:80]} understands {', '.join(recognizer.languages)} only, not '{given[0][:20]}'.", param="language"
+        )
+    return known
+
+
+async def at_once(call: Callable[[], Awaitable[Any]]) -> Any:
+    """An InTurn: what there is no room for now is refused."""
+    return await call()
+
+
 async def segments(
-    caller: Caller, model: str, file: BinaryIO, *, language: str | None, request_id: str
+    caller: Caller,
+    model: str,
+    file: BinaryIO,
+    *,
+    language: str | None,
+    request_id: str,
+    max_s: float = MAX_AUDIO_S,
+    in_turn: InTurn = at_once,
 ) -> AsyncGenerator[Segment | Transcript, None]:
     """Each stretch as soon as it is recognized, and at the end the whole. Closing it ends the work.
 
-    Its seconds are in the ledger before the first stretch comes.
+    The file is read twice: before the first stretch comes, its seconds are in the ledger, and it was found to be whole.
+    Little of it is in memory at a time.
 
     Raises:
         InvalidParameter, ModelNotFound, AccessDenied, Throttled, EngineError: as their classes say.
     """
     card = catalogue().get(model, "asr")
     recognizer: Recognizer = catalogue().provider(card)
+    language = language_of(model, [language or ""])
     async with charge(
         caller, operation="transcription", model=card.name, family="asr", reserve_tokens=0, request_id=request_id
     ):
-        audio = await _stoppable(
-            lambda stop: lanes().batch.run(lambda: read_samples(file, max_s=MAX_AUDIO_S, stop=stop))
-        )
-        stretches = await _stoppable(lambda stop: lanes().batch.run(lambda: speech_in(audio, stop)))
-        duration_s = len(audio) / ENGINE_SAMPLE_RATE_HZ
+        async with aclosing(_each(len, file, max_s, in_turn)) as sizes:
+            duration_s = sum([size async for size in sizes]) / ENGINE_SAMPLE_RATE_HZ
         await ledger.write(
             caller,
             operation="transcription",
@@ -76,12 +110,13 @@ async def segments(
         )
         found: list[Segment] = []
         spoken = language or "en"
-        for stretch in stretches:
-            heard = await recognizer.recognize(audio[stretch.start : stretch.end], language=language)
-            spoken = heard.language
-            if heard.text:
-                found.append(Segment(stretch.start_s, stretch.end_s, heard.text, heard.confidence))
-                yield found[-1]
+        async with aclosing(_stretches(file, max_s, in_turn)) as stretches:
+            async for stretch in stretches:
+                heard = await in_turn(partial(recognizer.recognize, stretch.samples, language=language))
+                spoken = heard.language
+                if heard.text:
+                    found.append(Segment(stretch.start_s, stretch.end_s, heard.text, heard.confidence, duration_s))
+                    yield found[-1]
         yield Transcript(duration_s, spoken, tuple(found))
 
 
@@ -94,10 +129,29 @@ async def transcript(pieces: AsyncGenerator[Segment | Transcript, None]) -> Tran
     raise AssertionError("the last piece is the transcript")
 
 
-async def _stoppable(work: Callable[[threading.Event], Awaitable[Result]]) -> Result:
-    """Wait for work in a lane; tells it to stop when nobody waits any more."""
+async def _stretches(file: BinaryIO, max_s: float, in_turn: InTurn) -> AsyncGenerator[Stretch, None]:
+    listener: Listener = await in_turn(lambda: lanes().batch.run(Listener))
+    async with aclosing(_each(listener.feed, file, max_s, in_turn)) as heard:
+        async for some in heard:
+            for stretch in some:
+                yield stretch
+    for stretch in listener.finish():
+        yield stretch
+
+
+async def _each(
+    work: Callable[[Samples], Result], file: BinaryIO, max_s: float, in_turn: InTurn
+) -> AsyncGenerator[Result, None]:
+    """What `work` makes of each piece of a file; the lane is left after each, so that a long one holds up nobody."""
     stop = threading.Event()
+    pieces = samples_of(file, max_s=max_s, stop=stop)
+
+    def one() -> Result | None:
+        piece = next(pieces, None)
+        return None if piece is None else work(piece)
+
     try:
-        return await work(stop)
+        while (made := await in_turn(lambda: lanes().batch.run(one))) is not None:
+            yield made
     finally:
         stop.set()

@@ -7,6 +7,7 @@ opened, each by the one demuxer for it, since others (playlists) read further fi
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import av
@@ -14,9 +15,11 @@ import numpy as np
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.audio import wav_header
+from voiceapp.protocol.audio import MAX_WAV_DATA_BYTES, wav_header
 
 HEAD_BYTES = 12
+PIECE_S = 30.0
+"""About how much of a file is decoded at one go."""
 KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
 """By the name of a format: container and codec."""
@@ -37,19 +40,21 @@ def demuxer_of(head: bytes) -> str | None:
     return None
 
 
-def read_samples(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Samples:
-    """The first sound track as mono float32 at 16 kHz; what was decoded so far when `stop` is set.
+def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterator[Samples]:
+    """The first sound track as mono float32 at 16 kHz, piece by piece; ends early when `stop` is set.
 
     Raises:
         InvalidParameter: if the file is of no kind that is read here, is broken, holds no sound, or more than `max_s`
             seconds of it.
     """
+    file.seek(0)
     demuxer = demuxer_of(file.read(HEAD_BYTES))
     file.seek(0)
     if demuxer is None:
         raise InvalidParameter(f"file is none of the kinds of sound that are read here: {KNOWN}.", param="file")
-    pieces: list[Samples] = []
-    room = int(max_s * ENGINE_SAMPLE_RATE_HZ)
+    piece: list[Samples] = []
+    total, most = 0, int(max_s * ENGINE_SAMPLE_RATE_HZ)
+    given = 0
     resampler = av.AudioResampler(format="flt", layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
     try:
         with av.open(file, format=demuxer) as container:
@@ -60,15 +65,20 @@ def read_samples(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Samp
                     break
                 frame.pts = None  # damaged times would make the resampler fill gaps with silence
                 for resampled in resampler.resample(frame):
-                    pieces.append(resampled.to_ndarray()[0])
-                    room -= pieces[-1].size
-                if room < 0:
+                    piece.append(resampled.to_ndarray()[0])
+                    total += piece[-1].size
+                if total > most:
                     raise InvalidParameter(f"file is longer than {max_s:g} s, the most that is read.", param="file")
+                if total - given >= PIECE_S * ENGINE_SAMPLE_RATE_HZ:
+                    given = total
+                    yield np.concatenate(piece)
+                    piece = []
     except (av.FFmpegError, ValueError) as error:
         raise InvalidParameter("file is broken: its sound cannot be read.", param="file") from error
-    if not pieces:
+    if not total:
         raise InvalidParameter("file holds no sound.", param="file")
-    return np.concatenate(pieces)
+    if piece:
+        yield np.concatenate(piece)
 
 
 class _Sink:
@@ -92,7 +102,9 @@ class SoundWriter:
     def __init__(self, kind: str, sample_rate_hz: int) -> None:
         """`kind` is `pcm`, `wav` or a key of CODECS."""
         self._rate_hz = sample_rate_hz
-        self._head = wav_header(sample_rate_hz) if kind == "wav" else b""
+        self._is_wav = kind == "wav"
+        self._head = wav_header(sample_rate_hz) if self._is_wav else b""
+        self._pcm_bytes = 0
         self._sink = _Sink()
         self._container = None
         if kind in CODECS:
@@ -105,7 +117,14 @@ class SoundWriter:
             )
 
     def feed(self, pcm: bytes) -> bytes:
-        """What is ready after these samples; often nothing, since codecs gather some."""
+        """What is ready after these samples; often nothing, since codecs gather some.
+
+        Raises:
+            InvalidParameter: if it is more than a file of this kind can hold.
+        """
+        self._pcm_bytes += len(pcm)
+        if self._is_wav and self._pcm_bytes > MAX_WAV_DATA_BYTES:
+            raise InvalidParameter("The speech is longer than a wav file can hold, which is 4 GB; opus is far smaller.")
         if self._container is None:
             head, self._head = self._head, b""
             return head + pcm
@@ -123,6 +142,11 @@ class SoundWriter:
         self._container.mux(self._stream.encode(None))
         self._container.close()
         return self._sink.take()
+
+    def final_head(self) -> bytes:
+        """What belongs at the beginning of the finished file, for who can go back there: its length is known now. Empty
+        where the beginning is right as it is."""
+        return wav_header(self._rate_hz, data_bytes=self._pcm_bytes) if self._is_wav else b""
 
     def _encode(self, frame: av.AudioFrame | None) -> None:
         assert self._container is not None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from voiceapp.engines.embedded import vad
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples, VoiceDetector
 
 BEGINS, ENDS = 0.5, 0.35
 """Probabilities at which speech begins and ends: the second is lower, so that a faint syllable ends nothing."""
@@ -19,12 +20,18 @@ MAX_FRAMES = 20 * ENGINE_SAMPLE_RATE_HZ // VAD_FRAME_SAMPLES
 """A longer stretch is divided: recognition loses itself in it, and a subtitle nobody reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Speech from one sample of a recording up to, not including, another."""
+    """Speech, and where in the recording it is."""
 
     start: int
-    end: int
+    """Number of its first sample."""
+    samples: Samples
+
+    @property
+    def end(self) -> int:
+        """Number of the sample behind its last."""
+        return self.start + len(self.samples)
 
     @property
     def start_s(self) -> float:
@@ -35,36 +42,58 @@ class Stretch:
         return self.end / ENGINE_SAMPLE_RATE_HZ
 
 
-def speech_in(
-    audio: Samples, stop: threading.Event, *, detector: Callable[[], vad.SileroDetector] = vad.detector
-) -> list[Stretch]:
-    """The stretches of speech, in order; of about 3 ms of work for a second of sound. Ends early when `stop` is set.
+class Listener:
+    """Finds the stretches of speech in a recording that comes piece by piece, and keeps no more of it than it needs."""
 
-    Raises EngineUnavailable when the model for it is missing.
-    """
-    listening = detector()
-    frames = range(0, len(audio) - VAD_FRAME_SAMPLES + 1, VAD_FRAME_SAMPLES)
-    heard = (listening.probability(audio[at : at + VAD_FRAME_SAMPLES]) for at in frames if not stop.is_set())
-    found: list[Stretch] = []
-    for first, last in _frames_of_speech(heard):
-        start = max(first - PADDING_FRAMES, 0) * VAD_FRAME_SAMPLES
-        end = min((last + PADDING_FRAMES) * VAD_FRAME_SAMPLES, len(audio))
-        found.append(Stretch(max(start, found[-1].end if found else 0), end))
-    return found
+    def __init__(self, detector: Callable[[], VoiceDetector] = vad.detector) -> None:
+        """Raises EngineUnavailable when the model for it is missing."""
+        self._detector = detector()
+        self._kept: Samples = np.zeros(0, dtype=np.float32)
+        self._kept_from = 0
+        """Number of the first sample kept."""
+        self._frames = 0
+        """How many were heard."""
+        self._first: int | None = None
+        """Frame in which the stretch at hand begins."""
+        self._last = 0
+        """The frame behind its last one with speech."""
+        self._told = 0
+        """Where the stretch before it ended: nothing is in two of them."""
 
+    def feed(self, samples: Samples) -> list[Stretch]:
+        """The stretches that ended in the next piece, in order; about 3 ms of work for a second of sound."""
+        self._kept = np.concatenate([self._kept, samples])
+        found = []
+        end = self._kept_from + len(self._kept)
+        while (self._frames + 1) * VAD_FRAME_SAMPLES <= end:
+            at = self._frames * VAD_FRAME_SAMPLES - self._kept_from
+            probability = self._detector.probability(self._kept[at : at + VAD_FRAME_SAMPLES])
+            found += self._hear(probability)
+            self._frames += 1
+        needed = (self._frames if self._first is None else self._first) - PADDING_FRAMES
+        unneeded = max(needed * VAD_FRAME_SAMPLES - self._kept_from, 0)
+        self._kept, self._kept_from = self._kept[unneeded:], self._kept_from + unneeded
+        return found
 
-def _frames_of_speech(heard: Iterable[float]) -> Iterator[tuple[int, int]]:
-    """First frame of a stretch, and the one behind its last."""
-    first: int | None = None
-    last = 0
-    for number, probability in enumerate(heard):
-        if first is None:
+    def finish(self) -> list[Stretch]:
+        """The stretch that the recording ended in, if it did in one."""
+        return [] if self._first is None else [self._stretch(self._first, self._kept_from + len(self._kept))]
+
+    def _hear(self, probability: float) -> list[Stretch]:
+        """The stretch that the next frame ends, if it ends one."""
+        number, found = self._frames, []
+        if self._first is None:
             if probability >= BEGINS:
-                first = number
-        elif number - last > PAUSE_FRAMES or number - first >= MAX_FRAMES:
-            yield first, last
-            first = number if probability >= BEGINS else None
-        if first is not None and probability >= ENDS:
-            last = number + 1
-    if first is not None:
-        yield first, last
+                self._first = number
+        elif number - self._last > PAUSE_FRAMES or number - self._first >= MAX_FRAMES:
+            found = [self._stretch(self._first, (number + 1) * VAD_FRAME_SAMPLES)]
+            self._first = number if probability >= BEGINS else None
+        if self._first is not None and probability >= ENDS:
+            self._last = number + 1
+        return found
+
+    def _stretch(self, first: int, heard: int) -> Stretch:
+        """The one from this frame on, of which no sample behind `heard` is known."""
+        start = max((first - PADDING_FRAMES) * VAD_FRAME_SAMPLES, self._told)
+        self._told = min((self._last + PADDING_FRAMES) * VAD_FRAME_SAMPLES, heard)
+        return Stretch(start, self._kept[start - self._kept_from : self._told - self._kept_from])

@@ -65,12 +65,20 @@ def read_format(value: object, *, param: str, default_rate_hz: int) -> AudioForm
     return AudioFormat(name, rate)
 
 
-def wav_header(sample_rate_hz: int) -> bytes:
-    """A RIFF header for a mono int16 stream of unknown length (sizes at their maximum, as streaming writers do)."""
+WAV_HEADER_BYTES = 44
+MAX_WAV_DATA_BYTES = 0xFFFFFFFF - WAV_HEADER_BYTES
+"""The sizes of a RIFF file have 32 bits."""
+
+
+def wav_header(sample_rate_hz: int, *, data_bytes: int | None = None) -> bytes:
+    """A RIFF header for mono int16 of at most MAX_WAV_DATA_BYTES.
+
+    Where the length is not known, the sizes are at their maximum, as streaming writers do.
+    """
     return struct.pack(
         "<4sI4s4sIHHIIHH4sI",
         b"RIFF",
-        0xFFFFFFFF,
+        0xFFFFFFFF if data_bytes is None else data_bytes + WAV_HEADER_BYTES - 8,
         b"WAVE",
         b"fmt ",
         16,
@@ -81,7 +89,7 @@ def wav_header(sample_rate_hz: int) -> bytes:
         2,
         16,
         b"data",
-        0xFFFFFFFF,
+        0xFFFFFFFF if data_bytes is None else data_bytes,
     )
 
 

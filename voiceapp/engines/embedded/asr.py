@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from voiceapp.engines.embedded.moonshine import MoonshineModel, Stopped
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples, is_one_of
 from voiceapp.engines.lanes import LaneFull, lanes
 from voiceapp.errors import EngineRefused
 
@@ -42,7 +42,7 @@ class Moonshine:
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """See `Recognizer`; a partial result (`urgent=False`) is dropped unless a thread is idle."""
-        if language and language.split("-")[0].lower() not in self.languages:
+        if language and not is_one_of(language, self.languages):
             raise EngineRefused(f"The embedded recognizer understands English only, not '{language}'.")
         if len(audio) < MIN_SAMPLES:
             return Recognition("")
