@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from django.urls import reverse
@@ -14,6 +17,7 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from tests.tasks.conftest import Program
+from voiceapp.tasks import files
 from voiceapp.tasks.line import TaskLine
 from voiceapp.tasks.live import LOOK_EVERY_S
 from voiceapp.tasks.models import Status, Subtask, Task
@@ -56,6 +60,61 @@ def test_they_are_listed_and_shown(site: Client, alice: Member) -> None:
     assert site.get(reverse(LIST), {"status__exact": "PENDING"}).content.decode().count(task.task_id) == 0
 
 
+def test_its_page_tells_who_worked_on_it_and_how_often(site: Client, alice: Member) -> None:
+    task = write(alice, attempts=3, leased_by="host-1-ab")
+    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,)))
+    shown = {
+        field.field["name"]: field.contents()
+        for fieldset in page.context["adminform"]
+        for line in fieldset
+        for field in line
+    }
+    assert (shown["attempts"], shown["leased_by"]) == ("3", "host-1-ab")
+    assert (shown["task_id"], shown["request_id"]) == (task.task_id, "r")
+    assert "format: wav" in shown["asked"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_results_are_links_that_open_and_texts_are_no_markup(site: Client, alice: Member, tmp_path: Path) -> None:
+    source = tmp_path / "speech.wav"
+    source.write_bytes(b"RIFF")
+    task = write(alice, status=Status.SUCCEEDED, ended_at=timezone.now())
+    name = files.put(source, f"tasks/{task.task_id}/0-speech.wav")
+    files.note(task.pk, name, "audio/wav")
+    Task.objects.filter(pk=task.pk).update(output={"url": {"file": name}, "orig_prompt": "<b>a cat</b>"})
+    task.subtasks.update(result={"url": {"file": name}}, order={"text": "<i>" * 1000})
+    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
+    links = re.findall(r'href="([^"]*)">0-speech.wav</a>', page)
+    assert len(links) == 2
+    assert async_to_sync(Program(alice).fetch)(f"testserver{links[0]}") == b"RIFF"
+    assert "&lt;b&gt;a cat&lt;/b&gt;" in page
+    assert "<i>" not in page
+    assert "(3,000 characters)" in page
+
+
+def listed(site: Client, **query: object) -> set[str]:
+    """Ids of the tasks that a list holds."""
+    return {row.task_id for row in site.get(reverse(LIST), query, follow=True).context["cl"].queryset}
+
+
+def test_the_list_is_narrowed_as_over_http(site: Client, alice: Member, bob: Member) -> None:
+    now = timezone.now()
+    old = write(alice, submitted_at=now - timedelta(hours=5)).task_id
+    new = write(bob, submitted_at=now - timedelta(hours=1)).task_id
+    between = timezone.localtime(now - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
+    assert listed(site, submitted_from=between) == {new}
+    assert listed(site, submitted_to=between) == {old}
+    assert listed(site, submitted_from=between, submitted_to=between) == set()
+    assert listed(site, submitted_from="", submitted_to="") == {old, new}
+    assert listed(site, submitted_from="yesterday") == {old, new}
+    assert listed(site, key__id__exact=alice.row.pk, status__exact="PENDING") == {old}
+    assert listed(site, region="local") == {old, new}
+    assert listed(site, region="elsewhere") == set()
+    page = site.get(reverse(LIST), {"status__exact": "PENDING", "submitted_from": between, "p": 1}).content.decode()
+    assert '<input type="hidden" name="status__exact" value="PENDING">' in page
+    assert f'name="submitted_from" value="{between}"' in page
+
+
 def test_only_one_that_waits_is_canceled(site: Client, alice: Member) -> None:
     waiting, running = write(alice), write(alice, status=Status.RUNNING)
     assert "Canceled 1 of 2" in act(site, "cancel_waiting", waiting, running)
@@ -71,6 +130,25 @@ def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Membe
     assert (new.status, new.order, new.attempts) == (Status.PENDING, over.order, 0)
     assert new.subtasks.get().order == {"text": "Hello."}
     assert new.task_id != over.task_id
+    assert new.request_id != over.request_id
+
+
+def test_one_that_waits_can_be_raised_above_those_before_it(site: Client, alice: Member) -> None:
+    first, second, over = write(alice), write(alice), write(alice, status=Status.FAILED, ended_at=timezone.now())
+    assert "Raised 1 of 2" in act(site, "raise_waiting", second, over)
+    assert next_one() == second
+    last = write(alice)
+    assert "Lowered 1 of 1" in act(site, "lower_waiting", first)
+    assert next_one() == last
+    over.refresh_from_db()
+    assert over.priority == 0
+
+
+def test_a_priority_has_an_end_either_way(site: Client, alice: Member) -> None:
+    highest, lowest = write(alice, priority=100), write(alice, priority=-100)
+    act(site, "raise_waiting", highest)
+    act(site, "lower_waiting", lowest)
+    assert set(Task.objects.values_list("priority", flat=True)) == {100, -100}
 
 
 def next_one() -> Task:

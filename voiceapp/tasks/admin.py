@@ -1,31 +1,114 @@
-"""Tasks in the operators' site: to follow, to cancel while they wait, to do once more."""
+"""Tasks in the operators' site: to follow, to cancel or reorder while they wait, to do once more."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR, ChangeList
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
-from django.db.models.functions import Now
-from django.forms import Script
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Greatest, Least, Now
+from django.forms import DateTimeField, Script
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 
+from voiceapp.accounts.models import MAX_PRIORITY
+from voiceapp.formats import request_id
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import files, store
 from voiceapp.tasks.live import follow
-from voiceapp.tasks.models import FINAL, Subtask, Task, task_identifier
+from voiceapp.tasks.models import FINAL, Status, Subtask, Task, task_identifier
+from voiceapp.tasks.records import REGION
+
+LONGEST_SHOWN = 300
+"""Characters of a text on a page; an order may hold a book."""
+
+
+def readable(value: Any) -> str:
+    """What is stored as JSON, as HTML for people: a line for each field, each `{"file": name}` as a link."""
+    if isinstance(value, dict) and value.keys() == {"file"}:
+        name = str(value["file"])
+        return str(format_html('<a href="{}">{}</a>', files.link(name, "/"), Path(name).name))
+    if isinstance(value, dict | list):
+        named = value.items() if isinstance(value, dict) else ((number, item) for number, item in enumerate(value, 1))
+        lines = [(name, readable(item)) for name, item in named if item not in (None, "", [], {})]
+        return str(format_html_join("", "<div>{}: {}</div>", lines)) or "-"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text):,} characters)"
+
+
+class SubmittedFilter(admin.ListFilter):
+    """From one time to another, as the list of tasks over HTTP has it."""
+
+    title = "time submitted"
+    template = "admin/tasks/task/submitted_filter.html"
+    lookups: ClassVar = {"submitted_from": "submitted_at__gte", "submitted_to": "submitted_at__lte"}
+
+    def __init__(self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any) -> None:
+        super().__init__(request, params, model, model_admin)
+        for name in self.expected_parameters():
+            for value in params.pop(name, ()):
+                self.used_parameters[name] = value
+        left_out = (*self.expected_parameters(), PAGE_VAR, ERROR_FLAG)
+        self.others = [(name, value) for name, value in request.GET.items() if name not in left_out]
+        """What else the page was asked for, and is to be asked for again."""
+
+    def has_output(self) -> bool:
+        return True
+
+    def expected_parameters(self) -> list[str]:
+        return list(self.lookups)
+
+    def choices(self, changelist: ChangeList) -> list[dict[str, Any]]:
+        return []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
+        try:
+            times = {name: DateTimeField(required=False).clean(text) for name, text in self.used_parameters.items()}
+        except ValidationError as error:
+            raise IncorrectLookupParameters(error) from error
+        return queryset.filter(**{self.lookups[name]: time for name, time in times.items() if time is not None})
+
+
+class RegionFilter(admin.SimpleListFilter):
+    """There is one; who looks for tasks of another finds none."""
+
+    title = "region"
+    parameter_name = "region"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(REGION, REGION)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
+        return queryset if self.value() in (None, REGION) else queryset.none()
 
 
 class SubtaskInline(admin.TabularInline):
     model = Subtask
-    fields = ("index", "status", "order", "result", "usage", "code", "message")
+    fields = ("index", "status", "asked", "came_to", "used", "code", "message")
     readonly_fields = fields
     can_delete = False
     show_change_link = False
+
+    @admin.display(description="asked for")
+    def asked(self, row: Subtask) -> str:
+        return readable(row.order)
+
+    @admin.display(description="result")
+    def came_to(self, row: Subtask) -> str:
+        return readable(row.result)
+
+    @admin.display(description="usage")
+    def used(self, row: Subtask) -> str:
+        return readable(row.usage)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -36,15 +119,42 @@ class SubtaskInline(admin.TabularInline):
 
 @admin.register(Task)
 class TaskAdmin(admin.ModelAdmin):
-    list_display = ("submitted_at", "status", "done", "took", "kind", "model_name", "account", "code", "task_id")
-    list_filter = ("status", "kind", "model_name")
+    list_display = (
+        "submitted_at",
+        "status",
+        "done",
+        "took",
+        "kind",
+        "model_name",
+        "account",
+        "priority",
+        "code",
+        "task_id",
+    )
+    list_filter = (
+        "status",
+        "kind",
+        "model_name",
+        ("key", admin.RelatedOnlyFieldListFilter),
+        RegionFilter,
+        SubmittedFilter,
+    )
     list_select_related = ("account",)
     search_fields = ("task_id", "account__name", "request_id")
     date_hierarchy = "submitted_at"
     show_full_result_count = False
     inlines = (SubtaskInline,)
-    actions = ("cancel_waiting", "do_again")
-    readonly_fields = ("done", "took")
+    actions = ("cancel_waiting", "raise_waiting", "lower_waiting", "do_again")
+    fieldsets = (
+        (None, {"fields": ("task_id", "status", "done", "took", "kind", "model_name", "workspace", "key", "priority")}),
+        ("What it came to", {"fields": ("came_to", "used", "code", "message")}),
+        (
+            "How it went",
+            {"fields": ("submitted_at", "scheduled_at", "ended_at", "attempts", "leased_by", "request_id")},
+        ),
+        ("What was asked for", {"fields": ("asked",), "description": "Of all parts; what differs stands with each."}),
+    )
+    readonly_fields = ("task_id", "done", "took", "came_to", "used", "attempts", "leased_by", "request_id", "asked")
 
     class Media:
         js = (Script("operators/tasks.js", defer=True),)
@@ -77,6 +187,18 @@ class TaskAdmin(admin.ModelAdmin):
         seconds = str(timedelta(seconds=max(0, int(lasted.total_seconds()))))
         return seconds if row.ended_at else f"{seconds} so far"
 
+    @admin.display(description="result")
+    def came_to(self, row: Task) -> str:
+        return readable(row.output)
+
+    @admin.display(description="usage")
+    def used(self, row: Task) -> str:
+        return readable(row.usage)
+
+    @admin.display(description="order")
+    def asked(self, row: Task) -> str:
+        return readable(row.order)
+
     @admin.action(description="Cancel those that wait", permissions=["delete"])
     def cancel_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
         canceled = 0
@@ -87,6 +209,23 @@ class TaskAdmin(admin.ModelAdmin):
                 continue
             canceled += 1
         self.message_user(request, f"Canceled {canceled} of {len(queryset)}; the others had begun or were over.")
+
+    @admin.action(description="Raise the priority of those that wait", permissions=["delete"])
+    def raise_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._shift(request, queryset, 1)
+
+    @admin.action(description="Lower the priority of those that wait", permissions=["delete"])
+    def lower_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._shift(request, queryset, -1)
+
+    def _shift(self, request: HttpRequest, queryset: QuerySet[Task], by: int) -> None:
+        bounded = Greatest(Least(F("priority") + by, Value(MAX_PRIORITY)), Value(-MAX_PRIORITY))
+        shifted = queryset.filter(status=Status.PENDING).update(priority=bounded)
+        self.message_user(
+            request,
+            f"{'Raised' if by > 0 else 'Lowered'} {shifted} of {len(queryset)}; the others had begun or were over. "
+            "Of the tasks of one account that wait, those with the highest priority go first.",
+        )
 
     @admin.action(description="Do again, as new tasks", permissions=["delete"])
     def do_again(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
@@ -124,7 +263,7 @@ def _again(task: Task) -> Task:
             key_id=task.key_id,
             kind=task.kind,
             model_name=task.model_name,
-            request_id=task.request_id,
+            request_id=request_id(),
             order=task.order,
             priority=task.priority,
             submitted_at=Now(),
