@@ -20,6 +20,29 @@ class Buckets(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
         """By path: `/bucket/folder/name`."""
+        self.ranges: list[str] = []
+        """That were asked for, as their headers say it."""
+        self.is_broken = False
+        """Keeps what it is given, and says that it failed."""
+        self._is_put = threading.Event()
+        self._may_answer = threading.Event()
+        self._may_answer.set()
+
+    @contextmanager
+    def held(self) -> Iterator[threading.Event]:
+        """What is put is kept, but not answered until the end of the block; the event is set when it is there."""
+        self._is_put.clear()
+        self._may_answer.clear()
+        try:
+            yield self._is_put
+        finally:
+            self._may_answer.set()
+
+    def put(self, path: str, body: bytes) -> HTTPStatus:
+        self.objects[path] = body
+        self._is_put.set()
+        self._may_answer.wait(60)
+        return HTTPStatus.FORBIDDEN if self.is_broken else HTTPStatus.OK
 
     @property
     def url(self) -> str:
@@ -33,13 +56,19 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self._may_enter():
-            self.server.objects[self.path] = body
-            self._answer(HTTPStatus.OK)
+            self._answer(self.server.put(self.path, body))
 
     def do_GET(self) -> None:
         if self._may_enter():
             found = self.server.objects.get(self.path)
-            self._answer(HTTPStatus.NOT_FOUND if found is None else HTTPStatus.OK, NO_KEY if found is None else found)
+            if found is None:
+                self._answer(HTTPStatus.NOT_FOUND, NO_KEY)
+            elif wanted := self.headers.get("Range"):
+                self.server.ranges.append(wanted)
+                start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+                self._answer(HTTPStatus.PARTIAL_CONTENT, found[start:])
+            else:
+                self._answer(HTTPStatus.OK, found)
 
     do_HEAD = do_GET
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -14,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models import F
+from django.test import AsyncClient
 from django.utils import timezone
 
 from tests.realtime.product import Product, make_home
 from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
 from tests.tasks.conftest import Program
-from tests.tasks.test_uploads import policy_of, sent_by
+from tests.tasks.test_uploads import a_file, policy_of, sent, sent_by
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
 from voiceapp.tasks import files
+from voiceapp.tasks.models import Status, Task, Upload
 from voiceapp.tasks.retention import purge_tasks
 
 SPEECH = "audio/tts/synthesis"
@@ -49,7 +53,7 @@ async def test_results_lie_in_the_bucket_behind_links_of_ours(program: Program, 
     url = (await program.follow(task_id))["output"]["url"]
     assert url.startswith("http://testserver/api/v1/files/")
     (path,) = bucket.objects
-    assert path == f"/voice/kept/tasks/{task_id}/0-speech.wav"
+    assert re.fullmatch(rf"/voice/kept/tasks/{task_id}/[0-9a-f]{{8}}/0-speech\.wav", path)
     assert await program.fetch(url) == bucket.objects[path]
     assert bucket.objects[path].startswith(b"RIFF")
 
@@ -61,6 +65,49 @@ async def test_a_file_is_read_as_it_comes(bucket: Buckets) -> None:
         assert source.read(2) == b"\x03\x04"
     with pytest.raises(FileNotFoundError):
         await asyncio.to_thread(files.storage().open, "tasks/x/gone.wav", "rb")
+
+
+async def test_a_part_of_a_file_is_asked_of_the_bucket(program: Program, worker: Loop, bucket: Buckets) -> None:
+    url = (await program.follow(await program.create(SPEECH, HELLO)))["output"]["url"].partition("testserver")[2]
+    (whole,) = bucket.objects.values()
+    answer = await AsyncClient().get(url, headers={"Range": "bytes=100-299"})
+    assert b"".join([piece async for piece in answer]) == whole[100:300]
+    assert bucket.ranges[-1] == "bytes=100-"
+
+
+async def test_a_slow_bucket_keeps_nobody_else_waiting(program: Program, bucket: Buckets) -> None:
+    with bucket.held() as is_put:
+        sending = asyncio.create_task(sent(program.member.authorization, a_file()))
+        await asyncio.to_thread(is_put.wait, 30)
+        async with asyncio.timeout(30):
+            assert (await program.look("nope"))["output"]["task_status"] == "UNKNOWN"
+        assert not sending.done()
+    assert (await sending).status_code == 200
+
+
+async def test_what_a_bucket_refuses_can_be_sent_again(program: Program, bucket: Buckets) -> None:
+    policy = await policy_of(program)
+    bucket.is_broken = True
+    assert (await sent_by(policy)).status_code == 500
+    bucket.is_broken = False
+    assert (await sent_by(policy)).status_code == 200
+    await asyncio.to_thread(purge_tasks, timezone.now() + timedelta(minutes=1))
+    assert await Upload.objects.acount() == 1
+    assert len(bucket.objects) == 1
+
+
+async def test_a_file_that_nobody_could_speak_of_any_more_leaves_with_its_task(
+    program: Program, worker: Loop, bucket: Buckets
+) -> None:
+    """As when its worker was killed after it was stored."""
+    with bucket.held() as is_put:
+        await program.create(SPEECH, HELLO)
+        await asyncio.to_thread(is_put.wait, 30)
+        assert len(bucket.objects) == 1
+        ended = {"status": Status.FAILED, "ended_at": timezone.now() - timedelta(hours=25)}
+        await Task.objects.aupdate(**ended, version=F("version") + 1)
+        assert await asyncio.to_thread(purge_tasks, timezone.now()) == 1
+        assert bucket.objects == {}
 
 
 async def test_uploads_lie_there_too(program: Program, worker: Loop, bucket: Buckets) -> None:
@@ -109,7 +156,8 @@ def test_the_settings_name_the_bucket(tmp_path: Path) -> None:
                 time.sleep(0.1)
                 task = asked(f"tasks/{task['task_id']}")
             assert task["task_status"] == "SUCCEEDED", task
-            assert list(server.objects) == [f"/voice/of/tests/tasks/{task['task_id']}/0-speech.wav"]
+            (path,) = server.objects
+            assert path.startswith(f"/voice/of/tests/tasks/{task['task_id']}/")
             with urllib.request.urlopen(task["url"], timeout=20) as result:
                 assert result.read() in server.objects.values()
         finally:

@@ -17,7 +17,7 @@ from voiceapp.compatible import subtitles, transcription
 from voiceapp.compatible.transcription import Transcript
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.schemas import CleanStr, Schema
-from voiceapp.tasks.inputs import check_source, fetched, with_patience
+from voiceapp.tasks.inputs import check_sources, fetched, with_patience
 from voiceapp.tasks.kinds import Done, Order, Part
 
 MAX_FILES = 100
@@ -61,8 +61,7 @@ class Transcribing:
     async def accept(self, caller: Caller, body: TranscriptionBody) -> Order:
         card = catalogue().get(body.model, "asr")
         require_model(caller, card.name, "asr")
-        for url in body.input.file_urls:
-            check_source(url)
+        await check_sources(caller, body.input.file_urls)
         hints = (body.parameters and body.parameters.language_hints) or []
         language = transcription.language_of(body.model, hints)
         return Order(

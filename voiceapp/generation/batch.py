@@ -19,7 +19,7 @@ from voiceapp.generation.schemas import GenerationInput, GenerationParameters
 from voiceapp.generation.wishes import native_wish
 from voiceapp.generation.writing import Writer
 from voiceapp.schemas import CleanStr, Schema
-from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_source, fetched, read_json
+from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_sources, fetched, read_json
 from voiceapp.tasks.kinds import Done, Order, Part
 
 
@@ -54,7 +54,7 @@ class ChatBatch:
     async def accept(self, caller: Caller, body: ChatBatchBody) -> Order:
         card = catalogue().get(body.model, "chat")
         require_model(caller, card.name, "chat")
-        check_source(body.input.url)
+        await check_sources(caller, [body.input.url])
         how = body.parameters or GenerationParameters()
         check(native_wish(body.model, (), how, messages_at="messages"))
         return Order(body.model, [{"url": body.input.url}], {"parameters": how.model_dump(exclude_none=True)})

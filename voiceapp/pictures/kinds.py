@@ -17,7 +17,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.pictures import schemas
 from voiceapp.pictures.making import Family, Made, check_answerable, follow, paint
 from voiceapp.schemas import Schema
-from voiceapp.tasks.inputs import check_source, with_patience
+from voiceapp.tasks.inputs import check_sources, with_patience
 from voiceapp.tasks.kinds import Done, Order, Part
 
 
@@ -32,7 +32,7 @@ class _Making:
     max_attempts = 3
     parallel = 2
 
-    def order(
+    async def order(
         self,
         caller: Caller,
         model: str,
@@ -52,8 +52,7 @@ class _Making:
         check_answerable(len(catalogue().names(self.kind)), self.family)
         card = catalogue().get(model, self.kind)
         require_model(caller, card.name, self.kind)
-        for address in (*pictures, *filter(None, (mask,))):
-            check_source(address)
+        await check_sources(caller, (*pictures, *filter(None, (mask,))))
         how = parameters.model_dump(exclude_none=True) if parameters else {}
         count = int(how.pop("n", 1))
         common = {
@@ -123,7 +122,7 @@ class Drawing(_Drawing):
 
     async def accept(self, caller: Caller, body: schemas.PictureBody) -> Order:
         given = body.input
-        return self.order(
+        return await self.order(
             caller,
             body.model,
             given,
@@ -162,7 +161,7 @@ class DrawingByMessage(_Drawing):
         if not prompt:
             raise InvalidParameter("The message says nothing to see.", param="input.messages.0.content")
         pictures = [piece.image for piece in pieces if piece.image]
-        return self.order(caller, body.model, body.input, body.parameters, prompt=prompt, pictures=pictures)
+        return await self.order(caller, body.model, body.input, body.parameters, prompt=prompt, pictures=pictures)
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         contents = [[{"type": "image", "image": result["url"]}] for result in results if "url" in result]
@@ -192,7 +191,7 @@ class Filming(_Making):
                 "Say what to see, in prompt, or name a picture to begin with, in img_url or first_frame_url.",
                 param="input",
             )
-        return self.order(
+        return await self.order(
             caller,
             body.model,
             given,

@@ -16,7 +16,7 @@ from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.items import native_items
 from voiceapp.retrieval.schemas import EmbeddingParameters
 from voiceapp.schemas import UNWRITABLE, CleanStr, Schema
-from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_source, fetched, read_json
+from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_sources, fetched, read_json
 from voiceapp.tasks.kinds import Done, Order, Part
 
 Url = Annotated[CleanStr, Field(max_length=2048)]
@@ -89,7 +89,7 @@ class EmbeddingBatch(_Batch):
     async def accept(self, caller: Caller, body: EmbeddingBatchBody) -> Order:
         card = catalogue().get(body.model, "embedding")
         require_model(caller, card.name, "embedding")
-        check_source(body.input.url)
+        await check_sources(caller, [body.input.url])
         how = body.parameters or EmbeddingParameters()
         await embedding.check(embedding.native_wish(body.model, (), how, texts_at="line"))
         return Order(body.model, [{"url": body.input.url}], how.model_dump(exclude_none=True))
@@ -122,7 +122,7 @@ class RerankBatch(_Batch):
     async def accept(self, caller: Caller, body: RerankBatchBody) -> Order:
         card = catalogue().get(body.model, "rerank")
         require_model(caller, card.name, "rerank")
-        check_source(body.input.url)
+        await check_sources(caller, [body.input.url])
         return Order(body.model, [{"url": body.input.url}])
 
     async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.rates import rates
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.schemas import CleanStr, Schema
-from voiceapp.tasks import files, records, store, uploads
+from voiceapp.tasks import files, records, store
 from voiceapp.tasks.kinds import Kind, kind_at
 from voiceapp.tasks.models import FINAL, Status, Task
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
@@ -204,7 +204,6 @@ async def _create(request: HttpRequest, kind: Kind, body: Any) -> Accepted:
     caller.require("inference")
     await rates().admit(caller.account_id, "tasks.create")
     order = await kind.accept(caller, body)
-    await on_the_books(uploads.require_all, caller.account_id, [*order.parts, order.common])
     task = await on_the_books(store.accept, caller, kind, order, request_id=request.request_id)
     output = records.Output(task_id=task.task_id, task_status="PENDING")
     return Accepted(output=output, request_id=request.request_id)

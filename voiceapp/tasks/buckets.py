@@ -46,10 +46,25 @@ class Bucket(S3Storage):
             FileNotFoundError: if it is not there.
         """
         assert mode == "rb", "what is kept is not changed"
+        kept = self.bucket.Object(self._normalize_name(clean_name(name)))
         try:
-            answer = self.bucket.Object(self._normalize_name(clean_name(name))).get()
+            return _Kept(kept.get()["Body"], name, kept)
         except ClientError as error:  # of a class that each thread's connection makes anew
             if error.response["Error"]["Code"] != "NoSuchKey":
                 raise
             raise FileNotFoundError(name) from None
-        return File(answer["Body"], name)
+
+
+class _Kept(File):
+    """What comes from a bucket; to begin elsewhere than at the beginning, it is asked for anew."""
+
+    file: Any
+
+    def __init__(self, body: Any, name: str, kept: Any) -> None:
+        super().__init__(body, name)
+        self._object = kept
+
+    def seek(self, offset: int) -> None:
+        """Go to this byte, before anything was read."""
+        self.file.close()
+        self.file = self._object.get(Range=f"bytes={offset}-")["Body"]

@@ -5,9 +5,14 @@ A link to one is signed and expires; whoever has it may fetch the file without a
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import secrets
 import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin
 
 from django.conf import settings
@@ -17,26 +22,45 @@ from django.core.files.storage import Storage, storages
 
 from voiceapp.errors import NotFound
 from voiceapp.tasks.models import Task, TaskFile, Upload
+from voiceapp.tasks.store import not_forgotten
+
+T = TypeVar("T")
 
 STORAGE = "tasks"
 """The storage's name in the setting `STORAGES`."""
 SALT = "voiceapp.tasks.files"
+THREADS = 8
+GONE = "This link has expired, or its file is gone."
 
 
 def storage() -> Storage:
     return storages[STORAGE]
 
 
-def put(path: Path, name: str) -> str:
-    """Copy a file into the storage; the name that it has there. Touches no row."""
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="storage")
+
+
+async def at_the_storage(work: Callable[[], T]) -> T:
+    """Run what talks to the storage on threads that do nothing else: a bucket may take its time."""
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+
+
+def note(task: Task, path: Path, name: str, content_type: str) -> str:
+    """Write down that a file will belong to a task, and under which name of its own it is to be stored.
+
+    It comes first, so that whatever lies in the storage has a row by which it is found and deleted.
+    """
+    own = f"tasks/{task.task_id}/{secrets.token_hex(4)}/{name}"
+    TaskFile.objects.create(task=task, name=own, content_type=content_type, size=path.stat().st_size)
+    return own
+
+
+def put(path: Path, name: str) -> None:
+    """Copy a file into the storage, under a name that nothing else has. Touches no row."""
     with path.open("rb") as source:
-        stored: str = storage().save(name, File(source))
-    return stored
-
-
-def note(task_pk: int, name: str, content_type: str) -> None:
-    """Write down that a stored file belongs to a task."""
-    TaskFile.objects.create(task_id=task_pk, name=name, content_type=content_type, size=storage().size(name))
+        storage().save(name, File(source))
 
 
 def require(task: Task, name: str) -> str:
@@ -61,6 +85,21 @@ def get(name: str, folder: Path) -> Path:
     return target
 
 
+def opened(name: str, start: int) -> File:
+    """A stored file, to be read from byte `start` on. Touches no row.
+
+    Raises:
+        NotFound: if it is gone.
+    """
+    try:
+        source = storage().open(name, "rb")
+    except FileNotFoundError:
+        raise NotFound(GONE) from None
+    if start:
+        source.seek(start)
+    return source
+
+
 def delete_all(tasks: list[int]) -> None:
     """Delete the files of these tasks; one that is gone already is no matter."""
     for name in TaskFile.objects.filter(task_id__in=tasks).values_list("name", flat=True):
@@ -80,9 +119,9 @@ def file_of(token: str) -> TaskFile:
     """
     try:
         name = signing.loads(token, salt=SALT, max_age=settings.TASK_RETENTION_HOURS * 3600)
-        row: TaskFile = TaskFile.objects.get(name=name)
+        row: TaskFile = TaskFile.objects.get(not_forgotten("task__ended_at"), name=name)
     except (signing.BadSignature, TaskFile.DoesNotExist):
-        raise NotFound("This link has expired, or its file is gone.") from None
+        raise NotFound(GONE) from None
     return row
 
 

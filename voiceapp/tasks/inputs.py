@@ -7,18 +7,20 @@ import ipaddress
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.errors import InvalidParameter, Throttled, VoiceError
 from voiceapp.outbound import AddressNotAllowed, FetchFailed, Outbound, ResponseTooLarge, allows, check_url
 from voiceapp.schemas import is_clean
 from voiceapp.tasks.kinds import Part
-from voiceapp.tasks.uploads import SCHEME
+from voiceapp.tasks.uploads import SCHEME, require_all
 
 FETCH_S = 600.0
 """How long fetching one file may take."""
@@ -36,14 +38,27 @@ def holes() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     return [ipaddress.ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
 
 
-def check_source(url: str) -> None:
-    """What can be said of an address without asking anybody; the guarded client says the rest when it fetches.
+async def check_sources(caller: Caller, urls: Iterable[str]) -> None:
+    """What can be said of addresses at once; the guarded client says the rest when it fetches.
 
+    Raises:
+        InvalidParameter: if nothing can be fetched from one of them, or it names no upload of the caller's account.
+    """
+    uploaded = []
+    for url in urls:
+        if url.startswith(SCHEME):
+            uploaded.append(url)
+        else:
+            _check_url(url)
+    if uploaded:
+        await on_the_books(require_all, caller.account_id, uploaded)
+
+
+def _check_url(url: str) -> None:
+    """
     Raises:
         InvalidParameter: if nothing can be fetched from there.
     """
-    if url.startswith(SCHEME):  # whether it is there is looked at when the order is known
-        return
     host = check_url(url).hostname or ""
     try:
         is_allowed = allows(host, holes())

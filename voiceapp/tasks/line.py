@@ -188,8 +188,8 @@ class TaskLine:
 
             async def keep(path: Path, content_type: str) -> dict[str, str]:
                 wanted = f"{row.index}-{UNFIT_FOR_A_NAME.sub('-', path.name)[-80:]}"
-                name = await asyncio.to_thread(files.put, path, f"tasks/{task.task_id}/{wanted}")
-                await database(files.note, task.pk, name, content_type)
+                name = await database(files.note, task, path, wanted, content_type)
+                await asyncio.to_thread(files.put, path, name)
                 return {"file": name}
 
             async def open_file(name: str) -> Path:

@@ -5,14 +5,16 @@ Functions here talk to the database; call them off the event loop (`voiceapp.acc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import RequestRefused, Throttled
@@ -23,6 +25,8 @@ from voiceapp.tasks.signals import task_finished
 
 LINE = "tasks"
 """Name of the line that tasks are worked on by."""
+ROW_ID = re.compile(r"[1-9][0-9]{0,17}")
+"""What the number of a row looks like; the database would fail on longer ones."""
 
 
 class NotPending(RequestRefused):
@@ -89,9 +93,15 @@ def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str) -> Task
     return task
 
 
+def not_forgotten(ended_at: str = "ended_at") -> Q:
+    """Which tasks can still be asked for; `ended_at` is where their end stands. The others are deleted now and then."""
+    since = timezone.now() - timedelta(hours=settings.TASK_RETENTION_HOURS)
+    return Q(**{f"{ended_at}__isnull": True}) | Q(**{f"{ended_at}__gte": since})
+
+
 def find(account_id: int, task_id: str) -> Task | None:
     """A task of the account, its parts included; None for one that there is not, is no more, or is not theirs."""
-    rows = Task.objects.filter(account_id=account_id, task_id=task_id)
+    rows = Task.objects.filter(not_forgotten(), account_id=account_id, task_id=task_id)
     task: Task | None = rows.prefetch_related("subtasks").first()
     return task
 
@@ -121,15 +131,15 @@ def cancel(account_id: int, task_id: str) -> None:
 
 
 def _matching(account_id: int, wanted: Filter) -> QuerySet[Task]:
-    rows = Task.objects.filter(
-        Q(submitted_at__gte=wanted.submitted_from, submitted_at__lte=wanted.submitted_to), account_id=account_id
-    )
+    rows = Task.objects.filter(not_forgotten(), account_id=account_id)
     if wanted.task_id is not None:
-        rows = Task.objects.filter(account_id=account_id, task_id=wanted.task_id)
+        rows = rows.filter(task_id=wanted.task_id)
+    else:
+        rows = rows.filter(submitted_at__gte=wanted.submitted_from, submitted_at__lte=wanted.submitted_to)
     if wanted.model_name is not None:
         rows = rows.filter(model_name=wanted.model_name)
     if wanted.status is not None:
         rows = rows.filter(status=wanted.status)
     if wanted.key_id is not None:
-        rows = rows.filter(key_id=int(wanted.key_id)) if wanted.key_id.isdecimal() else rows.none()
+        rows = rows.filter(key_id=int(wanted.key_id)) if ROW_ID.fullmatch(wanted.key_id) else rows.none()
     return rows.order_by("-submitted_at", "-id")

@@ -10,11 +10,9 @@ from django.http import HttpRequest
 from ninja import File, Form, Query, Router, UploadedFile
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.rates import rates
 from voiceapp.schemas import CleanStr, Schema
 from voiceapp.tasks import records, uploads
-from voiceapp.tasks.models import Upload
 from voiceapp.tasks.uploads import Policy
 
 PATH = "/api/v1/uploads"
@@ -123,7 +121,7 @@ async def create_upload_directly(request: HttpRequest, file: File[UploadedFile],
 async def _kept(request: HttpRequest, policy: Policy, key: str, file: UploadedFile) -> UploadReply:
     filename = key.rpartition("/")[2]
     content_type = mimetypes.guess_type(filename)[0] or "application/octet-stream"
-    row: Upload = await on_the_books(uploads.put, policy, key, file, content_type)
+    row = await uploads.put(policy, key, file, content_type)
     output = Uploaded(
         url=f"{uploads.SCHEME}{row.key}",
         filename=filename,

@@ -2,7 +2,7 @@
 
 The name is what client libraries of the hosted service make of a file on their user's disk: they ask for a policy,
 which says where to send it and proves that they may; send the file there by a form without a key; and name it in the
-task. Functions here talk to the database and the storage; call them off the event loop.
+task. Functions here that are not asynchronous talk to the database; call them off the event loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.core import signing
@@ -21,6 +20,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.errors import InvalidApiKey, InvalidParameter, Throttled
 from voiceapp.tasks import files
 from voiceapp.tasks.models import Upload
@@ -72,8 +72,10 @@ def read(text: str, signature: str) -> Policy:
     return Policy(account_id, folder)
 
 
-def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
+async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
     """Keep a file under `key`; the same file once more changes nothing, for libraries send it as often as it is named.
+
+    The row comes first, so that the purge finds whatever lies in the storage.
 
     Raises:
         InvalidParameter: if the key lies outside the policy's folder or another file has it, or the file is empty.
@@ -84,12 +86,6 @@ def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
         raise InvalidParameter(f"key must be {policy.folder}/ and a name without slashes.", param="key")
     if not file.size:
         raise InvalidParameter("file is empty.", param="file")
-    taken = InvalidParameter("Another file of this name was sent before, with the same policy.", param="key")
-    earlier: Upload | None = Upload.objects.filter(key=key).first()
-    if earlier is not None:
-        if _is_same(earlier, file):
-            return earlier
-        raise taken
     ending = UNFIT_FOR_A_NAME.sub("-", name)[-80:]
     row = Upload(
         account_id=policy.account_id,
@@ -99,16 +95,17 @@ def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
         size=file.size,
         expires_at=timezone.now() + timedelta(hours=settings.UPLOAD_HOURS),
     )
+    earlier: Upload | None = await on_the_books(_note, row)
+    if earlier is not None:
+        if await files.at_the_storage(lambda: _is_same(earlier, file)):
+            return earlier
+        raise InvalidParameter("Another file of this name was sent before, with the same policy.", param="key")
     try:
-        with transaction.atomic():
-            _require_room(policy.account_id, file.size)
-            row.save(force_insert=True)
-    except IntegrityError:  # sent twice at once
-        raise taken from None
-    try:
-        files.storage().save(row.name, file)  # under this very name: nobody else draws the same number
-    except BaseException:
-        row.delete()
+        # Under this very name: nobody else draws the same number.
+        await files.at_the_storage(lambda: files.storage().save(row.name, file))
+    except Exception:
+        # What failed may lie there all the same: the row stays until the next purge, and lets go of the key.
+        await on_the_books(lambda: Upload.objects.filter(pk=row.pk).update(key=row.name, expires_at=timezone.now()))
         raise
     return row
 
@@ -126,12 +123,12 @@ def find(account_id: int, address: str) -> Upload:
     return row
 
 
-def require_all(account_id: int, order: Any) -> None:
+def require_all(account_id: int, addresses: Iterable[str]) -> None:
     """
     Raises:
-        InvalidParameter: if an order names an upload that is not there.
+        InvalidParameter: if one of these addresses, each `oss://…`, names an upload that is not there.
     """
-    for address in set(_named_in(order)):
+    for address in set(addresses):
         find(account_id, address)
 
 
@@ -144,6 +141,24 @@ def purge_uploads(now: datetime) -> int:
         deleted += len(batch)
         Upload.objects.filter(pk__in=[row.pk for row in batch]).delete()
     return deleted
+
+
+def _note(row: Upload) -> Upload | None:
+    """Write the row down, unless one with its key is there: that one.
+
+    Raises:
+        Throttled: if the account keeps as much as it may.
+    """
+    earlier: Upload | None = Upload.objects.filter(key=row.key).first()
+    if earlier is not None:
+        return earlier
+    try:
+        with transaction.atomic():
+            _require_room(row.account_id, row.size)
+            row.save(force_insert=True)
+    except IntegrityError:  # sent twice at once
+        earlier = Upload.objects.get(key=row.key)
+    return earlier
 
 
 def _is_same(row: Upload, file: File) -> bool:
@@ -165,13 +180,3 @@ def _require_room(account_id: int, size: int) -> None:
             code="Throttling.AllocationQuota",
             retry_after_s=3600,
         )
-
-
-def _named_in(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        if value.startswith(SCHEME):
-            yield value
-        return
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    for item in items:
-        yield from _named_in(item)
