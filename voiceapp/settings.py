@@ -338,6 +338,10 @@ UPLOAD_QUOTA_BYTES: int = env.int("UPLOAD_QUOTA_BYTES", default=1024**3)
 TASK_MAX_WAITING: int = env.int("TASK_MAX_WAITING", default=10_000)
 """How many tasks of one account may wait or run at once."""
 
+MAX_TASK_STREAMS: int = env.int("MAX_TASK_STREAMS", default=500)
+"""Streams of events about tasks open at once in this process; beyond it a new one is refused with 429."""
+MAX_TASK_STREAMS_PER_ACCOUNT: int = env.int("MAX_TASK_STREAMS_PER_ACCOUNT", default=32)
+
 # ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])

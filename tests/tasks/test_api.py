@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.core import signing
+from django.core.files.base import ContentFile
+from django.db import connection
 from django.db.models.functions import Now
 from django.test import AsyncClient
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.conftest import Member
-from tests.tasks.conftest import Program
+from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks import files
-from voiceapp.tasks.models import Status, Subtask, Task
+from voiceapp.tasks import files, store
+from voiceapp.tasks.models import Status, Subtask, Task, TaskFile
 from voiceapp.tasks.retention import purge_tasks
 
 KIND = "audio/tts/synthesis"
@@ -136,6 +140,10 @@ async def test_a_list_is_narrowed(program: Program) -> None:
         ({"api_key_id": key}, {ended, canceled, waiting}),
         ({"api_key_id": key + 1}, set()),
         ({"api_key_id": "no number"}, set()),
+        ({"api_key_id": "9" * 23}, set()),
+        ({"api_key_id": "1" * 5000}, set()),
+        ({"api_key_id": f"0{key}"}, set()),
+        ({"api_key_id": "".join(chr(0x660 + int(digit)) for digit in str(key))}, set()),  # in Arabic digits
         ({"region": "local", "status": "PENDING"}, {waiting}),
         ({"region": "elsewhere"}, set()),
         ({"end_time": f"{timezone.now() - timedelta(hours=20):%Y%m%d%H%M%S}"}, {old}),
@@ -153,6 +161,9 @@ async def test_a_list_is_narrowed(program: Program) -> None:
         {"start_time": "20260102000000", "end_time": "20260101000000"},
         {"start_time": "2026-01-01"},
         {"start_time": "20261301000000"},
+        {"start_time": "99991231235959"},
+        {"end_time": "99991231235959"},
+        {"end_time": "00010101000000"},
         {"end_time": "２０２６０１０１００００００"},
         {"status": "DONE"},
         {"page_no": 0},
@@ -225,3 +236,149 @@ async def test_what_ended_a_day_ago_is_forgotten_with_its_files(program: Program
     assert not files.storage().exists(name)
     assert (await program.look(task["output"]["task_id"]))["output"]["task_status"] == "UNKNOWN"
     assert (await program.look(waiting.task_id))["output"]["task_status"] == "PENDING"
+
+
+async def test_what_ended_a_day_ago_is_forgotten_before_it_is_deleted(program: Program, worker: Loop) -> None:
+    url = (await program.follow(await program.create(KIND, BODY)))["output"]["url"].partition("testserver")[2]
+    row = await Task.objects.aget()
+    for age, status in ((timedelta(hours=23, minutes=50), 200), (timedelta(hours=24, minutes=10), 404)):
+        await Task.objects.aupdate(ended_at=timezone.now() - age)
+        shown = "SUCCEEDED" if status == 200 else "UNKNOWN"
+        assert (await program.look(row.task_id))["output"]["task_status"] == shown
+        assert (await program.get("/api/v1/tasks")).json()["total"] == (status == 200)
+        assert (await program.get("/api/v1/tasks", task_id=row.task_id)).json()["total"] == (status == 200)
+        assert (await AsyncClient().get(url)).status_code == status
+
+
+def test_looking_and_listing_read_an_index_and_not_the_table(alice: Member) -> None:
+    now = timezone.now()
+    wanted = store.Filter(submitted_from=now - timedelta(hours=24), submitted_to=now)
+    with CaptureQueriesContext(connection) as asked:
+        store.find(alice.account.pk, UNKNOWN_ID)
+        store.listed(alice.account.pk, wanted, page_no=1, page_size=10)
+        store.listed(alice.account.pk, replace(wanted, task_id=UNKNOWN_ID), page_no=1, page_size=10)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # a small table is read whole, unless that is forbidden
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        for query in [str(query["sql"]) for query in asked.captured_queries]:
+            cursor.execute(connection.ops.explain_query_prefix() + " " + query)
+            plan = str(cursor.fetchall())
+            assert "task_id" in plan or "task_of_account" in plan, plan
+            assert "task_ended" not in plan, plan
+
+
+async def link_of(program: Program) -> str:
+    """The address of a speech that was made."""
+    task = await program.follow(await program.create(KIND, BODY))
+    return str(task["output"]["url"]).partition("testserver")[2]
+
+
+async def test_a_part_of_a_result_can_be_fetched(program: Program, worker: Loop) -> None:
+    url = await link_of(program)
+    whole = bytes(range(256)) * 2000  # more than is read at once
+    size = len(whole)
+    row = await TaskFile.objects.aget()
+    files.storage().delete(row.name)
+    files.storage().save(row.name, ContentFile(whole))
+    await TaskFile.objects.aupdate(size=size)
+
+    async def asked(wanted: str, **headers: str) -> tuple[int, bytes, str | None]:
+        answer = await AsyncClient().get(url, headers={"Range": wanted, **headers})
+        assert answer["Accept-Ranges"] == "bytes"
+        body = b"".join([piece async for piece in answer])
+        assert answer["Content-Length"] == str(len(body))
+        return answer.status_code, body, answer.headers.get("Content-Range")
+
+    assert await asked("bytes=0-0") == (206, whole[:1], f"bytes 0-0/{size}")
+    assert await asked("bytes=10-299999") == (206, whole[10:300_000], f"bytes 10-299999/{size}")
+    assert await asked(f"bytes={size - 5}-") == (206, whole[-5:], f"bytes {size - 5}-{size - 1}/{size}")
+    assert await asked(f"bytes=5-{size * 9}") == (206, whole[5:], f"bytes 5-{size - 1}/{size}")
+    assert await asked("bytes=-7") == (206, whole[-7:], f"bytes {size - 7}-{size - 1}/{size}")
+    for other in ("bytes=0-1,5-6", "bytes=5-2", "bytes=-", "lines=1-2", "bytes=" + "9" * 5000 + "-"):
+        assert await asked(other) == (200, whole, None), other
+    assert await asked("bytes=0-0", **{"If-Range": '"another"'}) == (200, whole, None)
+    for outside in (f"bytes={size}-", "bytes=-0"):
+        refused = await AsyncClient().get(url, headers={"Range": outside})
+        assert (refused.status_code, refused["Content-Range"]) == (416, f"bytes */{size}")
+        assert refused.json()["code"] == "InvalidParameter"
+
+
+async def test_a_result_is_described_without_being_sent(program: Program, worker: Loop) -> None:
+    url = await link_of(program)
+    whole = await program.fetch(f"testserver{url}")
+    answer = await AsyncClient().head(url)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert (answer["Content-Length"], answer["Content-Type"]) == (str(len(whole)), "audio/wav")
+    assert answer["Accept-Ranges"] == "bytes"
+
+
+async def test_a_result_whose_file_is_gone_is_not_found(program: Program, worker: Loop) -> None:
+    url = await link_of(program)
+    files.storage().delete((await (await Task.objects.aget()).files.aget()).name)
+    for answer in (await AsyncClient().get(url), await AsyncClient().head(url)):
+        assert answer.status_code == 404
+
+
+class Following:
+    """A stream of events about a task, which somebody has begun to read."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self._events = aiter(answer)
+
+    async def __aenter__(self) -> Following:
+        assert (await self.read()).startswith(b"event: task")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._events.aclose()
+
+    async def read(self) -> bytes:
+        """The next event; none at the end of the stream."""
+        async with asyncio.timeout(PATIENCE_S):
+            return bytes(await anext(self._events, b""))
+
+
+async def followed(program: Program, task_id: str) -> Following:
+    return Following(await program.get(f"/api/v1/tasks/{task_id}/events"))
+
+
+async def test_all_streams_about_a_task_are_told_what_changes(program: Program) -> None:
+    task = await write(program.member)
+    async with await followed(program, task.task_id) as one, await followed(program, task.task_id) as another:
+        assert one.answer["X-Accel-Buffering"] == "no"
+        await Task.objects.filter(pk=task.pk).aupdate(status=Status.RUNNING, progress=0.4)
+        for stream in (one, another):
+            assert b'"progress":0.4' in await stream.read()
+        await Task.objects.filter(pk=task.pk).aupdate(status=Status.SUCCEEDED, ended_at=timezone.now())
+        for stream in (one, another):
+            assert b"SUCCEEDED" in await stream.read()
+            assert await stream.read() == b""
+
+
+async def test_an_account_may_follow_only_so_many_tasks_at_once(
+    program: Program, stranger: Program, settings: Any
+) -> None:
+    settings.MAX_TASK_STREAMS_PER_ACCOUNT, settings.MAX_TASK_STREAMS = 2, 3
+    task, other, theirs = [await write(one.member) for one in (program, program, stranger)]
+    async with await followed(program, task.task_id), await followed(program, other.task_id) as ending:
+        refused = await program.get(f"/api/v1/tasks/{task.task_id}/events")
+        assert (refused.status_code, refused.json()["code"]) == (429, "Throttling.Concurrency")
+        assert refused["Retry-After"] == "10"
+        async with await followed(stranger, theirs.task_id):
+            assert (await stranger.get(f"/api/v1/tasks/{theirs.task_id}/events")).status_code == 429
+            await Task.objects.filter(pk=other.pk).aupdate(status=Status.FAILED, ended_at=timezone.now())
+            assert b"FAILED" in await ending.read()
+            assert await ending.read() == b""
+            async with await followed(program, task.task_id):
+                pass
+
+
+async def test_a_stream_ends_with_its_key(program: Program, bob: Member) -> None:
+    task = await write(program.member)
+    async with await followed(program, task.task_id) as doomed, await followed(Program(bob), task.task_id) as other:
+        program.member.row.revoked_at = timezone.now()
+        await program.member.row.asave()
+        assert await doomed.read() == b""
+        await Task.objects.filter(pk=task.pk).aupdate(status=Status.RUNNING)
+        assert b"RUNNING" in await other.read()

@@ -127,6 +127,20 @@ def test_no_accepted_task_is_lost_when_the_server_is_killed(product: Product) ->
     assert billed == [{"lines": len(accepted), "requests": len(accepted)}]
 
 
+def test_a_stream_does_not_hold_up_the_stop(home: Home, tmp_path: Path) -> None:
+    server = Product(home, tmp_path / "served", TASK_ENGINE="worker", DRAIN_S="300")
+    try:
+        body = {"model": "tts-1", "input": {"text": "Hello there."}}
+        task_id = asked(server, "services/audio/tts/synthesis", body)["output"]["task_id"]
+        with urllib.request.urlopen(request(server, f"tasks/{task_id}/events"), timeout=SETTLED_S) as stream:
+            assert stream.readline() == b"event: task\n"
+            server.terminate()
+            stream.read()  # a connection that is cut off raises here
+        assert server.stop() == 0
+    finally:
+        server.stop()
+
+
 def test_a_worker_process_does_what_a_server_leaves_to_it(home: Home, tmp_path: Path) -> None:
     server = Product(home, tmp_path / "served", TASK_ENGINE="worker")
     worker = Process("worker", environment=server.environment)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from voiceapp.accounts import tokens
@@ -123,16 +123,17 @@ async def key_digest_of(key_id: int) -> bytes:
     return bytes(digest)
 
 
+def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:
+    """The ids of those of these keys that may be used now."""
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    usable = ApiKey.objects.filter(unexpired, pk__in=ids, revoked_at__isnull=True, workspace__account__is_active=True)
+    return usable.values_list("pk", flat=True)
+
+
 async def revoked_keys(ids: Iterable[int]) -> set[int]:
     """Which of these keys may no longer be used: revoked, expired, deleted, or of an account that is not active."""
     asked = set(ids)
-    if not asked:
-        return set()
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    usable = ApiKey.objects.filter(
-        unexpired, pk__in=asked, revoked_at__isnull=True, workspace__account__is_active=True
-    ).values_list("pk", flat=True)
-    return asked - {pk async for pk in usable}
+    return asked - {pk async for pk in usable_keys(asked)} if asked else set()
 
 
 async def caller_from_user(user: AbstractBaseUser | AnonymousUser) -> Caller:

@@ -6,11 +6,14 @@ import asyncio
 import inspect
 import json
 import math
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import pydantic
+from django.core.files.base import File
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 from ninja import Path, Query, Router
@@ -20,11 +23,14 @@ from pydantic import ConfigDict, Field
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.rates import rates
-from voiceapp.errors import AccessDenied, InvalidParameter
+from voiceapp.envelope import answer
+from voiceapp.errors import AccessDenied, InvalidParameter, Throttled
+from voiceapp.failures import Refusal
 from voiceapp.schemas import CleanStr, Schema
 from voiceapp.tasks import files, records, store
 from voiceapp.tasks.kinds import Kind, kind_at
-from voiceapp.tasks.models import FINAL, Status, Task
+from voiceapp.tasks.live import COMMENT, COMMENT_EVERY_S, lookout, stream
+from voiceapp.tasks.models import FINAL, Status, Task, TaskFile
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
 from voiceapp.tasks.states import UNKNOWN, Shown
 
@@ -32,11 +38,10 @@ LONGEST_RANGE = timedelta(hours=24)
 MAX_PAGE_SIZE = 100
 CHUNK_BYTES = 256 * 1024
 
-LOOK_EVERY_S = 0.5
-"""How often the stream of events looks at the row."""
-COMMENT_EVERY_S = 15.0
-"""Silence after which proxies begin to think a connection dead."""
-LONGEST_STREAM_S = 3600.0
+YEARS = range(1970, 9999)
+"""Times in others have no day before or after them that can be written down."""
+BYTES = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))")
+"""One range of a file; several at once are answered with all of it."""
 
 ASYNC = {
     "parameters": [
@@ -135,23 +140,47 @@ async def cancel_task(request: HttpRequest, task_id: TaskId) -> Canceled:
 
 @router.get("/tasks/{task_id}/events", summary="Follow a task", openapi_extra=EVENTS)
 async def follow_task(request: HttpRequest, task_id: TaskId) -> HttpResponseBase:
-    """The same answer as looking at the task, as server-sent events: now and at each change, until the task is over."""
+    """The same answer as looking at the task, as server-sent events: now and at each change, until the task is over.
+
+    The stream ends before that when its key is revoked, the server stops, or an hour is over: follow the task again. An
+    account may have only so many streams open at once: 429 `Throttling.Concurrency`.
+    """
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.query")
-    return StreamingHttpResponse(
-        _changes(caller.account_id, task_id, _base(request), request.request_id),
-        content_type="text/event-stream; charset=utf-8",
-    )
+    if not lookout().has_room(caller.account_id):
+        raise Throttled(
+            "Too many tasks are being followed at once. End a stream, or look at the task now and then.",
+            code="Throttling.Concurrency",
+            retry_after_s=10,
+        )
+    return stream(_changes(caller, task_id, _base(request), request.request_id))
 
 
 @router.get("/files/{token}/{name}", summary="Fetch a result", auth=None, openapi_extra=FILE)
 async def fetch_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponseBase:
-    """A file that a task made. The link is signed and good for a day; it needs no key."""
+    """A file that a task made, or one range of its bytes. The link is signed and good for a day; it needs no key."""
     row = await on_the_books(files.file_of, token)
-    response = StreamingHttpResponse(_chunks(row.name), content_type=row.content_type)
-    response.headers["Content-Length"] = str(row.size)
-    response.headers["Content-Disposition"] = f'attachment; filename="{row.name.rpartition("/")[2]}"'
+    wanted = _range(request, row.size)
+    if wanted is not None and not wanted:
+        outside = f"The file has {row.size} bytes; the range lies behind them."
+        return answer(
+            request, Refusal(416, "InvalidParameter", outside, headers={"Content-Range": f"bytes */{row.size}"})
+        )
+    span = range(row.size) if wanted is None else wanted
+    source = await files.at_the_storage(lambda: files.opened(row.name, span.start))
+    response = StreamingHttpResponse(_chunks(source, len(span)), headers=_described(row, len(span)))
+    if wanted is not None:
+        response.status_code = 206
+        response.headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{row.size}"
     return response
+
+
+@router.api_operation(["HEAD"], "/files/{token}/{name}", summary="Look at a result", auth=None)
+async def look_at_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponse:
+    """What fetching the file would say of it: its type and how long it is."""
+    row = await on_the_books(files.file_of, token)
+    (await files.at_the_storage(lambda: files.opened(row.name, 0))).close()
+    return HttpResponse(headers=_described(row, row.size))
 
 
 def add_creation(kind: Kind, services: Router) -> None:
@@ -209,34 +238,73 @@ async def _create(request: HttpRequest, kind: Kind, body: Any) -> Accepted:
     return Accepted(output=output, request_id=request.request_id)
 
 
-async def _changes(account_id: int, task_id: str, base: str, request_id: str) -> AsyncIterator[bytes]:
+async def _changes(caller: Caller, task_id: str, base: str, request_id: str) -> AsyncIterator[bytes]:
     """Events as they are written to the wire."""
-    began = said = asyncio.get_running_loop().time()
-    last = ""
-    while (now := asyncio.get_running_loop().time()) - began < LONGEST_STREAM_S:
-        task: Task | None = await on_the_books(store.find, account_id, task_id)
-        reply = records.reply(task, task_id=task_id, base=base, request_id=request_id)
-        shown = reply.model_dump_json(exclude_none=True)
-        # Links are signed with the time, so only what the row says tells whether something changed.
-        state = "" if task is None else f"{task.version} {task.status} {task.progress:.3f} {reply.output.task_metrics}"
-        if state != last or task is None:
-            yield f"event: task\ndata: {shown}\n\n".encode()
-            last, said = state, now
-        elif now - said >= COMMENT_EVERY_S:
-            yield b": still there\n\n"
-            said = now
+    clock = asyncio.get_running_loop().time
+    task: Task | None = await on_the_books(store.find, caller.account_id, task_id)
+    ids = [] if task is None else [task.pk]
+    with lookout().follow(ids, account_id=caller.account_id, key_id=caller.key_id) as follower:
+        state, event = _told(task, task_id, base, request_id)
+        last, said = state, clock()
+        yield event
         if task is None or task.status in FINAL:
             return
-        await asyncio.sleep(LOOK_EVERY_S)
+        async for changed in follower.news(COMMENT_EVERY_S):
+            task = changed.get(task.pk, task)
+            state, event = _told(task, task_id, base, request_id)
+            if state != last:
+                last, said = state, clock()
+                yield event
+            elif clock() - said >= COMMENT_EVERY_S:
+                said = clock()
+                yield COMMENT
+            if task is None or task.status in FINAL:
+                return
 
 
-async def _chunks(name: str) -> AsyncIterator[bytes]:
-    source = await asyncio.to_thread(files.storage().open, name, "rb")
+def _told(task: Task | None, task_id: str, base: str, request_id: str) -> tuple[str, bytes]:
+    """What tells whether there is something new to say, and the event that says it."""
+    reply = records.reply(task, task_id=task_id, base=base, request_id=request_id)
+    event = f"event: task\ndata: {reply.model_dump_json(exclude_none=True)}\n\n".encode()
+    if task is None:
+        return "", event
+    # Links are signed with the time, so only what the row says tells whether something changed.
+    return f"{task.version} {task.status} {task.progress:.3f} {reply.output.task_metrics}", event
+
+
+async def _chunks(source: File, length: int) -> AsyncIterator[bytes]:
+    """So many bytes of a file, which is closed then."""
     try:
-        while chunk := await asyncio.to_thread(source.read, CHUNK_BYTES):
+        while length > 0:
+            chunk = await files.at_the_storage(partial(source.read, min(CHUNK_BYTES, length)))
+            if not chunk:
+                return
+            length -= len(chunk)
             yield chunk
     finally:
         source.close()
+
+
+def _described(row: TaskFile, length: int) -> dict[str, str]:
+    return {
+        "Content-Type": row.content_type,
+        "Content-Length": str(length),
+        "Content-Disposition": f'attachment; filename="{row.name.rpartition("/")[2]}"',
+        "Accept-Ranges": "bytes",
+    }
+
+
+def _range(request: HttpRequest, size: int) -> range | None:
+    """The bytes that are asked for, none of them if they lie behind the end; None asks for the whole file."""
+    found = BYTES.fullmatch(request.headers.get("Range", ""))
+    if found is None or "If-Range" in request.headers:  # which names a version, and files have none
+        return None
+    first, last, from_end = found.groups()
+    if from_end is not None:
+        return range(max(0, size - int(from_end)), size)
+    if last and int(last) < int(first):  # no range at all
+        return None
+    return range(int(first), min(size, int(last) + 1) if last else size)
 
 
 def _caller(request: HttpRequest) -> Caller:
@@ -285,6 +353,12 @@ def _moment(text: str | None, name: str) -> datetime | None:
     try:
         if len(text) != 14 or not text.isascii() or not text.isdecimal():
             raise ValueError
-        return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        moment = datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        if moment.year not in YEARS:
+            raise ValueError
     except ValueError:
-        raise InvalidParameter(f"{name} must be a time as YYYYMMDDhhmmss, in UTC.", param=name) from None
+        raise InvalidParameter(
+            f"{name} must be a time as YYYYMMDDhhmmss, in UTC, of the years {YEARS.start} to {YEARS.stop - 1}.",
+            param=name,
+        ) from None
+    return moment

@@ -1,28 +1,171 @@
-"""Where tasks stand, pushed to an operator's page while somebody looks at it."""
+"""Streams that tell how tasks go on: one task to a program that follows it, many to an operator's page.
+
+However many streams there are, one look at the table serves them all.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+from weakref import WeakKeyDictionary
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
-from voiceapp.accounts.bookkeeper import on_the_books
+from voiceapp.accounts.auth import usable_keys
+from voiceapp.accounts.bookkeeper import BooksClosed, on_the_books
+from voiceapp.drain import drain_event
 from voiceapp.tasks.models import FINAL, Task
+from voiceapp.tasks.store import ROW_ID
+
+logger = logging.getLogger(__name__)
 
 MAX_TASKS = 200
 """Of one page."""
-MAX_STREAMS = 20
-"""In one process: pages that are open and look at work in progress."""
-LOOK_EVERY_S = 1.0
-COMMENT_EVERY = 15
-"""Looks without news after which a comment keeps proxies from thinking the connection dead."""
+MAX_PAGES = 20
+"""In one process: pages of operators that are open and look at work in progress."""
+LOOK_EVERY_S = 0.5
+KEYS_EVERY_S = 2.0
+"""How often it is looked whether keys are still good: a revoked one ends its streams within five seconds."""
+SHOW_EVERY_S = 1.0
+"""How often a page is told, for what it shows counts seconds."""
+COMMENT_EVERY_S = 15.0
+"""Silence after which proxies begin to think a connection dead."""
 LONGEST_S = 3600.0
 
+COMMENT = b": still there\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
 Cells = Mapping[str, str]
-_open = 0
+State = tuple[Any, ...]
+News = Mapping[int, Task | None]
+"""Tasks that changed, by primary key; None for one that is no more."""
+
+
+class Follower:
+    """One stream, and the tasks that it tells about."""
+
+    def __init__(self, ids: Collection[int], account_id: int | None, key_id: int | None) -> None:
+        self.ids = ids
+        self.account_id = account_id
+        """None for an operator's page."""
+        self.key_id = key_id
+        self._seen: dict[int, State | None] = {}
+        self._news: dict[int, Task | None] = {}
+        self._stirred = asyncio.Event()
+        self._is_over = False
+
+    def changed(self, states: Mapping[int, State]) -> set[int]:
+        """Which of its tasks stand elsewhere than when it was last told; at first all."""
+        return {pk for pk in self.ids if pk not in self._seen or self._seen[pk] != states.get(pk)}
+
+    def tell(self, states: Mapping[int, State], rows: Mapping[int, Task]) -> None:
+        """Wake the stream if it has to hear of some of these rows."""
+        if changed := self.changed(states):
+            self._seen |= {pk: states.get(pk) for pk in changed}
+            self._news |= {pk: rows.get(pk) for pk in changed}
+            self._stirred.set()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._stirred.set()
+
+    async def news(self, every_s: float) -> AsyncIterator[News]:
+        """What has changed, as soon as something has; nothing, after every `every_s` in which nothing did.
+
+        It ends when the stream must: the key is good no more, the server stops, or an hour is over.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + LONGEST_S
+        while clock() < until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every_s):
+                    await self._stirred.wait()
+            if self._is_over:
+                return
+            self._stirred.clear()
+            news, self._news = self._news, {}
+            yield news
+
+
+class Lookout:
+    """Looks at all tasks that are followed. Belongs to one event loop, runs only while somebody follows."""
+
+    def __init__(self) -> None:
+        self._followers: set[Follower] = set()
+        self._looking: asyncio.Task[None] | None = None
+
+    def has_room(self, account_id: int | None) -> bool:
+        """Whether one more stream may begin for an account, or for an operator."""
+        held = sum(follower.account_id == account_id for follower in self._followers)
+        if account_id is None:
+            return held < MAX_PAGES
+        most: int = settings.MAX_TASK_STREAMS_PER_ACCOUNT
+        in_all: int = settings.MAX_TASK_STREAMS
+        return held < most and len(self._followers) < in_all
+
+    @contextmanager
+    def follow(
+        self, ids: Collection[int], *, account_id: int | None = None, key_id: int | None = None
+    ) -> Iterator[Follower]:
+        """A stream about the tasks with these primary keys, until the end of the block."""
+        follower = Follower(ids, account_id, key_id)
+        self._followers.add(follower)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="lookout for tasks")
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+    async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
+        keys_at = clock() + KEYS_EVERY_S
+        while self._followers:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await drain_event().wait_begun()
+            if drain_event().begun:
+                self._end(self._followers)
+                return
+            try:
+                await self._tell()
+                if clock() >= keys_at:
+                    await self._check_keys()
+                    keys_at = clock() + KEYS_EVERY_S
+            except BooksClosed as error:
+                logger.warning("tasks that are followed cannot be looked at: %s", error)
+
+    async def _tell(self) -> None:
+        followers = set(self._followers)
+        states = await on_the_books(_states, {pk for follower in followers for pk in follower.ids})
+        changed = {pk for follower in followers for pk in follower.changed(states)} & states.keys()
+        rows = await on_the_books(_rows, changed) if changed else {}
+        for follower in followers:
+            follower.tell(states, rows)
+
+    async def _check_keys(self) -> None:
+        asked = {follower.key_id for follower in self._followers if follower.key_id is not None}
+        good = await on_the_books(lambda: set(usable_keys(asked))) if asked else set()
+        self._end({follower for follower in self._followers if follower.key_id in asked - good})
+
+    @staticmethod
+    def _end(followers: Collection[Follower]) -> None:
+        for follower in followers:
+            follower.end()
+
+
+_lookouts: WeakKeyDictionary[asyncio.AbstractEventLoop, Lookout] = WeakKeyDictionary()
+
+
+def lookout() -> Lookout:
+    """The lookout of the running event loop: one in a server process."""
+    return _lookouts.setdefault(asyncio.get_running_loop(), Lookout())
 
 
 async def follow(request: HttpRequest, cells: Callable[[Task], Cells]) -> HttpResponseBase:
@@ -34,33 +177,43 @@ async def follow(request: HttpRequest, cells: Callable[[Task], Cells]) -> HttpRe
     user = await request.auser()
     if not (user.is_active and user.is_staff and await user.ahas_perm("tasks.view_task")):
         raise PermissionDenied
-    ids = [int(text) for text in request.GET.get("ids", "").split(",") if text.isascii() and text.isdecimal()]
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    if _open >= MAX_STREAMS:
-        return StreamingHttpResponse(status=503, headers=headers)
-    return StreamingHttpResponse(
-        _events(ids[:MAX_TASKS], cells), content_type="text/event-stream; charset=utf-8", headers=headers
-    )
+    ids = [int(text) for text in request.GET.get("ids", "").split(",") if ROW_ID.fullmatch(text)]
+    if not lookout().has_room(None):
+        return StreamingHttpResponse(status=503, headers=HEADERS)
+    return stream(_cells_of(ids[:MAX_TASKS], cells))
 
 
-async def _events(ids: Sequence[int], cells: Callable[[Task], Cells]) -> AsyncIterator[bytes]:
-    global _open
-    _open += 1
-    try:
-        told: dict[int, Cells] = {}
-        quiet = 0
-        for _ in range(round(LONGEST_S / LOOK_EVERY_S)):
-            rows: list[Task] = await on_the_books(lambda: list(Task.objects.filter(pk__in=ids)))
-            news = {row.pk: shown for row in rows if told.get(row.pk) != (shown := cells(row))}
+def stream(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Events as an answer that no proxy holds back."""
+    return StreamingHttpResponse(events, content_type="text/event-stream; charset=utf-8", headers=HEADERS)
+
+
+async def _cells_of(ids: Collection[int], cells: Callable[[Task], Cells]) -> AsyncIterator[bytes]:
+    clock = asyncio.get_running_loop().time
+    said = clock()
+    told: dict[int, Cells] = {}
+    rows: dict[int, Task] = await on_the_books(_rows, ids)
+    with lookout().follow(ids) as follower:
+        async for changed in follower.news(SHOW_EVERY_S):
+            rows = {pk: row for pk, row in (rows | dict(changed)).items() if row is not None}
+            news = {pk: shown for pk, row in rows.items() if told.get(pk) != (shown := cells(row))}
             told |= news
-            quiet = 0 if news else quiet + 1
             if news:
                 yield f"data: {json.dumps(news)}\n\n".encode()
-            elif quiet % COMMENT_EVERY == 0:
-                yield b": still there\n\n"
-            if all(row.status in FINAL for row in rows):
-                break
-            await asyncio.sleep(LOOK_EVERY_S)
-        yield b"event: over\ndata: {}\n\n"
-    finally:
-        _open -= 1
+                said = clock()
+            elif clock() - said >= COMMENT_EVERY_S:
+                yield COMMENT
+                said = clock()
+            if all(row.status in FINAL for row in rows.values()):
+                yield b"event: over\ndata: {}\n\n"
+                return
+
+
+def _states(ids: Collection[int]) -> dict[int, State]:
+    """What changes with everything that is told of a task: its status, and each sign of life from its worker."""
+    rows = Task.objects.filter(pk__in=ids).order_by()
+    return {pk: tuple(state) for pk, *state in rows.values_list("pk", "version", "status", "progress", "due_at")}
+
+
+def _rows(ids: Collection[int]) -> dict[int, Task]:
+    return {row.pk: row for row in Task.objects.filter(pk__in=ids).prefetch_related("subtasks")}
