@@ -29,6 +29,7 @@ class Pausing:
     time_limit_s = 60.0
     max_attempts = 20
     parallel = 2
+    has_results = True
 
     async def accept(self, caller: Caller, body: Body) -> Order:
         return Order("none", parts=[{"pause_s": body.pause_s}] * body.parts)

@@ -110,6 +110,20 @@ def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -
     assert house.times_begun()[task] == 2
 
 
+def test_a_worker_that_was_frozen_goes_on_where_it_was(house: House) -> None:
+    worker = house.worker()
+    task = house.create(3 * LEASE_S)
+    house.until_begun(task)
+    (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", task)
+    pid = int(row["leased_by"].split(":")[1])
+    _freeze(house, pid)
+    os.kill(pid, signal.SIGCONT)
+    assert house.follow(task)["task_status"] == "SUCCEEDED"
+    assert house.times_begun()[task] == 1
+    worker.signal()
+    assert worker.wait() == 0
+
+
 def test_workers_need_not_agree_on_the_time(house: House, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WRONG_CLOCK)
     for off_s in (-60, 0, 60):

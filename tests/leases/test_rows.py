@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Member
+from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks.line import TaskLine
-from voiceapp.tasks.models import FINAL, Status, Task
+from voiceapp.tasks.line import WORKER_LOST, TaskLine
+from voiceapp.tasks.models import FINAL, Status, Subtask, Task
 from voiceapp.tasks.store import NotPending, cancel
 
 LEASE_S = 30.0
@@ -189,29 +191,93 @@ def test_accounts_take_turns(alice: Member, charlie: Member) -> None:
     assert set(first) == {theirs.pk, urgent.pk}
 
 
-def test_an_account_that_is_alone_has_all_the_room(alice: Member, charlie: Member) -> None:
+def test_an_account_that_is_alone_has_all_the_room_but_one_place(alice: Member, charlie: Member) -> None:
     tasks = [write(alice, due_at=START + timedelta(seconds=number)) for number in range(6)]
     line = TaskLine()
-    assert {lease.row_id for lease in line.claim("w", 3)} == {task.pk for task in tasks[:3]}
+    assert {lease.row_id for lease in line.claim("w", 4)} == {task.pk for task in tasks[:3]}
+    assert line.claim("w", 1) == []
     theirs = write(charlie)
-    assert {lease.row_id for lease in line.claim("w", 4)} == {*(task.pk for task in tasks[3:]), theirs.pk}
-    assert line.claim("w", 4) == []
+    assert [lease.row_id for lease in line.claim("w", 1)] == [theirs.pk]
+    assert {lease.row_id for lease in line.claim("w", 5)} == {task.pk for task in tasks[3:]}
 
 
-async def test_a_task_that_workers_die_on_fails(alice: Member) -> None:
-    task = await Task.objects.acreate(
-        account=alice.account,
-        workspace=alice.workspace,
-        key=alice.row,
-        kind="audio/tts/synthesis",
-        model_name="tts-1",
-        request_id="r",
-        status=Status.RUNNING,
-        attempts=3,
-    )
-    line = TaskLine()
-    (lease,) = await sync_to_async(line.claim)("w", 1)
-    await line.work(lease, lambda function, *arguments: sync_to_async(function)(*arguments))
-    await task.arefresh_from_db()
+def test_who_has_the_least_under_way_comes_first(alice: Member, charlie: Member) -> None:
+    for _ in range(3):
+        write(alice)
+    first = TaskLine()
+    assert len(first.claim("w", 4)) == 3
+    theirs = [write(charlie) for _ in range(4)]
+    for _ in range(4):
+        write(alice)
+    elsewhere = TaskLine()
+    assert {lease.row_id for lease in elsewhere.claim("v", 4)} < {task.pk for task in theirs}
+
+
+def test_nobody_is_last_forever_to_processes_that_are_new(alice: Member, charlie: Member) -> None:
+    write(alice)
+    theirs = write(charlie)
+    first = {TaskLine()._turns(1, {})[0] for _ in range(100)}
+    assert first == {alice.account.pk, theirs.account_id}
+
+
+async def test_what_workers_die_on_fails(alice: Member) -> None:
+    task = await dead_on(alice)
     assert task.status == Status.FAILED
     assert task.code == "InternalError.WorkerLost"
+
+
+async def test_parts_that_were_done_outlive_workers_that_die_on_others(alice: Member) -> None:
+    done = {"file_url": "a", "subtask_status": "SUCCEEDED"}
+    task = await dead_on(
+        alice,
+        Subtask(index=0, status=Status.SUCCEEDED, result=done, usage={"duration": 7}),
+        Subtask(index=1),
+        kind="audio/asr/transcription",
+        order={"file_urls": ["a", "b"]},
+    )
+    assert task.status == Status.SUCCEEDED
+    assert task.usage == {"duration": 7}
+    lost = {"file_url": "b", "subtask_status": "FAILED", "code": WORKER_LOST[0], "message": WORKER_LOST[1]}
+    assert task.output == {"results": [done, lost]}
+
+
+async def dead_on(member: Member, *parts: Subtask, **fields: object) -> Task:
+    """A task that every worker died on, after one more came by."""
+    task: Task = await sync_to_async(write)(member, status=Status.RUNNING, attempts=3, **fields)
+    for part in parts or [Subtask(index=0)]:
+        part.task = task
+        await part.asave()
+    line = TaskLine()
+    (lease,) = await sync_to_async(line.claim)("w", 2)
+    await line.work(lease, lambda function, *arguments: sync_to_async(function)(*arguments))
+    await task.arefresh_from_db()
+    return task
+
+
+class Gated(TaskLine):
+    """Takes what is due, and comes back with it only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_claimed = threading.Event()
+        self.may_return = threading.Event()
+
+    def claim(self, worker: str, limit: int) -> Sequence[Lease]:
+        leases = super().claim(worker, limit)
+        self.has_claimed.set()
+        self.may_return.wait()
+        return leases
+
+
+async def test_what_a_stop_catches_in_the_middle_of_a_claim_is_given_back(alice: Member) -> None:
+    task = await sync_to_async(write)(alice)
+    line = Gated()
+    loop = Loop([line])
+    running = asyncio.create_task(loop.run())
+    await asyncio.to_thread(line.has_claimed.wait)
+    loop.stop()
+    await asyncio.sleep(0)  # the stop is told by the loop itself
+    line.may_return.set()
+    await running
+    await task.arefresh_from_db()
+    assert (task.status, task.attempts) == (Status.PENDING, 0)

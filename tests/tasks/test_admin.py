@@ -69,9 +69,19 @@ def test_its_page_tells_who_worked_on_it_and_how_often(site: Client, alice: Memb
         for line in fieldset
         for field in line
     }
-    assert (shown["attempts"], shown["leased_by"]) == ("3", "host-1-ab")
+    assert (shown["attempts"], shown["worker"]) == ("3", "host-1-ab")
     assert (shown["task_id"], shown["request_id"]) == (task.task_id, "r")
     assert "format: wav" in shown["asked"]
+
+
+def test_each_part_shows_what_it_came_to_and_the_task_does_not_repeat_it(site: Client, alice: Member) -> None:
+    results = [{"url": "https://example.org/cat"}, {"code": "InvalidParameter", "message": "No cat."}]
+    task = write(alice, status=Status.SUCCEEDED, ended_at=timezone.now(), output={"results": results})
+    task.subtasks.update(status=Status.SUCCEEDED, result=results[0])
+    Subtask.objects.create(task=task, index=1, status=Status.FAILED, code="InvalidParameter", message="No cat.")
+    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
+    assert page.count("https://example.org/cat") == 1
+    assert "InvalidParameter: No cat." in page
 
 
 @pytest.mark.django_db(transaction=True)
@@ -153,7 +163,7 @@ def test_a_priority_has_an_end_either_way(site: Client, alice: Member) -> None:
 
 def next_one() -> Task:
     """The task that a worker takes now."""
-    (lease,) = TaskLine().claim("worker", 1)
+    (lease,) = TaskLine().claim("worker", 2)
     task: Task = Task.objects.get(pk=lease.row_id)
     return task
 

@@ -57,6 +57,7 @@ class Transcribing:
     time_limit_s = 2 * 3600.0
     max_attempts = 3
     parallel = 1
+    has_results = True
 
     async def accept(self, caller: Caller, body: TranscriptionBody) -> Order:
         card = catalogue().get(body.model, "asr")
@@ -67,7 +68,7 @@ class Transcribing:
         return Order(
             body.model,
             [{"file_url": url} for url in body.input.file_urls],
-            {"language": language},
+            {"language": language, "file_urls": body.input.file_urls},
         )
 
     async def run(self, part: Part) -> Done:
@@ -90,7 +91,8 @@ class Transcribing:
         )
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {"results": [{"subtask_status": "FAILED", **result} for result in results]}
+        failed = [{"file_url": url, "subtask_status": "FAILED"} for url in task["file_urls"]]
+        return {"results": [{**blank, **result} for blank, result in zip(failed, results, strict=True)]}
 
     async def _hear(self, part: Part, file: Path) -> Transcript:
         with file.open("rb") as source:

@@ -82,6 +82,8 @@ class Loop:
         self._poll_s = poll_s
         self._database = ThreadPoolExecutor(1, thread_name_prefix="leases-database")
         self._running: dict[asyncio.Task[None], tuple[Line, Lease]] = {}
+        self._renewed_at = {line.name: time.time() for line in lines}
+        """By the clock on the wall, which goes on while the machine sleeps."""
         self._wakes = {line.name: asyncio.Event() for line in lines}
         self._stop = asyncio.Event()
         self._over = threading.Event()
@@ -114,7 +116,7 @@ class Loop:
         finally:
             for task in (*claiming, stopping):
                 task.cancel()
-            await asyncio.gather(claimed, stopping, return_exceptions=True)
+            await asyncio.gather(claimed, *claiming, stopping, return_exceptions=True)
             await self._wind_up()
             for line in self.lines:
                 await line.close()
@@ -136,7 +138,7 @@ class Loop:
             may_claim = free > 0 and (until_s is None or asyncio.get_running_loop().time() < until_s)
             leases: Sequence[Lease] = ()
             try:
-                leases = await self.database(_claim, line, self.worker, free) if may_claim else ()
+                leases = await self._claim(line, free) if may_claim else ()
             except DatabaseError as error:
                 logger.warning("No %s can be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
                 await asyncio.sleep(RETRY_S)
@@ -153,6 +155,24 @@ class Loop:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_s):
                     await wake.wait()
+
+    async def _claim(self, line: Line, free: int) -> Sequence[Lease]:
+        claiming = asyncio.ensure_future(self.database(self._renew_and_claim, line, free))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            for lease in await claiming:
+                await self._give_back(line, lease)
+            raise
+
+    def _renew_and_claim(self, line: Line, free: int) -> Sequence[Lease]:
+        # A connection lasts until it fails: making a new one costs more than a claim.
+        for connection in connections.all(initialized_only=True):
+            if connection.errors_occurred:
+                connection.close_if_unusable_or_obsolete()
+        if time.time() - self._renewed_at[line.name] > 2 * line.renew_every_s:
+            self._renew(line)  # lest a process that was frozen takes from itself what it works on
+        return line.claim(self.worker, free)
 
     async def _work(self, line: Line, lease: Lease) -> None:
         try:
@@ -179,38 +199,36 @@ class Loop:
             task.cancel()
         await asyncio.gather(*(task for task, _ in cut), return_exceptions=True)
         for _, (line, lease) in cut:
-            try:
-                await self.database(line.release, lease)
-            except DatabaseError as error:  # the lease ends by itself
-                logger.warning("%s %s could not be given back: %s", line.name, lease.row_id, error)
+            await self._give_back(line, lease)
+
+    async def _give_back(self, line: Line, lease: Lease) -> None:
+        try:
+            await self.database(line.release, lease)
+        except DatabaseError as error:  # the lease ends by itself
+            logger.warning("%s %s could not be given back: %s", line.name, lease.row_id, error)
 
     def _keep_renewing(self) -> None:
         every_s = min((line.renew_every_s for line in self.lines), default=10.0)
-        renewed = {line.name: time.monotonic() for line in self.lines}
         while not self._over.wait(every_s):
-            now = time.monotonic()
-            ripe = {line.name for line in self.lines if now - renewed[line.name] > line.renew_every_s - every_s / 2}
-            renewed |= dict.fromkeys(ripe, now)
-            for task, (line, lease) in list(self._running.items()):
-                if line.name not in ripe:
-                    continue
-                try:
-                    kept = line.renew(lease)
-                except DatabaseError as error:
-                    logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
-                    continue
-                if not kept and self._loop is not None:
-                    self._loop.call_soon_threadsafe(self._lose, task)
+            for line in self.lines:
+                if time.time() - self._renewed_at[line.name] > line.renew_every_s - every_s / 2:
+                    self._renew(line)
             close_old_connections()
         _close_connections()
 
-
-def _claim(line: Line, worker: str, limit: int) -> Sequence[Lease]:
-    # A connection lasts until it fails: making a new one costs more than a claim.
-    for connection in connections.all(initialized_only=True):
-        if connection.errors_occurred:
-            connection.close_if_unusable_or_obsolete()
-    return line.claim(worker, limit)
+    def _renew(self, line: Line) -> None:
+        """Keep what is worked on. In the renewing thread, or in the database's when that one is late."""
+        self._renewed_at[line.name] = time.time()
+        for task, (of, lease) in list(self._running.items()):
+            if of is not line:
+                continue
+            try:
+                kept = line.renew(lease)
+            except DatabaseError as error:
+                logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
+                continue
+            if not kept and self._loop is not None:
+                self._loop.call_soon_threadsafe(self._lose, task)
 
 
 def _close_connections() -> None:

@@ -31,6 +31,7 @@ class _Making:
     time_limit_s: float
     max_attempts = 3
     parallel = 2
+    has_results: bool = False
 
     async def order(
         self,
@@ -101,6 +102,7 @@ class _Drawing(_Making):
     kind = "image"
     family = "picture"
     time_limit_s = 900.0
+    has_results = True
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {"results": list(results)}

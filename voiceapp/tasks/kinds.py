@@ -88,6 +88,8 @@ class Kind(Protocol):
     """How many workers may die on it before it fails with `InternalError.WorkerLost`."""
     parallel: int
     """How many parts of one task are worked on at once."""
+    has_results: bool
+    """Whether the answer lists the parts: `results`, also of a task that failed, and `task_metrics`."""
 
     async def accept(self, caller: Caller, body: Any) -> Order:
         """Check a request and say what it will do.
@@ -104,11 +106,11 @@ class Kind(Protocol):
         """
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The rest of `output` of a task that succeeded, beside times and status.
+        """The rest of `output` of a task that is over, beside times and status.
 
         `task` is the common part of its order, `results` one item for each part: what the part gave, or `code` and
-        `message`. Kinds with subtasks answer `{"results": [...], "task_metrics": …}`: return `{"results": results}`
-        and the metrics are added.
+        `message`. At least one succeeded, unless the kind `has_results`: that returns `{"results": results}`, and the
+        metrics are added.
         """
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import re
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import randrange
 from time import monotonic
 from typing import Any
 
@@ -25,6 +24,7 @@ from voiceapp.leases.rows import Claims, Lease
 from voiceapp.tasks import files
 from voiceapp.tasks.kinds import Done, Kind, Part, kinds
 from voiceapp.tasks.models import Status, Subtask, Task
+from voiceapp.tasks.scratch import Scratch
 from voiceapp.tasks.signals import task_finished
 from voiceapp.tasks.store import LINE
 
@@ -37,6 +37,8 @@ FAULT = ("InternalError", "The server failed on this task; its log says why unde
 OVERDUE = ("ResponseTimeout", "The task took longer than tasks of its kind may.")
 KEY_GONE = ("InvalidApiKey", "The API key of this task was revoked before the task began.")
 KIND_GONE = ("InternalError", "This server does no tasks of this kind any more.")
+KEPT_FREE = 1
+"""Places, beside those of TASK_CAPACITY, for accounts with nothing under way."""
 LOST_S = 1.0
 """How often it is looked for what lost its worker."""
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -53,6 +55,11 @@ class Job:
     total: int
     caller: Caller | None
     """In whose name; None when their key is good no more."""
+
+    def give_up(self, verdict: tuple[str, str]) -> Sequence[End]:
+        """Nothing more will be done; what parts came to that are over stays."""
+        code, message = verdict
+        return [End(part, code=code, message=message) for part in self.parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +89,38 @@ PROGRESS_S = 2.0
 
 
 class TaskLine:
-    """The line of tasks. Accounts take turns; within one, priority and then age decide."""
+    """The line of tasks. Accounts with nothing under way come first, then those with the least, and equals take turns;
+    within an account, priority and then age decide.
+
+    One place is kept for an account with nothing under way, so that however long the tasks of others take, it need not
+    wait for their end.
+    """
 
     name = LINE
 
-    def __init__(self, *, capacity: int | None = None, claims: Claims[Task] | None = None) -> None:
-        self.capacity = settings.TASK_CAPACITY if capacity is None else capacity
+    def __init__(self, *, claims: Claims[Task] | None = None) -> None:
+        self.capacity: int = settings.TASK_CAPACITY + KEPT_FREE
         self._claims = claims or Claims(Task, lease_s=settings.TASK_LEASE_S)
         self.renew_every_s = min(PROGRESS_S, self._claims.lease_s / 3)
-        self._last_account = 0
+        self._last_account: int | None = None
+        """The last one that had a turn."""
         self._look_for_lost_at = 0.0
-        self._progress: dict[int, list[float]] = {}
-        """Of running tasks, by row: how far each of their parts is. Read by the renewing thread."""
+        self._progress: dict[Lease, list[float]] = {}
+        """Of running tasks: how far each of their parts is. Read by the renewing thread."""
         self._guard = threading.Lock()
+        self._scratch = Scratch()
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
-        """First what lost its worker; then one of each account in turn, until there is no more or no room."""
+        """First what lost its worker; then of each account as many as are its share, until there is no more or no room.
+
+        The last of `limit` places is for an account with nothing under way.
+        """
         started = {"scheduled_at": Coalesce("scheduled_at", Now())}
         taken: list[Lease] = []
-        if monotonic() >= self._look_for_lost_at:
+        if monotonic() >= self._look_for_lost_at and limit > KEPT_FREE:
             self._look_for_lost_at = monotonic() + LOST_S
             lost = Task.objects.filter(status=Status.RUNNING)
-            taken += self._claims.claim(worker, limit=limit, rows=lost, **started)
+            taken += self._claims.claim(worker, limit=limit - KEPT_FREE, rows=lost, **started)
         while len(taken) < limit:
             more: list[Lease] = []
             for account, share in self._shares(limit - len(taken)).items():
@@ -120,7 +137,7 @@ class TaskLine:
 
     def renew(self, lease: Lease) -> bool:
         with self._guard:
-            parts = self._progress.get(lease.row_id)
+            parts = self._progress.get(lease)
             progress = {"progress": sum(parts) / len(parts)} if parts else {}
         return self._claims.renew(lease, **progress)
 
@@ -128,35 +145,25 @@ class TaskLine:
         return self._claims.release(lease)
 
     async def close(self) -> None:
-        """Nothing is kept from one task to the next."""
+        self._scratch.close()
 
     async def work(self, lease: Lease, database: Database) -> None:
         """Run every part that is not over yet, then finish the task."""
         job: Job = await database(_job, lease)
         kind = kinds().get(job.task.kind)
-        verdict = None
         if kind is None:
-            verdict = KIND_GONE
+            unwritten = job.give_up(KIND_GONE)
         elif lease.attempts > kind.max_attempts:
-            verdict = WORKER_LOST
-        if kind is None or verdict:
-            await database(self._give_up, job, verdict or KIND_GONE)
-            return
-        with self._guard:
-            self._progress[lease.row_id] = [1.0] * (job.total - len(job.parts)) + [0.0] * len(job.parts)
-        try:
-            unwritten = await self._run_parts(kind, job, database)
-        finally:
-            with self._guard:
-                del self._progress[lease.row_id]
+            unwritten = job.give_up(WORKER_LOST)
+        elif job.caller is None:
+            unwritten = job.give_up(KEY_GONE)
+        else:
+            unwritten = await self._run_parts(kind, job, job.caller, database)
         if not await database(self._finish, kind, job, unwritten):
             logger.info("task %s was somebody else's by the time it was done", job.task.task_id)
 
-    async def _run_parts(self, kind: Kind, job: Job, database: Database) -> Sequence[End]:
+    async def _run_parts(self, kind: Kind, job: Job, caller: Caller, database: Database) -> Sequence[End]:
         """Run what is still to be done; of several parts each is written down at once, a single one with the task."""
-        if job.caller is None:
-            return [End(row, Done(), *KEY_GONE) for row in job.parts]
-        caller = job.caller
         room = asyncio.Semaphore(kind.parallel)
         unwritten: list[End] = []
 
@@ -168,9 +175,15 @@ class TaskLine:
                 else:
                     await database(self._part_over, job.lease, end)
 
-        async with asyncio.TaskGroup() as group:
-            for number, row in enumerate(job.parts, start=job.total - len(job.parts)):
-                group.create_task(one(number, row))
+        with self._guard:
+            self._progress[job.lease] = [1.0] * (job.total - len(job.parts)) + [0.0] * len(job.parts)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, row in enumerate(job.parts, start=job.total - len(job.parts)):
+                    group.create_task(one(number, row))
+        finally:
+            with self._guard:
+                del self._progress[job.lease]
         return unwritten
 
     async def _run_part(
@@ -180,11 +193,10 @@ class TaskLine:
 
         def progress(share: float) -> None:
             with self._guard:
-                if task.pk in self._progress:
-                    self._progress[task.pk][number] = min(max(share, 0.0), 1.0)
+                if parts := self._progress.get(job.lease):
+                    parts[number] = min(max(share, 0.0), 1.0)
 
-        with tempfile.TemporaryDirectory(prefix="voiceapp-task-") as name:
-            folder = Path(name)
+        with self._scratch.folder() as folder:
 
             async def keep(path: Path, content_type: str) -> dict[str, str]:
                 wanted = f"{row.index}-{UNFIT_FOR_A_NAME.sub('-', path.name)[-80:]}"
@@ -234,12 +246,12 @@ class TaskLine:
                 Subtask.objects.filter(pk=part).update(result=what)
 
     def _part_over(self, lease: Lease, end: End) -> None:
-        """Write down what a part came to, while the task is still ours."""
+        """Write down what a part came to, while the task is still ours. Workers that die later count anew."""
         with transaction.atomic():
-            if self._claims.held(lease).select_for_update().exists():
+            if self._claims.renew(lease, attempts=1):
                 end.write()
 
-    def _finish(self, kind: Kind, job: Job, unwritten: Sequence[End]) -> bool:
+    def _finish(self, kind: Kind | None, job: Job, unwritten: Sequence[End]) -> bool:
         """One transaction: the task's end, what it came to, and the word to whoever listens."""
         with transaction.atomic():
             for end in unwritten:
@@ -250,13 +262,10 @@ class TaskLine:
                 parts = [fresh.get(part.pk, part) for part in Subtask.objects.filter(task=job.task)]
             good = [part for part in parts if part.status == Status.SUCCEEDED]
             changes: dict[str, object] = {"ended_at": Now(), "progress": 1.0, "usage": _summed(good)}
-            if good:
-                results = [_item(part) for part in parts]
-                changes["output"] = kind.output(job.task.order, results)
-            else:
+            if kind is not None and (good or kind.has_results):
+                changes["output"] = kind.output(job.task.order, [_item(part) for part in parts])
+            if not good:
                 changes |= {"code": parts[0].code, "message": parts[0].message}
-                if len(parts) > 1:
-                    changes["output"] = {"results": [_item(part) for part in parts]}
             status = Status.SUCCEEDED if good else Status.FAILED
             if not self._claims.finish(job.lease, status, **changes):
                 return False
@@ -265,39 +274,45 @@ class TaskLine:
             task_finished.send(Task, task=_as_finished(job.task, status, changes))
             return True
 
-    def _give_up(self, job: Job, verdict: tuple[str, str]) -> bool:
-        code, message = verdict
-        with transaction.atomic():
-            if not self._claims.finish(job.lease, Status.FAILED, ended_at=Now(), code=code, message=message):
-                return False
-            unfinished = Subtask.objects.filter(task=job.task, status__in=(Status.PENDING, Status.RUNNING))
-            unfinished.update(status=Status.FAILED, code=code, message=message)
-            task_finished.send(Task, task=Task.objects.get(pk=job.task.pk))
-            return True
-
     def _shares(self, room: int) -> Counter[int]:
         """How many tasks of which account are next."""
+        live = Task.objects.filter(status=Status.RUNNING, due_at__gt=Now())
+        under_way = Counter(live.values_list("account_id", flat=True))
+        turns = self._turns(room, under_way)
         shares: Counter[int] = Counter()
-        while shares.total() < room:
-            account = self._next_account()
-            if account is None:
+        while turns and shares.total() < room:
+            account = min(turns, key=lambda account: under_way[account])  # of equals, whose turn it is
+            if under_way[account] and shares.total() >= room - KEPT_FREE:
                 break
-            if account in shares:  # once around: so it goes on
-                turns = itertools.cycle(shares)
-                for account in itertools.islice(turns, room - shares.total()):
-                    shares[account] += 1
-            else:
-                shares[account] = 1
+            under_way[account] += 1
+            shares[account] += 1
+            turns.remove(account)
+            turns.append(account)
             self._last_account = account
         return shares
 
-    def _next_account(self) -> int | None:
-        """The account whose turn it is: the next one, by number and around, that has a task waiting and due."""
+    def _turns(self, room: int, under_way: Mapping[int, int]) -> list[int]:
+        """Accounts that have a task waiting and due, by number from the last turn on and around.
+
+        No more of them than it takes to find `room` accounts with nothing under way: there may be many.
+        """
         waiting = Task.objects.filter(status=Status.PENDING, due_at__lte=Now()).order_by("account_id")
-        after: int | None = (
-            waiting.filter(account_id__gt=self._last_account).values_list("account_id", flat=True).first()
-        )
-        return after if after is not None else waiting.values_list("account_id", flat=True).first()
+        numbers = waiting.values_list("account_id", flat=True)
+        if self._last_account is None:  # anywhere, lest those with low numbers come first whenever a process is new
+            self._last_account = randrange((numbers.last() or 0) + 1)  # noqa: S311 (fairness, no secret)
+        start = after = self._last_account
+        found: list[int] = []
+        is_around = False
+        while sum(1 for account in found if not under_way.get(account)) < room:
+            account = numbers.filter(account_id__gt=after).first()
+            if account is None and not is_around:
+                is_around, after = True, -1
+                continue
+            if account is None or (is_around and account > start):
+                break
+            found.append(account)
+            after = account
+        return found
 
 
 def _job(lease: Lease) -> Job:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from voiceapp.schemas import Schema
 from voiceapp.tasks.files import with_links
+from voiceapp.tasks.kinds import kinds
 from voiceapp.tasks.models import Status, Subtask, Task
 from voiceapp.tasks.states import Shown
 
@@ -109,7 +110,8 @@ def output(task: Task, *, base: str) -> Output:
     fields: dict[str, Any] = {}
     if task.status in (Status.SUCCEEDED, Status.FAILED):
         fields |= with_links(task.output, base)
-    if len(parts) > 1 or "results" in fields:
+    kind = kinds().get(task.kind)
+    if kind is not None and kind.has_results:
         fields["task_metrics"] = metrics(parts)
     if task.status == Status.FAILED:
         fields |= {"code": task.code, "message": task.message}
