@@ -281,3 +281,46 @@ async def test_what_a_stop_catches_in_the_middle_of_a_claim_is_given_back(alice:
     await running
     await task.arefresh_from_db()
     assert (task.status, task.attempts) == (Status.PENDING, 0)
+
+
+class Lasting(TaskLine):
+    """Works until it is let go, and says what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renew_every_s = 3600.0
+        self.asked: asyncio.Queue[str] = asyncio.Queue()
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self._event_loop = asyncio.get_running_loop()
+
+    def claim(self, worker: str, limit: int) -> Sequence[Lease]:
+        self._say("claim")
+        return super().claim(worker, limit)
+
+    def renew(self, lease: Lease) -> bool:
+        self._say("renew")
+        return super().renew(lease)
+
+    async def work(self, lease: Lease, database: Any) -> None:
+        self.begun.set()
+        await self.may_end.wait()
+
+    def _say(self, what: str) -> None:
+        self._event_loop.call_soon_threadsafe(self.asked.put_nowait, what)
+
+
+async def test_who_wakes_up_late_keeps_what_it_has_before_it_takes_more(alice: Member) -> None:
+    await sync_to_async(write)(alice)
+    line, clock = Lasting(), [0.0]
+    loop = Loop([line], poll_s=3600, clock=lambda: clock[0])
+    running = asyncio.create_task(loop.run())
+    assert await line.asked.get() == "claim"
+    await line.begun.wait()
+    clock[0] = 10_000.0
+    loop.wake(line.name)
+    assert await line.asked.get() == "renew"
+    assert await line.asked.get() == "claim"
+    line.may_end.set()
+    loop.stop()
+    await running

@@ -76,14 +76,22 @@ def worker_name() -> str:
 class Loop:
     """Works on several lines at once until stopped."""
 
-    def __init__(self, lines: Sequence[Line], *, worker: str | None = None, poll_s: float = POLL_S) -> None:
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        *,
+        worker: str | None = None,
+        poll_s: float = POLL_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`clock` is one that goes on while the machine sleeps, in seconds."""
         self.lines = lines
+        self._clock = clock
         self.worker = worker or worker_name()
         self._poll_s = poll_s
         self._database = ThreadPoolExecutor(1, thread_name_prefix="leases-database")
         self._running: dict[asyncio.Task[None], tuple[Line, Lease]] = {}
-        self._renewed_at = {line.name: time.time() for line in lines}
-        """By the clock on the wall, which goes on while the machine sleeps."""
+        self._renewed_at = {line.name: clock() for line in lines}
         self._wakes = {line.name: asyncio.Event() for line in lines}
         self._stop = asyncio.Event()
         self._over = threading.Event()
@@ -170,7 +178,7 @@ class Loop:
         for connection in connections.all(initialized_only=True):
             if connection.errors_occurred:
                 connection.close_if_unusable_or_obsolete()
-        if time.time() - self._renewed_at[line.name] > 2 * line.renew_every_s:
+        if self._clock() - self._renewed_at[line.name] > 2 * line.renew_every_s:
             self._renew(line)  # lest a process that was frozen takes from itself what it works on
         return line.claim(self.worker, free)
 
@@ -211,14 +219,14 @@ class Loop:
         every_s = min((line.renew_every_s for line in self.lines), default=10.0)
         while not self._over.wait(every_s):
             for line in self.lines:
-                if time.time() - self._renewed_at[line.name] > line.renew_every_s - every_s / 2:
+                if self._clock() - self._renewed_at[line.name] > line.renew_every_s - every_s / 2:
                     self._renew(line)
             close_old_connections()
         _close_connections()
 
     def _renew(self, line: Line) -> None:
         """Keep what is worked on. In the renewing thread, or in the database's when that one is late."""
-        self._renewed_at[line.name] = time.time()
+        self._renewed_at[line.name] = self._clock()
         for task, (of, lease) in list(self._running.items()):
             if of is not line:
                 continue
