@@ -64,3 +64,10 @@ def test_a_task_is_seen_to_run_and_to_end_without_reloading(desk: Page, desk_ser
     assert desk.evaluate("window.isTheSamePage")
     desk.locator("#result_list tbody th a").first.click()
     expect(desk.locator(".field-done .readonly").first).to_have_text("100%")
+    with desk.expect_download() as download:
+        desk.get_by_role("link", name=".wav").first.click()
+    assert download.value.path().read_bytes().startswith(b"RIFF")
+    for width in (1280, 390):
+        desk.set_viewport_size({"width": width, "height": 900})
+        assert desk.evaluate("document.documentElement.scrollWidth") == width
+        desk.screenshot(path=screenshots / f"task-{width}.png", full_page=True)

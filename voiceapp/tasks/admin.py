@@ -37,10 +37,12 @@ def readable(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"file"}:
         name = str(value["file"])
         return str(format_html('<a href="{}">{}</a>', files.link(name, "/"), Path(name).name))
+    if value in ({}, []):
+        return "-"
     if isinstance(value, dict | list):
         named = value.items() if isinstance(value, dict) else ((number, item) for number, item in enumerate(value, 1))
         lines = [(name, readable(item)) for name, item in named if item not in (None, "", [], {})]
-        return str(format_html_join("", "<div>{}: {}</div>", lines)) or "-"
+        return str(format_html('<div class="fields">{}</div>', format_html_join("", "<div>{}: {}</div>", lines)))
     text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text):,} characters)"
 
@@ -93,7 +95,7 @@ class RegionFilter(admin.SimpleListFilter):
 
 class SubtaskInline(admin.TabularInline):
     model = Subtask
-    fields = ("index", "status", "asked", "came_to", "used", "code", "message")
+    fields = ("index", "status", "came_to", "asked", "used")
     readonly_fields = fields
     can_delete = False
     show_change_link = False
@@ -104,7 +106,7 @@ class SubtaskInline(admin.TabularInline):
 
     @admin.display(description="result")
     def came_to(self, row: Subtask) -> str:
-        return readable(row.result)
+        return f"{row.code}: {row.message}" if row.code else readable(row.result)
 
     @admin.display(description="usage")
     def used(self, row: Subtask) -> str:
@@ -124,11 +126,10 @@ class TaskAdmin(admin.ModelAdmin):
         "status",
         "done",
         "took",
-        "kind",
-        "model_name",
+        "work",
         "account",
-        "priority",
         "code",
+        "priority",
         "task_id",
     )
     list_filter = (
@@ -150,11 +151,14 @@ class TaskAdmin(admin.ModelAdmin):
         ("What it came to", {"fields": ("came_to", "used", "code", "message")}),
         (
             "How it went",
-            {"fields": ("submitted_at", "scheduled_at", "ended_at", "attempts", "leased_by", "request_id")},
+            {"fields": ("submitted_at", "scheduled_at", "ended_at", "attempts", "worker", "request_id")},
         ),
-        ("What was asked for", {"fields": ("asked",), "description": "Of all parts; what differs stands with each."}),
+        (
+            "What was asked for",
+            {"fields": ("asked",), "description": "For all subtasks; the rest stands with each of them."},
+        ),
     )
-    readonly_fields = ("task_id", "done", "took", "came_to", "used", "attempts", "leased_by", "request_id", "asked")
+    readonly_fields = ("task_id", "done", "took", "came_to", "used", "attempts", "worker", "request_id", "asked")
 
     class Media:
         js = (Script("operators/tasks.js", defer=True),)
@@ -179,6 +183,14 @@ class TaskAdmin(admin.ModelAdmin):
     def done(self, row: Task) -> str:
         return f"{row.progress:.0%}"
 
+    @admin.display(description="kind and model", ordering="kind")
+    def work(self, row: Task) -> str:
+        return str(format_html("{}<br>{}", row.kind, row.model_name))
+
+    @admin.display(description="worker")
+    def worker(self, row: Task) -> str:
+        return row.leased_by or "-"
+
     @admin.display(description="took")
     def took(self, row: Task) -> str:
         if row.scheduled_at is None:
@@ -189,7 +201,8 @@ class TaskAdmin(admin.ModelAdmin):
 
     @admin.display(description="result")
     def came_to(self, row: Task) -> str:
-        return readable(row.output)
+        rest = {name: value for name, value in row.output.items() if name != "results"}
+        return readable(rest) if rest or not row.output else "One for each subtask, below."
 
     @admin.display(description="usage")
     def used(self, row: Task) -> str:

@@ -19,6 +19,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
@@ -83,7 +84,7 @@ def change_of(operation: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 class WebhookEndpointAdmin(admin.ModelAdmin):
     form = EndpointForm
     add_form_template = "admin/webhooks/webhookendpoint/change_form.html"
-    list_display = ("url", "workspace", "status", "disabled_reason", "consecutive_fail", "last_success_at", "log")
+    list_display = ("url", "status", "consecutive_fail", "last_success_at", "log", "workspace", "disabled_reason")
     list_filter = ("status", "disabled_reason", "workspace__account")
     list_select_related = ("workspace__account",)
     search_fields = ("public_id", "url", "description", "workspace__name", "workspace__account__name")
@@ -248,7 +249,7 @@ class AttemptInline(admin.TabularInline):
 class DeliveryAdmin(admin.ModelAdmin):
     """The log: what was told whom, how often it was tried, and what came back."""
 
-    list_display = ("happened", "kind", "address", "status", "attempts", "finish_at", "failure_reason", "is_replay")
+    list_display = ("happened", "status", "kind", "attempts", "failure_reason", "address", "finish_at", "is_replay")
     list_filter = ("status", "event__kind", "is_replay", ("endpoint", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("event", "endpoint")
     search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
@@ -273,8 +274,8 @@ class DeliveryAdmin(admin.ModelAdmin):
     change_form_template = "admin/webhooks/delivery/change_form.html"
 
     @admin.display(description="happened", ordering="event__created_at")
-    def happened(self, row: Delivery) -> Any:
-        return row.event.created_at
+    def happened(self, row: Delivery) -> str:
+        return str(date_format(timezone.localtime(row.event.created_at), "DATETIME_FORMAT"))
 
     @admin.display(description="kind", ordering="event__kind")
     def kind(self, row: Delivery) -> str:
