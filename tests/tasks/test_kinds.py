@@ -62,6 +62,7 @@ async def test_recordings_are_transcribed_and_one_that_fails_fails_alone(program
     assert good["subtask_status"] == "SUCCEEDED"
     assert (bad["subtask_status"], bad["code"]) == ("FAILED", "InvalidParameter")
     assert "404" in gone["message"]
+    assert bad["file_url"].endswith("/bad.wav")
     transcript = json.loads(await program.fetch(good["transcription_url"]))["transcripts"][0]
     assert "what can you do" in transcript["text"].lower()
     sentence = transcript["sentences"][0]

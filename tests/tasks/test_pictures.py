@@ -266,6 +266,8 @@ async def test_a_picture_by_address_is_fetched_and_what_is_none_is_refused(
             done = await program.follow(await program.create(BY_MESSAGE, body))
             assert done["output"]["task_status"] == "FAILED"
             assert said in done["output"]["message"]
+            assert done["output"]["task_metrics"] == {"TOTAL": 1, "SUCCEEDED": 0, "FAILED": 1}
+            assert said in done["output"]["results"][0]["message"]
 
 
 async def test_what_lies_on_the_named_server_is_fetched_and_nothing_else_inside(
