@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
 import ssl
 import subprocess
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -266,7 +269,83 @@ async def test_a_receiver_inside_is_refused_when_it_is_named() -> None:
         await check_receiver("http://no-such-host.invalid/")
 
 
-@pytest.mark.parametrize("url", ["http://a b/", "http://h:0/", "http://h:99999/", "https://u:p@h/", "h", "", "//h/"])
+async def test_names_are_looked_up_however_busy_the_threads_are() -> None:
+    async def fine(request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    loop, over = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, over.wait)
+    try:
+        async with serving(fine) as port, Outbound(holes=LOOPBACK) as client:
+            for host in ("127.0.0.1", "localhost"):
+                await check_receiver(f"http://{host}:{port}/", LOOPBACK)
+                assert (await client.post(f"http://{host}:{port}/", body=b"", headers={})).status == 200
+    finally:
+        over.set()
+        await busy
+
+
+@asynccontextmanager
+async def ending(*answers: int, brutally: bool = False) -> AsyncIterator[tuple[int, list[int]]]:
+    """A server that ends its n-th connection when so many requests on it were answered, and one more came.
+
+    Yields its port, and how many requests came on each connection.
+    """
+    came: list[int] = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        mine = len(came)
+        came.append(0)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                came[mine] += 1
+                if came[mine] > answers[mine]:
+                    break
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        if brutally:
+            writer.transport.abort()
+        writer.close()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], came
+
+
+@pytest.mark.parametrize("brutally", [False, True])
+async def test_a_kept_connection_that_its_server_ends_costs_no_attempt(brutally: bool) -> None:
+    async with ending(1, 1, 1, brutally=brutally) as (port, came), Outbound(holes=LOOPBACK) as client:
+        url = f"http://127.0.0.1:{port}/"
+        await asyncio.gather(*(client.post(url, body=b"", headers={}) for _ in range(2)))  # both are kept
+        assert (await client.post(url, body=b"", headers={})).status == 200
+    assert sorted(came) == [1, 1, 2]
+
+
+async def test_a_new_connection_that_its_server_ends_is_a_failure_at_once() -> None:
+    async with ending(0, 1) as (port, came), Outbound(holes=LOOPBACK) as client:
+        with pytest.raises(FetchFailed, match="broke off"):
+            await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={})
+    assert came == [1]
+
+
+async def test_a_connection_is_let_go_before_usual_servers_end_it() -> None:
+    ended = asyncio.Event()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as server, Outbound(holes=LOOPBACK) as client:
+        await client.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", body=b"", headers={})
+        await asyncio.wait_for(ended.wait(), 4.9)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a b/", "http://h:0/", "http://h:99999/", "https://u:p@h/", "h", "", "//h/", "http://010.8.8.8/"]
+)
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidParameter):
         check_url(url)
@@ -287,4 +366,11 @@ def test_public_addresses_are_called(address: str) -> None:
     "address", ["3fff::1", "5f00::1", "fec0::1", "192.88.99.1", "240.0.0.1", "2001:db8::1", "ff02::1"]
 )
 def test_addresses_that_only_look_public_are_not(address: str) -> None:
+    assert not allows(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["::ffff:0:127.0.0.1", "::1:2:3:4:5", "64:ff9b::7f00:1", "8000::1", "e000::1", "fe80::1%lo"]
+)
+def test_addresses_that_were_never_handed_out_are_not_called(address: str) -> None:
     assert not allows(address)

@@ -37,10 +37,10 @@ UNWANTED = re.compile(r"[\x00-\x20\x7f\\]")
 """Spaces, control characters and backslashes, on which parsers of addresses disagree."""
 CONNECT_S = 3.0
 LOOK_UP_S = 3.0
+NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+"""Hosts that one program takes for a name, another for an address, and a third for another address: 0177.0.0.1."""
 KEEP_S = 2.0
 """How long a connection is kept for the next call: less than usual servers keep it, which is five seconds."""
-REUSED = "reused"
-"""Marks a call that was sent on a connection of an earlier one."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
@@ -141,6 +141,8 @@ def check_url(url: str) -> SplitResult:
         raise InvalidParameter("The address must not hold a login.", param="url")
     if port == 0:
         raise InvalidParameter("There is no port 0.", param="url")
+    if NUMERIC.fullmatch(parts.hostname) and not _is_literal(parts.hostname):
+        raise InvalidParameter("An address of the Internet is written as four numbers from 0 to 255.", param="url")
     return parts
 
 
@@ -153,12 +155,17 @@ async def check_receiver(url: str, holes: Sequence[Network] = ()) -> None:
     """
     parts = check_url(url)
     assert parts.hostname is not None
-    try:
-        are_allowed = [allows(parts.hostname, holes)]
-    except ValueError:  # a name
-        are_allowed = [allows(address, holes) for address in await _addresses(parts.hostname)]
-    if not all(are_allowed):
+    addresses = [parts.hostname] if _is_literal(parts.hostname) else await _addresses(parts.hostname)
+    if not all(allows(address, holes) for address in addresses):
         raise _refused(parts.hostname)
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _addresses(name: str) -> list[str]:
@@ -186,9 +193,9 @@ class Names(aiohttp.AsyncResolver):
     ) -> list[ResolveResult]:
         async with asyncio.timeout(LOOK_UP_S):
             found = await super().resolve(host, port, family)
-        # This machine is found by both addresses whatever its hosts file says; what runs on it rarely listens on ::1.
-        here = [one for one in found if one["host"] == "127.0.0.1"]
-        return here or found
+        # To localhost it adds ::1 whatever the hosts file says; there, a receiver in an allowed 127.0.0.0/8 is not.
+        is_here = any(one["host"] == "127.0.0.1" for one in found)
+        return [one for one in found if not (is_here and one["host"] == "::1")]
 
 
 class Outbound:
@@ -287,13 +294,14 @@ class Outbound:
 
         What was sent may have arrived all the same: the receiver tells repetitions.
         """
-        call: dict[str, bool] = {}
+        sending = _Sending()
         try:
-            return await self._request("POST", url, trace_request_ctx=call, **options)
+            response: aiohttp.ClientResponse = await self._request("POST", url, trace_request_ctx=sending, **options)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if REUSED not in call:
+            if not sending.is_on_kept_connection:
                 raise
-        return await self._request("POST", url, session=self._fresh, **options)
+            response = await self._request("POST", url, session=self._fresh, **options)
+        return response
 
     def _request(self, method: str, url: str, session: aiohttp.ClientSession | None = None, **options: Any) -> Any:
         check_url(url)
@@ -345,9 +353,16 @@ class _Asking:
         return (urlsplit(self._url).hostname or "the host")[:100]
 
 
+@dataclass(slots=True)
+class _Sending:
+    """What is noted of a request under way."""
+
+    is_on_kept_connection: bool = False
+
+
 async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-    if context.trace_request_ctx is not None:
-        context.trace_request_ctx[REUSED] = True
+    if isinstance(context.trace_request_ctx, _Sending):
+        context.trace_request_ctx.is_on_kept_connection = True
 
 
 def _refused(host: str) -> AddressNotAllowed:

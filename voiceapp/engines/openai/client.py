@@ -153,9 +153,11 @@ class Server:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None or session.closed:
-            session = aiohttp.ClientSession(
-                timeout=self._timeout, connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS), trust_env=False
+            connector = aiohttp.TCPConnector(
+                limit=MAX_CONNECTIONS,
+                resolver=aiohttp.ThreadedResolver(),  # the system's: it knows names such as nas.local
             )
+            session = aiohttp.ClientSession(timeout=self._timeout, connector=connector, trust_env=False)
             self._sessions[loop] = session
         return session
 
