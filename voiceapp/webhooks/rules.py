@@ -11,7 +11,10 @@ from enum import StrEnum
 RETRY_SCHEDULE: tuple[float, ...] = (10, 30, 60, 300, 1800, 7200, 18_000, 36_000, 86_400)
 """Seconds from one attempt to the next; there is one attempt more than steps."""
 JITTER = 0.2
-"""A step is so much shorter or longer by chance, lest what failed together come back together."""
+"""A step is so much shorter or longer by chance, lest what failed together come back together.
+
+Where a receiver wishes to be left alone, it is longer only, and at most twice as long.
+"""
 MOST_CONSECUTIVE_FAILURES = 20
 """So many events in a row that finally failed end an endpoint …"""
 LEAST_FAILING = timedelta(hours=1)
@@ -100,8 +103,9 @@ def judge(
         return Verdict(Next.FAILED)
     step = schedule[max(attempt_no, 1) - 1]
     wished = _retry_after_s(outcome.retry_after, now)
-    if wished is not None:
-        return Verdict(Next.RETRY, wait_s=min(max(wished, step), 2 * step))
+    if wished is not None and wished > 0:
+        least = min(max(wished, step), 2 * step)
+        return Verdict(Next.RETRY, wait_s=least + min(2 * JITTER * step, 2 * step - least) * random())
     return Verdict(Next.RETRY, wait_s=step * (1 - JITTER + 2 * JITTER * random()))
 
 
