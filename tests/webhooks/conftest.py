@@ -156,16 +156,23 @@ def stranger(charlie: Member) -> Program:
     return Program(charlie)
 
 
-@pytest.fixture
-async def sender(transactional_db: None) -> AsyncIterator[Loop]:
-    """The loop that delivers, while a test runs."""
-    loop = Loop([DeliveryLine()], poll_s=0.05)
+@asynccontextmanager
+async def sending(line: DeliveryLine) -> AsyncIterator[Loop]:
+    """A loop that delivers."""
+    loop = Loop([line], poll_s=0.05)
     forget = on_wake(loop.wake)
     running = asyncio.create_task(loop.run())
     yield loop
     forget()
     loop.stop()
     await running
+
+
+@pytest.fixture
+async def sender(transactional_db: None) -> AsyncIterator[Loop]:
+    """The loop that delivers, while a test runs."""
+    async with sending(DeliveryLine()) as loop:
+        yield loop
 
 
 @pytest.fixture

@@ -7,21 +7,27 @@ import gzip
 import time
 import tracemalloc
 from collections import Counter
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 
 import pytest
 from aiohttp import web
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from tests.webhooks.conftest import Program, Receiver, receiving
+from tests.webhooks.conftest import PATIENCE_S, Program, Receiver, receiving, sending
 from tests.webhooks.test_delivery import dripping, endless, hanging
+from voiceapp.accounts.models import Account, Workspace
 from voiceapp.leases.loop import Loop
-from voiceapp.webhooks.events import Kind
-from voiceapp.webhooks.line import CAPACITY, PER_ENDPOINT, share_out
-from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.outbound import Names
+from voiceapp.webhooks.events import Happening, Kind, publish
+from voiceapp.webhooks.line import CAPACITY, PER_ENDPOINT, SLOW_CAPACITY, SLOW_MS, DeliveryLine, share_out
+from voiceapp.webhooks.models import Delivery, WebhookEndpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+LOCAL = "127.0.0.1"
 
 
 async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_another(
@@ -53,14 +59,40 @@ async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_anot
         stuck.set()
 
 
-async def copies(endpoint_id: str, count: int, url: str) -> None:
-    """More endpoints like this one, at another address."""
+async def copies(endpoint_id: str, count: int, url: str, workspace: Workspace | None = None) -> None:
+    """More endpoints like this one, at another address, in its workspace or another."""
     row = await WebhookEndpoint.objects.aget(public_id=endpoint_id)
-    alike = {"workspace_id": row.workspace_id, "events": row.events, "secret_sealed": row.secret_sealed}
+    alike = {
+        "workspace_id": workspace.pk if workspace else row.workspace_id,
+        "events": row.events,
+        "secret_sealed": row.secret_sealed,
+    }
     await WebhookEndpoint.objects.abulk_create([WebhookEndpoint(url=url, **alike) for _ in range(count)])
 
 
-async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, sender: Loop) -> None:
+class NameServer(asyncio.DatagramProtocol):
+    """Knows `good.example`, which is this machine, and says nothing at all of other names."""
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        question = data[12 : data.index(b"\0", 12) + 5]
+        if question.startswith(b"\4good\7example\0"):
+            is_a = question.endswith(b"\0\1\0\1")
+            found = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\x7f\0\0\1" if is_a else b""
+            self._transport.sendto(data[:2] + b"\x81\x80\0\1\0" + bytes([is_a, 0, 0, 0, 0]) + question + found, addr)
+
+
+@asynccontextmanager
+async def name_server() -> AsyncIterator[str]:
+    """Its address and port."""
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(NameServer, ("127.0.0.1", 0))
+    yield f"127.0.0.1:{transport.get_extra_info('sockname')[1]}"
+    transport.close()
+
+
+async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program) -> None:
     came: list[float] = []
     all_came = asyncio.Event()
     compressed = gzip.compress(bytes(50_000_000))
@@ -83,7 +115,12 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, se
                 made = await stranger.subscribe(f"{url}{number}")
         stuck = await receivers.enter_async_context(receiving(hanging))
         await copies(made["id"], 300, stuck)
-        await program.subscribe(working)
+        for number in range(20):
+            await copies(made["id"], 1, f"http://mute{number}.example/")
+        ours = await program.subscribe(working)
+        await WebhookEndpoint.objects.filter(public_id=ours["id"]).aupdate(url=working.replace(LOCAL, "good.example"))
+        names = Names([await receivers.enter_async_context(name_server())])
+        sender = await receivers.enter_async_context(sending(DeliveryLine(resolver=names)))
         for _ in range(10):
             await stranger.happen()
         tracemalloc.start()
@@ -94,8 +131,43 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program, se
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         sender.stop()
+        await names.close()
     assert sorted(came)[-1] < 2.0
     assert peak < 20_000_000
+
+
+async def test_slow_receivers_share_a_part_of_the_room(program: Program, receiver: Receiver, patient: None) -> None:
+    async def slow(request: web.Request) -> web.Response:
+        await asyncio.sleep(SLOW_MS / 1000)
+        return web.Response(status=503)
+
+    async def database(function: Callable[..., object], *args: object) -> object:
+        return await sync_to_async(function)(*args)
+
+    line = DeliveryLine()
+    made = await program.subscribe(receiver.url)
+    async with receiving(slow) as url:
+        for number in range(12):
+            account = await Account.objects.acreate(name=f"Acme {number}")
+            workspace = await Workspace.objects.acreate(account=account, name="Default")
+            await copies(made["id"], 4, url, workspace)
+            for _ in range(PER_ENDPOINT):
+                await sync_to_async(publish)(workspace.pk, [Happening(Kind.TASK_FINISHED, "task-1")])
+        leases = await sync_to_async(line.claim)("worker", CAPACITY)
+        assert len(leases) > SLOW_CAPACITY
+        await asyncio.gather(*(line.work(lease, database) for lease in leases))
+    await line.close()
+
+    await program.happen()
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if await sync_to_async(line.count_due)(CAPACITY) > len(leases):
+                break
+            await asyncio.sleep(0.02)
+    again = await sync_to_async(line.claim)("worker", CAPACITY)
+    ours = await Delivery.objects.aget(endpoint__public_id=made["id"])
+    assert ours.pk in {lease.row_id for lease in again}
+    assert len(again) <= 1 + SLOW_CAPACITY
 
 
 def test_calls_are_shared_out_to_those_with_the_fewest() -> None:
@@ -108,7 +180,7 @@ def test_calls_are_shared_out_to_those_with_the_fewest() -> None:
 def test_however_much_hangs_there_is_room_for_one_more() -> None:
     under_way: Counter[int] = Counter()
     free = CAPACITY
-    for account in range(6):
+    for account in range(7):
         many = [(1000 * account + endpoint, account) for endpoint in range(1000)]
         began = share_out(many, {}, under_way, free).total()
         assert began == free // 2

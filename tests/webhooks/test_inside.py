@@ -12,9 +12,8 @@ from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
 from tests.test_outbound import HOSTILE, Names, serving
-from tests.webhooks.conftest import Program, Receiver
+from tests.webhooks.conftest import Program, Receiver, sending
 from voiceapp.leases.loop import Loop
-from voiceapp.leases.wake import on_wake
 from voiceapp.webhooks import store
 from voiceapp.webhooks.line import DeliveryLine
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
@@ -89,16 +88,10 @@ async def test_a_name_that_changes_its_mind_leads_nowhere(
     made = await program.subscribe("http://127.0.0.1:9/")
     settings.WEBHOOK_ALLOWED_NETWORKS = []
     settings.WEBHOOK_RETRY_SCHEDULE = [0.05]
-    loop = Loop([DeliveryLine(resolver=Names(*answers))], poll_s=0.05)
-    forget = on_wake(loop.wake)
-    running = asyncio.create_task(loop.run())
-    async with canary() as (port, reached):
+    async with canary() as (port, reached), sending(DeliveryLine(resolver=Names(*answers))):
         await WebhookEndpoint.objects.aupdate(url=f"http://receiver.example:{port}/")
         await program.happen()
         await program.until(made, "FAILED")
-        forget()
-        loop.stop()
-        await running
     record = await program.good("GET", f"/{made['id']}")
     assert (record["status"], record["disabled_reason"]) == ("DISABLED", "SSRF_VALIDATION_FAILED")
     assert reached == []

@@ -44,6 +44,7 @@ async def test_what_happened_is_told_once_signed_and_written_down(
     call = receiver.calls[0]
     assert call["webhook-id"] == told["id"] == logged["id"]
     assert (call["content-type"], call["user-agent"]) == ("application/json", "Voiceapp-Webhook/1.0")
+    assert call["accept-encoding"] == "identity"
     assert (
         logged["delivery"].items()
         >= {
@@ -303,6 +304,26 @@ async def test_a_secret_that_cannot_be_read_is_said_and_nothing_is_sent(
     [logged] = await program.until(endpoint, "FAILED")
     assert "reset it" in logged["delivery"]["failure_reason"]
     assert receiver.calls == []
+    assert (await WebhookEndpoint.objects.aget()).consecutive_fail == 0
+
+
+async def test_what_nobody_foresaw_is_logged_written_down_and_no_fault_of_the_receiver(
+    program: Program,
+    receiver: Receiver,
+    sender: Loop,
+    settings: Settings,
+    patient: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endpoint = await program.subscribe(receiver.url)
+    settings.WEBHOOK_ALLOWED_NETWORKS = ["no network"]
+    await program.happen()
+    [logged] = await program.until(endpoint, "FAILED")
+    assert logged["delivery"]["attempt_count"] == 3
+    assert logged["delivery"]["failure_reason"] == "The server failed on this delivery; its log says why."
+    assert await Attempt.objects.acount() == 3
+    assert "'no network' does not appear to be" in caplog.text
+    assert (await program.good("GET", f"/{endpoint['id']}"))["consecutive_fail"] == 0
 
 
 async def test_finding_what_is_due_reads_an_index_however_much_is_over(program: Program, receiver: Receiver) -> None:

@@ -16,7 +16,11 @@ TOTAL_S = 5.0
 """How long a receiver may take, from the look-up of its name to the end of its answer."""
 KEPT_BYTES = 1024
 """What the log keeps of an answer."""
-HEADERS = {"Content-Type": "application/json", "User-Agent": "Voiceapp-Webhook/1.0"}
+HEADERS = {
+    "Content-Type": "application/json",
+    "User-Agent": "Voiceapp-Webhook/1.0",
+    "Accept-Encoding": "identity",  # the log keeps what comes, and nothing is decompressed
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The line that deliveries are made by: which one is next, and the call itself.
 
 Nobody waits for a receiver that is slow: an endpoint has a few calls at once, an account no more than it leaves to
-others, and among those with something due the one with the fewest calls under way is first.
+others, and among those with something due the one with the fewest calls under way is first. Endpoints that were slow
+the last time share a part of the room.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,12 +37,19 @@ from voiceapp.webhooks.trial import holes
 
 logger = logging.getLogger(__name__)
 
-CAPACITY = 128
+CAPACITY = 256
+SLOW_CAPACITY = CAPACITY // 2
+"""How many of them endpoints may have whose last call was slow, all together: the others always find room."""
+SLOW_MS = 2000
+SLOW_KNOWN = 10_000
+"""How many slow endpoints are remembered."""
 PER_ENDPOINT = 4
 GATHER_S = 0.01
 """How long the end of a call waits for others to be written down with."""
 RETRY_S = 1.0
 """How long a database that does not answer is left alone."""
+
+FAILED_HERE = "The server failed on this delivery; its log says why."
 
 RECEIVER = ("url", "secret_sealed", "old_secret_sealed", "old_secret_until")
 """Columns of an endpoint that a call is made of."""
@@ -72,6 +80,8 @@ class DeliveryLine:
         self._claims: Claims[Delivery] = Claims(Delivery, lease_s=lease_s)
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
+        self._slow: dict[int, None] = {}
+        """Endpoints whose last call was slow, the longest known first; read by the database's thread."""
         self._outbound: Outbound | None = None
         self._calling = 0
         self._quiet = asyncio.Event()
@@ -81,7 +91,7 @@ class DeliveryLine:
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take due deliveries, the oldest of each endpoint, from as many endpoints as there are."""
-        wanted = _next(worker, limit)
+        wanted = _next(worker, limit, self._slow.copy())
         if not wanted:
             return ()
         rows = Delivery.objects.filter(pk__in=wanted)
@@ -110,14 +120,19 @@ class DeliveryLine:
         """Make the call and write down what became of it."""
         parcel = self._parcels.pop(lease.row_id)
         now = timezone.now()
+        is_hopeless = False
         try:
             signature = signature_headers(parcel.event_id, parcel.body, parcel.endpoint.secrets(now), now)
+            attempted = await self._call(parcel, signature)
         except SecretLost as lost:
-            unsent = Attempted(Outcome(), duration_ms=0, error=lost.message)
-            await self._record(Sent(lease, parcel.endpoint.pk, unsent, now, is_hopeless=True), database)
-            return
-        attempted = await self._call(parcel, signature)
-        await self._record(Sent(lease, parcel.endpoint.pk, attempted, now), database)
+            attempted = Attempted(Outcome(), duration_ms=0, error=lost.message)
+            is_hopeless = True
+        except Exception:
+            # Unrecorded, it would be claimed again at the end of every lease, for ever.
+            logger.exception("Delivery %s failed in a way nobody foresaw", lease.row_id)
+            attempted = Attempted(Outcome(), duration_ms=0, error=FAILED_HERE)
+        self._note_pace(parcel.endpoint.pk, attempted.duration_ms)
+        await self._record(Sent(lease, parcel.endpoint.pk, attempted, now, is_hopeless), database)
 
     async def close(self) -> None:
         """Hang up."""
@@ -136,6 +151,13 @@ class DeliveryLine:
             self._calling -= 1
             if not self._calling:
                 self._quiet.set()
+
+    def _note_pace(self, endpoint: int, duration_ms: int) -> None:
+        self._slow.pop(endpoint, None)
+        if duration_ms >= SLOW_MS:
+            self._slow[endpoint] = None
+            if len(self._slow) > SLOW_KNOWN:
+                del self._slow[next(iter(self._slow))]
 
     async def _client(self) -> Outbound:
         if self._outbound is None:
@@ -176,8 +198,11 @@ class DeliveryLine:
         self._recording = None
 
 
-def _next(worker: str, limit: int) -> list[int]:
-    """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way."""
+def _next(worker: str, limit: int, slow: Container[int]) -> list[int]:
+    """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way.
+
+    Endpoints that are `slow` come after the others.
+    """
     called: list[tuple[int, int]] = []
     rows: dict[int, list[int]] = {}
     for endpoint, account, status, deleted_at, _, *found in _answer(_waiting_statement()):
@@ -188,8 +213,12 @@ def _next(worker: str, limit: int) -> list[int]:
             sending.cancel_uncalled(due(endpoint=endpoint))
     under_way = _answer(_under_way_statement()) if called else ()
     of_endpoint = Counter(endpoint for endpoint, _, _ in under_way)
-    ours = Counter(account for _, account, sender in under_way if sender == worker)
-    shares = share_out(called, of_endpoint, ours, limit)
+    ours = [(endpoint, account) for endpoint, account, sender in under_way if sender == worker]
+    slow_calls = Counter(account for endpoint, account in ours if endpoint in slow)
+    quick_calls = Counter(account for endpoint, account in ours if endpoint not in slow)
+    shares = share_out([pair for pair in called if pair[0] not in slow], of_endpoint, quick_calls, limit)
+    room = min(limit - shares.total(), SLOW_CAPACITY - slow_calls.total())
+    shares += share_out([pair for pair in called if pair[0] in slow], of_endpoint, slow_calls, room)
     return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
 
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 from voiceapp.leases.rows import Claims, Lease
 from voiceapp.webhooks.delivery import Attempted
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.rules import Disable, Next, Verdict, failed_too_long, judge
+from voiceapp.webhooks.rules import Disable, Next, Outcome, Verdict, failed_too_long, judge
 from voiceapp.webhooks.store import cancel_waiting
 
 NOT_CALLED = "The endpoint was disabled or deleted before this could be delivered."
@@ -39,6 +39,11 @@ class Sent:
     """When it began."""
     is_hopeless: bool = False
     """Nothing could be sent, and trying again would change nothing."""
+
+    @property
+    def is_of_receiver(self) -> bool:
+        """Whether the receiver was called, so that the end says something about it."""
+        return self.attempted.outcome != Outcome()
 
     def verdict(self, now: datetime) -> Verdict:
         if self.is_hopeless:
@@ -64,7 +69,10 @@ def record(claims: Claims[Delivery], sent: Sequence[Sent]) -> None:
         for one, verdict in _all(by_endpoint):
             if verdict.next is not Next.SUCCEEDED:
                 claims.finish_held([one.lease], **_end_of(one, verdict, endpoints[one.endpoint_id]))
-        ends = {endpoint_id: [verdict for _, verdict in pairs] for endpoint_id, pairs in by_endpoint.items()}
+        ends = {
+            endpoint_id: [verdict for one, verdict in pairs if one.is_of_receiver]
+            for endpoint_id, pairs in by_endpoint.items()
+        }
         flawless = [pk for pk, verdicts in ends.items() if {one.next for one in verdicts} == {Next.SUCCEEDED}]
         _count_successes(flawless)
         for endpoint_id in sorted(ends.keys() - set(flawless)):
