@@ -322,10 +322,11 @@ async def test_a_film_is_made_by_a_service_elsewhere(program: Program, worker: L
     async with files_at({"made.mp4": MP4}) as at:
         relayed.output = {"task_status": "SUCCEEDED", "video_url": at("made.mp4"), "orig_prompt": "a cat runs"}
         relayed.usage = {"video_count": 1, "duration": 5, "SR": 720, "size": "1280*720", "ratio": "16:9", "more": {}}
-        body = {"model": "far-filmer", "input": {"prompt": "a cat runs"}, "parameters": {"duration": 5}}
+        body = {"model": "far-filmer", "input": {"prompt": "oss:// runs"}, "parameters": {"duration": 5}}
         done = await program.follow(await program.create(FILM, body))
     assert done["output"].items() >= {"task_status": "SUCCEEDED", "orig_prompt": "a cat runs"}.items()
     assert await program.fetch(done["output"]["video_url"]) == MP4
+    assert relayed.created[0]["input"]["prompt"] == "oss:// runs"
     assert done["usage"] == {"video_count": 1, "duration": 5, "SR": 720, "size": "1280*720", "ratio": "16:9"}
 
 

@@ -21,6 +21,8 @@ LAST_LOOK_S = 5.0
 """The time between two looks at a task elsewhere grows from the first to the last, as client libraries do it."""
 MOST_MISSES = 10
 """So many looks in a row may fail before the service counts as gone."""
+WORDS = frozenset({"prompt", "negative_prompt", "text"})
+"""Fields of a request that hold no address, whatever they begin with."""
 FACTS = ("orig_prompt", "actual_prompt")
 """What a service tells of a result besides its address."""
 
@@ -97,7 +99,7 @@ async def _passed_on(part: Part, service: TaskService, value: Any) -> Any:
     if isinstance(value, str) and value.startswith(SCHEME):
         return await service.send(await part.open(value))
     if isinstance(value, dict):
-        return {name: await _passed_on(part, service, item) for name, item in value.items()}
+        return {name: item if name in WORDS else await _passed_on(part, service, item) for name, item in value.items()}
     return [await _passed_on(part, service, item) for item in value] if isinstance(value, list) else value
 
 
