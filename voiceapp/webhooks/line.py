@@ -1,8 +1,8 @@
 """The line that deliveries are made by: which one is next, and the call itself.
 
 Nobody waits for a receiver that is slow: an endpoint has a few calls at once, an account no more than it leaves to
-others, and among those with something due the one with the fewest calls under way is first. Endpoints that were slow
-the last time share a part of the room.
+others, and among those with something due the one with the fewest calls under way is first. Endpoints that are new,
+or were slow the last time, share a part of the room, so that those that are quick always find some.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -37,12 +37,14 @@ from voiceapp.webhooks.trial import holes
 
 logger = logging.getLogger(__name__)
 
-CAPACITY = 256
-SLOW_CAPACITY = CAPACITY // 2
-"""How many of them endpoints may have whose last call was slow, all together: the others always find room."""
+CAPACITY = 384
+NEW_CAPACITY = 256
+"""How many of them endpoints may have, all together, that were not called before by this process."""
+SLOW_CAPACITY = 64
+"""The same of endpoints whose last call was slow; the rest is for those that were quick."""
 SLOW_MS = 2000
-SLOW_KNOWN = 10_000
-"""How many slow endpoints are remembered."""
+KNOWN = 10_000
+"""How many endpoints are remembered."""
 PER_ENDPOINT = 4
 GATHER_S = 0.01
 """How long the end of a call waits for others to be written down with."""
@@ -80,8 +82,8 @@ class DeliveryLine:
         self._claims: Claims[Delivery] = Claims(Delivery, lease_s=lease_s)
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
-        self._slow: dict[int, None] = {}
-        """Endpoints whose last call was slow, the longest known first; read by the database's thread."""
+        self._was_slow: dict[int, bool] = {}
+        """By endpoint, how its last call was, the one longest ago first; read by the database's thread."""
         self._outbound: Outbound | None = None
         self._calling = 0
         self._quiet = asyncio.Event()
@@ -91,7 +93,7 @@ class DeliveryLine:
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take due deliveries, the oldest of each endpoint, from as many endpoints as there are."""
-        wanted = _next(worker, limit, self._slow.copy())
+        wanted = _next(worker, limit, self._was_slow.copy())
         if not wanted:
             return ()
         rows = Delivery.objects.filter(pk__in=wanted)
@@ -153,11 +155,10 @@ class DeliveryLine:
                 self._quiet.set()
 
     def _note_pace(self, endpoint: int, duration_ms: int) -> None:
-        self._slow.pop(endpoint, None)
-        if duration_ms >= SLOW_MS:
-            self._slow[endpoint] = None
-            if len(self._slow) > SLOW_KNOWN:
-                del self._slow[next(iter(self._slow))]
+        self._was_slow.pop(endpoint, None)
+        self._was_slow[endpoint] = duration_ms >= SLOW_MS
+        if len(self._was_slow) > KNOWN:
+            del self._was_slow[next(iter(self._was_slow))]
 
     async def _client(self) -> Outbound:
         if self._outbound is None:
@@ -198,10 +199,10 @@ class DeliveryLine:
         self._recording = None
 
 
-def _next(worker: str, limit: int, slow: Container[int]) -> list[int]:
+def _next(worker: str, limit: int, was_slow: Mapping[int, bool]) -> list[int]:
     """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way.
 
-    Endpoints that are `slow` come after the others.
+    Those that were quick the last time come first, then those that `was_slow` does not know.
     """
     called: list[tuple[int, int]] = []
     rows: dict[int, list[int]] = {}
@@ -214,11 +215,12 @@ def _next(worker: str, limit: int, slow: Container[int]) -> list[int]:
     under_way = _answer(_under_way_statement()) if called else ()
     of_endpoint = Counter(endpoint for endpoint, _, _ in under_way)
     ours = [(endpoint, account) for endpoint, account, sender in under_way if sender == worker]
-    slow_calls = Counter(account for endpoint, account in ours if endpoint in slow)
-    quick_calls = Counter(account for endpoint, account in ours if endpoint not in slow)
-    shares = share_out([pair for pair in called if pair[0] not in slow], of_endpoint, quick_calls, limit)
-    room = min(limit - shares.total(), SLOW_CAPACITY - slow_calls.total())
-    shares += share_out([pair for pair in called if pair[0] in slow], of_endpoint, slow_calls, room)
+    shares: Counter[int] = Counter()
+    for pace, capacity in ((False, CAPACITY), (None, NEW_CAPACITY), (True, SLOW_CAPACITY)):
+        alike = [(endpoint, account) for endpoint, account in called if was_slow.get(endpoint) is pace]
+        of_account = Counter(account for endpoint, account in ours if was_slow.get(endpoint) is pace)
+        room = min(limit - shares.total(), capacity - of_account.total())
+        shares += share_out(alike, of_endpoint, of_account, room)
     return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
 
 
