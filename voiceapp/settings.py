@@ -19,6 +19,31 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
+
+MAX_STEP_S = 366 * 86_400
+
+
+def _network(text: str) -> str:
+    """A network, without the spaces around it."""
+    try:
+        return str(ipaddress.ip_network(text.strip()))
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"FETCH_ALLOWED_NETWORKS and WEBHOOK_ALLOWED_NETWORKS hold networks such as 192.168.7.0/24: {error}."
+        ) from None
+
+
+def _step_s(text: str) -> float:
+    """A step of a schedule, in seconds."""
+    try:
+        step_s = float(text)
+    except ValueError:
+        step_s = -1.0
+    if not 0 <= step_s <= MAX_STEP_S:
+        raise ImproperlyConfigured(f"WEBHOOK_RETRY_SCHEDULE holds seconds, such as 10,30,60: not {text.strip()!r}.")
+    return step_s
+
+
 # ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
 
 DEBUG: bool = env.bool("DEBUG", default=False)
@@ -319,12 +344,12 @@ CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="")
 CELERY_BROKER_URL = CELERY_BROKER_URL or REDIS_URL
 
 TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
-"""How many tasks one process works on at once."""
+"""How many tasks one process works on at once; beside them, one of an account that has none under way."""
 
 TASK_LEASE_S: float = env.float("TASK_LEASE_S", default=30)
 """After how many seconds without a sign of life from its worker a task, or a delivery, is begun again by another."""
 
-FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", default=[])
+FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", cast=_network, default=[])
 """Networks, such as 192.168.7.0/24, that are no public ones and from which tasks may fetch files."""
 
 TASK_RETENTION_HOURS: float = env.float("TASK_RETENTION_HOURS", default=24)
@@ -344,16 +369,19 @@ MAX_TASK_STREAMS_PER_ACCOUNT: int = env.int("MAX_TASK_STREAMS_PER_ACCOUNT", defa
 
 # ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])
+WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", cast=_network, default=[])
 """Networks, such as 192.168.7.0/24, that are no public ones and in which receivers may be."""
 
 WEBHOOK_RETRY_SCHEDULE: list[float] = env.list(
-    "WEBHOOK_RETRY_SCHEDULE", cast=float, default=[10, 30, 60, 300, 1800, 7200, 18_000, 36_000, 86_400]
+    "WEBHOOK_RETRY_SCHEDULE", cast=_step_s, default=[10, 30, 60, 300, 1800, 7200, 18_000, 36_000, 86_400]
 )
 """Seconds between the attempts at one delivery; there is one attempt more than steps."""
 
 WEBHOOK_SECRET_KEY: str = env.str("WEBHOOK_SECRET_KEY", default="")
 """What signing secrets are encrypted with in the database; empty takes SECRET_KEY, which then must not get lost."""
+
+WEBHOOK_MAX_WAITING: int = env.int("WEBHOOK_MAX_WAITING", default=10_000)
+"""How many events may wait for one receiver at once; the log has further ones, canceled, to be sent again."""
 
 WEBHOOK_RETENTION_DAYS: float = env.float("WEBHOOK_RETENTION_DAYS", default=7)
 """How long an event, its deliveries and their attempts can be looked at, and sent again."""

@@ -124,3 +124,29 @@ def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> 
     assert done.returncode == 1
     assert "server.E001" in done.stderr
     assert "DATABASE_URL" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WEBHOOK_ALLOWED_NETWORKS", "192.168.7.5/24", "has host bits set"),
+        ("FETCH_ALLOWED_NETWORKS", "127.0.0.0/8,home", "'home' does not appear to be"),
+        ("WEBHOOK_RETRY_SCHEDULE", "10,-5", "seconds, such as 10,30,60: not '-5'"),
+        ("WEBHOOK_RETRY_SCHEDULE", "10,soon", "seconds, such as 10,30,60: not 'soon'"),
+        ("WEBHOOK_RETRY_SCHEDULE", "inf", "seconds, such as 10,30,60: not 'inf'"),
+    ],
+)
+def test_what_cannot_be_read_keeps_the_server_from_starting(name: str, value: str, said: str, tmp_path: Path) -> None:
+    done = manage("check", DEBUG="1", VAR_DIR=str(tmp_path), **{name: value})
+    assert done.returncode == 1
+    sentence = done.stderr.splitlines()[-1]
+    assert name in sentence
+    assert said in sentence
+
+
+def test_spaces_in_a_list_of_networks_do_no_harm() -> None:
+    program = "from voiceapp import settings as s; print(s.FETCH_ALLOWED_NETWORKS, s.WEBHOOK_ALLOWED_NETWORKS)"
+    environment = {**os.environ, "DEBUG": "1"}
+    environment |= dict.fromkeys(("FETCH_ALLOWED_NETWORKS", "WEBHOOK_ALLOWED_NETWORKS"), "127.0.0.0/8, ::1/128")
+    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert printed.stdout == "['127.0.0.0/8', '::1/128'] ['127.0.0.0/8', '::1/128']\n", printed.stderr
