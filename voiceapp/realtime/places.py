@@ -16,7 +16,7 @@ def configuration(ttl_s: float) -> RTCConfiguration:
     elif settings.ICE_SERVERS and not settings.RTC_PUBLIC_ADDRESS:
         servers.append(RTCIceServer(urls=[url for url in settings.ICE_SERVERS if url.startswith("stun:")]))
     policy = RTCIceTransportPolicy.RELAY if settings.RTC_FORCE_RELAY else RTCIceTransportPolicy.ALL
-    return RTCConfiguration(iceServers=servers, iceTransportPolicy=policy, bundlePolicy=RTCBundlePolicy.MAX_BUNDLE)
+    return RTCConfiguration(iceServers=servers, iceTransportPolicy=policy, bundlePolicy=RTCBundlePolicy.BALANCED)
 
 
 def ports() -> tuple[int, int] | None:
@@ -25,3 +25,12 @@ def ports() -> tuple[int, int] | None:
         return None
     first, _, last = settings.RTC_PORT_RANGE.partition("-")
     return int(first), int(last)
+
+
+def why_unreachable() -> str:
+    """Why there may be no address to answer with, for operators."""
+    if settings.RTC_FORCE_RELAY:
+        return "no relay of TURN_URLS takes this server in"
+    if settings.RTC_PUBLIC_ADDRESS:
+        return "no port is free in RTC_PORT_RANGE, or no address is of the kind of RTC_PUBLIC_ADDRESS"
+    return "no port is free in RTC_PORT_RANGE, or there is no network"

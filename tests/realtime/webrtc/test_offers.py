@@ -261,6 +261,11 @@ def mutated(offer: str, chance: random.Random) -> str:
         ("fd00::1", False),
         ("224.0.0.1", False),
         ("0.0.0.0", False),
+        ("2002:7f00:1::1", False),
+        ("2002:c0a8:101::1", False),
+        ("168.63.129.16", False),
+        ("192.88.99.1", False),
+        ("198.18.0.1", False),
         ("b1f5c7aa-0000.local", False),
         ("example.org", False),
     ],
@@ -285,10 +290,10 @@ async def test_names_and_tcp_are_never_tried(offer: str) -> None:
 
 def test_the_answer_names_the_public_address() -> None:
     answer = "v=0\r\na=candidate:1 1 udp 5 10.0.0.4 4000 typ host\r\na=candidate:2 1 udp 5 fd00::2 4000 typ host\r\n"
-    assert sdp.finish_answer(answer, public_address="203.0.113.9") == (
+    assert sdp.finish_answer(answer, "", public_address="203.0.113.9") == (
         "v=0\r\na=candidate:1 1 udp 5 203.0.113.9 4000 typ host\r\n"
     )
-    assert sdp.finish_answer(answer, public_address="") == answer
+    assert sdp.finish_answer(answer, "", public_address="") == answer
 
 
 def test_copies_against_loss_are_preferred_if_the_caller_knows_them() -> None:
@@ -297,7 +302,8 @@ def test_copies_against_loss_are_preferred_if_the_caller_knows_them() -> None:
     assert sdp.redundant_type(offer.replace("63", "9")) is None
     assert sdp.redundant_type("a=rtpmap:98 red/90000\r\n") is None
     answer = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=rtpmap:111 opus/48000/2\r\n"
-    assert sdp.finish_answer(answer, public_address="", redundant=63) == (
+    offer = "m=audio 9 UDP/TLS/RTP/SAVPF 63 111\r\n"
+    assert sdp.finish_answer(answer, offer, public_address="", redundant=63) == (
         "m=audio 9 UDP/TLS/RTP/SAVPF 63 111\r\na=rtpmap:111 opus/48000/2\r\n"
         "a=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n"
     )

@@ -82,6 +82,13 @@ async def test_media_keeps_to_its_ports(serve: Serve) -> None:
         assert any(sound.peak > 300 for sound in second.sounds)
 
 
+async def test_callers_with_addresses_that_are_not_tried_are_found_by_their_checks(serve: Serve) -> None:
+    product = serve(RTC_ALLOW_PRIVATE="0")
+    async with calling(product.origin, product.keys["good"], has_video=True) as caller:
+        await caller.ask("What is two plus two?")
+        assert (await caller.wait("response.done"))["response"]["status"] == "completed"
+
+
 async def test_where_it_is_switched_off_pages_do_not_try_and_offers_are_refused(serve: Serve) -> None:
     product = serve(RTC_ENABLED="0")
     async with aiohttp.ClientSession() as session, session.get(f"{product.origin}/voice/config") as answer:

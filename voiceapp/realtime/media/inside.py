@@ -285,17 +285,6 @@ class _Counted:
         self.timestamp = timestamp
 
 
-def ignore_media(transceiver: RTCRtpTransceiver) -> None:
-    """Neither send nor receive on it, whatever was negotiated."""
-
-    async def nothing(parameters: Any) -> None:
-        return
-
-    receiver: Any = transceiver.receiver
-    sender: Any = transceiver.sender
-    receiver.receive = sender.send = nothing
-
-
 async def wait_delivered(peer: RTCPeerConnection) -> None:
     """Return when the other side has acknowledged everything said on the channels; closing drops what is under way.
 

@@ -18,7 +18,7 @@ from aiortc.exceptions import InternalError, InvalidAccessError, InvalidStateErr
 from django.conf import settings
 
 from voiceapp.engines import opus
-from voiceapp.errors import FloodError, InvalidParameter
+from voiceapp.errors import EngineUnavailable, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import Meter
 from voiceapp.realtime import bridge, places, sdp
@@ -91,6 +91,7 @@ class WebRtcTransport:
 
         Raises:
             InvalidParameter: aiortc cannot make sense of the offer.
+            EngineUnavailable: no way for media leads to this server now.
         """
         connection = self._connection
         audio = connection.addTransceiver("audio", direction="sendrecv")
@@ -100,21 +101,21 @@ class WebRtcTransport:
         redundant = sdp.redundant_type(offer)
         try:
             async with asyncio.timeout(ANSWER_S):
-                await connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
-                for transceiver in connection.getTransceivers():
-                    if transceiver is not audio:
-                        transceiver.direction = "inactive"
-                        inside.ignore_media(transceiver)
+                await connection.setRemoteDescription(RTCSessionDescription(sdp.sound_and_channel(offer), "offer"))
                 self._line = inside.Line(audio, self._receive_packet, redundant)
                 if ports := places.ports():
                     inside.use_ports(connection, *ports)
                 await connection.setLocalDescription(await connection.createAnswer())
         except (*sdp.MALFORMED, *Refused) as error:
             raise InvalidParameter(f"The offer is refused: {str(error)[:200] or 'it cannot be read'}.") from error
-        ticker().join(self._tick)
-        return sdp.finish_answer(
-            connection.localDescription.sdp, public_address=settings.RTC_PUBLIC_ADDRESS, redundant=redundant
+        answer = sdp.finish_answer(
+            connection.localDescription.sdp, offer, public_address=settings.RTC_PUBLIC_ADDRESS, redundant=redundant
         )
+        if "a=candidate:" not in answer:
+            logger.warning("an offer has no answer: %s", places.why_unreachable())
+            raise EngineUnavailable("No way for media leads to this server now. Use a WebSocket.")
+        ticker().join(self._tick)
+        return answer
 
     def open_channel(self) -> None:
         """Open the channel from this side."""
