@@ -22,6 +22,7 @@ from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
+from voiceapp.webhooks.backlog import backlog
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("beside others", deadline=None)
@@ -92,6 +93,7 @@ def _nothing_remembered() -> None:
     key_directory.forget()
     session_limits.cache_clear()
     rates.cache_clear()
+    backlog.forget()
     cache.clear()
 
 

@@ -67,6 +67,7 @@ def send(database: str, port: int) -> None:
             "VAR_DIR": folder,
             "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "WEBHOOK_MAX_WAITING": str(WAITING),
         }
         import django
         from django.conf import settings

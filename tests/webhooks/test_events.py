@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.realtime.test_bridge import turn
@@ -22,7 +23,7 @@ from voiceapp.realtime import records, telling
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.retention import purge_transcripts
-from voiceapp.webhooks import store
+from voiceapp.webhooks import backlog, store
 from voiceapp.webhooks.events import LINE, Happening, Kind, publish
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 
@@ -75,8 +76,46 @@ def test_it_costs_one_look_up_when_nobody_listens_and_few_statements_when_many_d
         endpoint_of(alice)
     with CaptureQueriesContext(connection) as asked:
         publish(alice.workspace.pk, ONE * 50)
-    assert len([query for query in asked if query["sql"].startswith(("SELECT", "INSERT"))]) <= 5
+    assert len([query for query in asked if query["sql"].startswith(("SELECT", "INSERT"))]) <= 6
     assert Delivery.objects.count() == 250
+
+
+def test_what_is_told_together_has_identifiers_in_its_order(alice: Member) -> None:
+    endpoint_of(alice)
+    publish(alice.workspace.pk, [Happening(kind, "sess_1") for kind in Kind])
+    events = WebhookEvent.objects.order_by("created_at", "public_id")
+    assert [event.kind for event in events] == list(Kind)
+
+
+@pytest.mark.parametrize("every_s", [0.0, 3600.0], ids=["counted", "remembered"])
+def test_what_waits_for_an_endpoint_is_bounded_and_the_rest_can_be_sent_again(
+    alice: Member, charlie: Member, settings: Settings, monkeypatch: pytest.MonkeyPatch, every_s: float
+) -> None:
+    monkeypatch.setattr(backlog, "COUNT_EVERY_S", every_s)
+    settings.WEBHOOK_MAX_WAITING = 3
+    endpoint, other = endpoint_of(alice), endpoint_of(charlie)
+    publish(alice.workspace.pk, ONE * 2)
+    publish(alice.workspace.pk, ONE * 3)
+    publish(charlie.workspace.pk, ONE * 3)
+    first, *_ = Delivery.objects.filter(endpoint=endpoint, status="PENDING")
+    refused, _ = Delivery.objects.filter(endpoint=endpoint, status="CANCELED", finish_at__isnull=False)
+    assert refused.failure_reason == "Too many events were waiting for this endpoint already."
+    assert Delivery.objects.filter(endpoint=other, status="PENDING").count() == 3
+
+    Delivery.objects.filter(pk=first.pk).update(status="SUCCEEDED", finish_at=timezone.now())
+    settings.WEBHOOK_MAX_WAITING = 4
+    backlog.backlog.forget()
+    for expected in ("PENDING", "PENDING", "CANCELED"):  # one is over, and one more may wait
+        publish(alice.workspace.pk, ONE)
+        assert Delivery.objects.filter(endpoint=endpoint).latest("pk").status == expected
+    assert store.replay(endpoint, refused.event.public_id).status == "PENDING"
+
+
+def test_nothing_waits_where_nothing_may(alice: Member, settings: Settings) -> None:
+    settings.WEBHOOK_MAX_WAITING = 0
+    endpoint_of(alice)
+    publish(alice.workspace.pk, ONE)
+    assert Delivery.objects.get().status == "CANCELED"
 
 
 async def recorder_of(member: Member, session_id: str = "sess_1") -> Recorder:

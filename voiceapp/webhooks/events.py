@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from django.db import transaction
@@ -17,10 +18,13 @@ from django.utils import timezone
 from voiceapp.accounts.models import Workspace
 from voiceapp.formats import moment
 from voiceapp.leases.wake import wake
+from voiceapp.webhooks.backlog import backlog
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent, event_identifier
 
 LINE = "deliveries"
 """Name of the line that deliveries are made by."""
+TOO_MANY = "Too many events were waiting for this endpoint already."
+"""Why a delivery was canceled at once."""
 TEST_KIND = "webhook.test"
 """What a test delivery says it is; nobody can subscribe to it."""
 
@@ -69,7 +73,8 @@ def publish(workspace_id: int, happenings: Sequence[Happening]) -> None:
     """Write down what happened for those who subscribed to it; for nobody, nothing.
 
     Call it inside the transaction that writes what happened, so that either both are there or neither. Talks to the
-    database: one look-up, and two statements more when somebody subscribed.
+    database: one look-up, and two or three statements more when somebody subscribed. An endpoint for which
+    `WEBHOOK_MAX_WAITING` deliveries wait has further ones in its log only, canceled.
     """
     subscribed = WebhookEndpoint.objects.filter(
         workspace_id=workspace_id, status=WebhookEndpoint.Status.ACTIVE, deleted_at__isnull=True
@@ -81,15 +86,19 @@ def publish(workspace_id: int, happenings: Sequence[Happening]) -> None:
         return
     with transaction.atomic():
         workspace = receivers[0][2]
+        now = timezone.now()
+        identifiers = sorted(event_identifier() for _ in wanted)  # what has one time is told apart by these
         events = WebhookEvent.objects.bulk_create(
-            [_event(workspace_id, workspace, one) for one, _ in wanted], batch_size=500
-        )
-        Delivery.objects.bulk_create(
             [
-                Delivery(event=event, endpoint_id=pk, due_at=Now())
-                for event, (_, pks) in zip(events, wanted, strict=True)
-                for pk in pks
+                _event(event_id, now, workspace_id, workspace, one)
+                for event_id, (one, _) in zip(identifiers, wanted, strict=True)
             ],
+            batch_size=500,
+        )
+        pairs = [(event, pk) for event, (_, pks) in zip(events, wanted, strict=True) for pk in pks]
+        admitted = backlog.admit([pk for _, pk in pairs])
+        Delivery.objects.bulk_create(
+            [_delivery(event, pk, is_admitted) for (event, pk), is_admitted in zip(pairs, admitted, strict=True)],
             batch_size=500,
         )
         wake(LINE)
@@ -110,7 +119,13 @@ def trial_envelope(endpoint: WebhookEndpoint, workspace: Workspace) -> tuple[str
     return event_id, envelope(event_id, now, endpoint.public_id, TEST_KIND, workspace.public_id)
 
 
-def _event(workspace_id: int, workspace: str, one: Happening) -> WebhookEvent:
-    event_id, now = event_identifier(), timezone.now()
+def _delivery(event: WebhookEvent, endpoint_id: int, is_admitted: bool) -> Delivery:
+    delivery = Delivery(event=event, endpoint_id=endpoint_id, due_at=Now())
+    if not is_admitted:
+        delivery.status, delivery.finish_at, delivery.failure_reason = Delivery.Status.CANCELED, Now(), TOO_MANY
+    return delivery
+
+
+def _event(event_id: str, now: datetime, workspace_id: int, workspace: str, one: Happening) -> WebhookEvent:
     body = envelope(event_id, moment(now), one.data_id, one.kind, workspace, one.thread_id)
     return WebhookEvent(public_id=event_id, workspace_id=workspace_id, kind=one.kind, body=body, created_at=now)
