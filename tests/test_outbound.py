@@ -328,6 +328,21 @@ async def test_a_new_connection_that_its_server_ends_is_a_failure_at_once() -> N
     assert came == [1]
 
 
+async def test_a_name_that_is_not_known_is_asked_for_once() -> None:
+    class Nameless(Names):
+        asked = 0
+
+        async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+            self.asked += 1
+            raise OSError("nobody has that name")
+
+    names = Nameless()
+    async with Outbound(resolver=names) as client:
+        with pytest.raises(FetchFailed):
+            await client.post("http://receiver.example/", body=b"", headers={})
+    assert names.asked == 1
+
+
 async def test_a_connection_is_let_go_before_usual_servers_end_it() -> None:
     ended = asyncio.Event()
 

@@ -14,10 +14,10 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -25,6 +25,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from voiceapp.errors import InvalidParameter, VoiceError
+
+dialled: ContextVar[list[str]] = ContextVar("dialled")
+"""Addresses that were dialled for the call under way: none when it is on a connection that was kept."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -241,14 +244,11 @@ class Outbound:
             happy_eyeballs_delay=None,  # one address after the other: the first that is refused ends the attempt
             **keeping,
         )
-        tracing = aiohttp.TraceConfig()
-        tracing.on_connection_reuseconn.append(_note_reuse)
         return aiohttp.ClientSession(
             connector=connector,
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            trace_configs=[tracing],
         )
 
     async def post(
@@ -294,11 +294,12 @@ class Outbound:
 
         What was sent may have arrived all the same: the receiver tells repetitions.
         """
-        sending = _Sending()
+        called: list[str] = []
+        dialled.set(called)
         try:
-            response: aiohttp.ClientResponse = await self._request("POST", url, trace_request_ctx=sending, **options)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if not sending.is_on_kept_connection:
+            response: aiohttp.ClientResponse = await self._request("POST", url, **options)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as broken:
+            if called or isinstance(broken, aiohttp.ClientConnectorError):
                 raise
             response = await self._request("POST", url, session=self._fresh, **options)
         return response
@@ -322,6 +323,7 @@ class Outbound:
         family, kind, protocol, _, address = info
         if not allows(str(address[0]), self._holes):
             raise _refused(str(address[0]))
+        dialled.get([]).append(str(address[0]))
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
         return made
@@ -351,18 +353,6 @@ class _Asking:
 
     def _host(self) -> str:
         return (urlsplit(self._url).hostname or "the host")[:100]
-
-
-@dataclass(slots=True)
-class _Sending:
-    """What is noted of a request under way."""
-
-    is_on_kept_connection: bool = False
-
-
-async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-    if isinstance(context.trace_request_ctx, _Sending):
-        context.trace_request_ctx.is_on_kept_connection = True
 
 
 def _refused(host: str) -> AddressNotAllowed:
