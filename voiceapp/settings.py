@@ -33,6 +33,17 @@ def _network(text: str) -> str:
         ) from None
 
 
+def _ice_urls(variable: str, kind: str, urls: list[str]) -> list[str]:
+    """Addresses of STUN servers or relays (RFC 7064, RFC 7065), without the spaces around them."""
+    transport = r"(?:\?transport=(?:udp|tcp))?" if kind == "turn" else ""
+    urls = [url.strip() for url in urls]
+    for url in urls:
+        found = re.fullmatch(rf"{kind}s?:[^\s:/?#@\[\]]+(?::([0-9]+))?{transport}", url)
+        if not found or not 0 < int(found[1] or 3478) < 65536:
+            raise ImproperlyConfigured(f"{variable} holds URLs such as {kind}:{kind}.example.org:3478, not {url!r}.")
+    return urls
+
+
 def _step_s(text: str) -> float:
     """A step of a schedule, in seconds."""
     try:
@@ -266,9 +277,9 @@ TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
 
 RTC_ENABLED: bool = env.bool("RTC_ENABLED", default=True)
 """Off where neither UDP nor a relay reaches this server: pages then do not try. Offers are still passed on."""
-ICE_SERVERS: list[str] = env.list("ICE_SERVERS", default=[])
+ICE_SERVERS: list[str] = _ice_urls("ICE_SERVERS", "stun", env.list("ICE_SERVERS", default=[]))
 """STUN servers, such as stun:stun.example.org:3478; a server with a public address needs none."""
-TURN_URLS: list[str] = env.list("TURN_URLS", default=[])
+TURN_URLS: list[str] = _ice_urls("TURN_URLS", "turn", env.list("TURN_URLS", default=[]))
 """The relay for callers behind strict networks, such as turn:turn.example.org:3478?transport=tcp."""
 TURN_SECRET: str = env.str("TURN_SECRET", default="")
 """The relay's `static-auth-secret`: credentials for a limited time are made with it."""
@@ -278,6 +289,8 @@ RTC_FORCE_RELAY: bool = env.bool("RTC_FORCE_RELAY", default=False)
 """This server itself is reached through the relay only: for hosts that let no UDP in."""
 if RTC_FORCE_RELAY and not TURN_URLS:
     raise ImproperlyConfigured("RTC_FORCE_RELAY needs a relay: set TURN_URLS and TURN_SECRET.")
+if RTC_FORCE_RELAY and all(url.startswith("turns:") and url.endswith("=udp") for url in TURN_URLS):
+    raise ImproperlyConfigured("RTC_FORCE_RELAY needs a relay that this server can use: it knows no turns: over UDP.")
 RTC_PUBLIC_ADDRESS: str = env.str("RTC_PUBLIC_ADDRESS", default="")
 """The Internet address under which a router maps UDP onto this machine, port by port."""
 try:
@@ -286,8 +299,10 @@ except ValueError:
     raise ImproperlyConfigured("RTC_PUBLIC_ADDRESS must be an Internet address, such as 203.0.113.9.") from None
 RTC_PORT_RANGE: str = env.str("RTC_PORT_RANGE", default="")
 """UDP ports for media, such as 40000-40099; empty lets the system choose."""
-if RTC_PORT_RANGE and not re.fullmatch(r"\d{4,5}-\d{4,5}", RTC_PORT_RANGE):
-    raise ImproperlyConfigured("RTC_PORT_RANGE must be two ports of at least 1024, such as 40000-40099.")
+if RTC_PORT_RANGE:
+    _ports = re.fullmatch(r"([0-9]{4,5})-([0-9]{4,5})", RTC_PORT_RANGE)
+    if not _ports or not 1024 <= int(_ports[1]) <= int(_ports[2]) <= 65535:
+        raise ImproperlyConfigured("RTC_PORT_RANGE must be two ports from 1024 to 65535, such as 40000-40099.")
 RTC_ALLOW_PRIVATE: bool = env.bool("RTC_ALLOW_PRIVATE", default=DEBUG)
 """Try candidates with addresses that are not public. Off, a caller cannot have this server probe its own network."""
 

@@ -63,6 +63,7 @@ async def answer(
 
     Raises:
         InvalidParameter: nothing can be made of the offer.
+        EngineUnavailable: no way for media leads to this server now.
     """
     transport = WebRtcTransport(RTCPeerConnection(places.configuration(seat.lifetime_s)))
     try:

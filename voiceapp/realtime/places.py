@@ -8,11 +8,29 @@ from django.conf import settings
 from voiceapp.ice import turn_credentials
 
 
+class Relays:
+    """The relays that this server may go through itself: aioice knows no `turns:` over UDP."""
+
+    def __init__(self) -> None:
+        self._preferred = ""
+
+    def in_order(self) -> list[str]:
+        """Their URLs, first the one that took this server in last."""
+        known = [url for url in settings.TURN_URLS if not (url.startswith("turns:") and url.endswith("=udp"))]
+        return sorted(known, key=lambda url: url != self._preferred)
+
+    def prefer(self, url: str) -> None:
+        self._preferred = url
+
+
+relays = Relays()
+
+
 def configuration(ttl_s: float) -> RTCConfiguration:
     """Host candidates, with a STUN server's view of them where one is set; or only the relay, where UDP is closed."""
     servers: list[RTCIceServer] = []
     if settings.RTC_FORCE_RELAY:
-        servers.append(RTCIceServer(urls=list(settings.TURN_URLS), **turn_credentials("server", ttl_s)))
+        servers.append(RTCIceServer(urls=relays.in_order(), **turn_credentials("server", ttl_s)))
     elif settings.ICE_SERVERS and not settings.RTC_PUBLIC_ADDRESS:
         servers.append(RTCIceServer(urls=[url for url in settings.ICE_SERVERS if url.startswith("stun:")]))
     policy = RTCIceTransportPolicy.RELAY if settings.RTC_FORCE_RELAY else RTCIceTransportPolicy.ALL

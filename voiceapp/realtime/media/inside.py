@@ -17,8 +17,9 @@ from typing import Any
 import aioice
 import pylibsrtp
 from aioice.candidate import candidate_foundation, candidate_priority
-from aioice.ice import StunProtocol
+from aioice.ice import StunProtocol, server_reflexive_candidate
 from aiortc import RTCPeerConnection, RTCRtpTransceiver, rtcsctptransport
+from aiortc.rtcicetransport import parse_stun_turn_uri
 from aiortc.rtcrtpreceiver import StreamStatistics
 from aiortc.rtp import (
     RTCP_RTPFB_NACK,
@@ -72,6 +73,8 @@ COPIED_S = 15.0
 HISTORY_PACKETS = 32
 """Packets that can be sent again: 0.6 s."""
 LOOK_S = 0.01
+RELAY_S = 3.0
+"""For one relay to answer."""
 REPORT_TICKS = 125
 """A report on what was sent and received every 2.5 s (RFC 3550, 6.2: not more often than 5 s for a whole session)."""
 NTP_EPOCH_S = 2_208_988_800
@@ -296,16 +299,11 @@ async def wait_delivered(peer: RTCPeerConnection) -> None:
 
 
 def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:
-    """Let a connection bind its host candidates within a range of UDP ports; call it before the answer is set.
+    """Let a connection bind its sockets within a range of UDP ports; call it before the answer is set.
 
-    aioice lets the system choose the port. Server-reflexive candidates are not gathered for these sockets.
+    aioice lets the system choose the port. Relays are not asked.
     """
-    transports = {transceiver.receiver.transport.transport for transceiver in peer.getTransceivers()}
-    if peer.sctp is not None:
-        transports.add(peer.sctp.transport.transport)
-    for transport in transports:
-        connection: Any = transport._connection
-        gather = connection.get_component_candidates
+    for connection in _connections(peer):
 
         async def within(
             component: int,
@@ -313,14 +311,69 @@ def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:
             timeout: int = 5,  # noqa: ASYNC109
             *,
             connection: Any = connection,
-            gather: Any = gather,
         ) -> list[aioice.Candidate]:
             bound = [await _bind(connection, component, address, first, last) for address in addresses]
-            found = [protocol.local_candidate for protocol in bound if protocol is not None]
-            connection._protocols += [protocol for protocol in bound if protocol is not None]
-            return found + list(await gather(component, [], timeout))
+            protocols = [protocol for protocol in bound if protocol is not None]
+            connection._protocols += protocols
+            found = [protocol.local_candidate for protocol in protocols]
+            return found + await _seen_from_outside(protocols, connection.stun_server, timeout)
 
         connection.get_component_candidates = within
+
+
+def use_relays(peer: RTCPeerConnection, urls: Sequence[str], prefer: Callable[[str], None]) -> None:
+    """Let a connection try one relay after the other, and `prefer` that which takes it in; call it before the answer is
+    set.
+
+    aioice knows one relay only. The credentials, the same for all, are those of the peer's configuration.
+    """
+    for connection in _connections(peer):
+        gather = connection.get_component_candidates
+
+        async def through_relays(
+            component: int,
+            addresses: list[str],
+            timeout: int = 5,  # noqa: ASYNC109
+            *,
+            connection: Any = connection,
+            gather: Any = gather,
+        ) -> list[aioice.Candidate]:
+            for url in urls:
+                relay = parse_stun_turn_uri(url)
+                connection.turn_server = relay["host"], relay["port"]
+                connection.turn_ssl, connection.turn_transport = relay["scheme"] == "turns", relay["transport"]
+                if found := await gather(component, addresses, RELAY_S):
+                    prefer(url)
+                    return list(found)
+            return []
+
+        connection.get_component_candidates = through_relays
+
+
+def _connections(peer: RTCPeerConnection) -> list[Any]:
+    transports = {transceiver.receiver.transport.transport for transceiver in peer.getTransceivers()}
+    if peer.sctp is not None:
+        transports.add(peer.sctp.transport.transport)
+    return [transport._connection for transport in transports]
+
+
+async def _seen_from_outside(
+    protocols: Sequence[StunProtocol],
+    server: tuple[str, int] | None,
+    timeout: float,  # noqa: ASYNC109
+) -> list[aioice.Candidate]:
+    """The addresses that a STUN server sees these sockets under; it is asked by IPv4."""
+    tasks = [
+        asyncio.create_task(server_reflexive_candidate(protocol, server))
+        for protocol in protocols
+        if server is not None and ":" not in protocol.local_candidate.host
+    ]
+    if not tasks:
+        return []
+    done, pending = await asyncio.wait(tasks, timeout=timeout)
+    for task in pending:
+        task.cancel()
+    return [task.result()[0] for task in done if task.exception() is None]
 
 
 async def _bind(connection: Any, component: int, address: str, first: int, last: int) -> StunProtocol | None:

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 LABEL = "svc-events"
 """Of the channel that this server opens when the caller opens none."""
 ANSWER_S = 10.0
-"""To gather candidates: 5 s for a relay that does not answer, and some."""
+"""To gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
 SILENT_S = 3.5
 """Nothing at all from a caller for this long, not even an answer to a check of consent each second: gone without a
 word, and told so within 5 s."""
@@ -103,17 +103,20 @@ class WebRtcTransport:
             async with asyncio.timeout(ANSWER_S):
                 await connection.setRemoteDescription(RTCSessionDescription(sdp.sound_and_channel(offer), "offer"))
                 self._line = inside.Line(audio, self._receive_packet, redundant)
-                if ports := places.ports():
+                if settings.RTC_FORCE_RELAY:
+                    inside.use_relays(connection, places.relays.in_order(), places.relays.prefer)
+                elif ports := places.ports():
                     inside.use_ports(connection, *ports)
                 await connection.setLocalDescription(await connection.createAnswer())
         except (*sdp.MALFORMED, *Refused) as error:
             raise InvalidParameter(f"The offer is refused: {str(error)[:200] or 'it cannot be read'}.") from error
+        except TimeoutError:
+            raise _unreachable() from None
         answer = sdp.finish_answer(
             connection.localDescription.sdp, offer, public_address=settings.RTC_PUBLIC_ADDRESS, redundant=redundant
         )
         if "a=candidate:" not in answer:
-            logger.warning("an offer has no answer: %s", places.why_unreachable())
-            raise EngineUnavailable("No way for media leads to this server now. Use a WebSocket.")
+            raise _unreachable()
         ticker().join(self._tick)
         return answer
 
@@ -289,6 +292,11 @@ class WebRtcTransport:
             self._silent_ticks += min(periods, STALL_PERIODS)
             if self._silent_ticks * PERIOD_S > SILENT_S:
                 self._lost(ABANDONED)
+
+
+def _unreachable() -> EngineUnavailable:
+    logger.warning("no way for media leads here: %s", places.why_unreachable())
+    return EngineUnavailable("No way for media leads to this server now. Use a WebSocket.")
 
 
 def _of_a_call(event: ev.ClientEvent) -> ev.ClientEvent:
