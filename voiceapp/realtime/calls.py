@@ -16,6 +16,7 @@ from voiceapp.drain import drain_event
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.failures import MediaTypeRefused
+from voiceapp.engines import opus
 from voiceapp.formats import identifier
 from voiceapp.health import readiness
 from voiceapp.realtime import peers, sdp
@@ -61,7 +62,7 @@ async def take_call(
     if reasons := await readiness():
         raise EngineUnavailable(reasons[0].message)
     session_id = identifier("sess")
-    call = call_of(session_id, name, time_zone)
+    call = replace(call_of(session_id, name, time_zone), input_rate_hz=opus.DECODED_RATE_HZ)
     recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
     seat = session_limits().admit(caller, address)
     limits = limits_of(seat, caller, session_key)

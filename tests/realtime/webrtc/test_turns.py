@@ -68,6 +68,17 @@ async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
     assert not caller.all("error")
 
 
+async def test_a_question_is_understood_whatever_rate_a_model_s_name_stands_for(
+    product: Product, voices: Voices
+) -> None:
+    """Clients of this name send 24 kHz over a WebSocket; the track has a rate of its own."""
+    async with calling(product.origin, product.keys["good"], model="gpt-4o-realtime-preview") as caller:
+        created = caller.all("session.created")[0]["session"]
+        understood, _ = await ask_aloud(caller, voices(QUESTION))
+    assert question_errors(understood) <= 1, understood
+    assert created["audio"]["input"]["format"]["sample_rate"] == 16_000
+
+
 @pytest.mark.parametrize("has_copies", [False, True], ids=["sends again", "sends copies"])
 async def test_every_question_gets_through_a_bad_network(product: Product, voices: Voices, has_copies: bool) -> None:
     """Callers who send again what is asked for, as aiortc does, and callers who send all twice, as browsers do."""
