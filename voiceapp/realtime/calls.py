@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -13,10 +16,10 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
 from voiceapp.drain import drain_event
+from voiceapp.engines import opus
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.failures import MediaTypeRefused
-from voiceapp.engines import opus
 from voiceapp.formats import identifier
 from voiceapp.health import readiness
 from voiceapp.realtime import peers, sdp
@@ -27,6 +30,15 @@ from voiceapp.realtime.records import Beginning, Recorder, record_relayed
 logger = logging.getLogger(__name__)
 
 SDP_TYPE = "application/sdp"
+RELAYED_S = 600
+"""So long a call that was passed on counts as open: its end is not seen here. A guest's counts for as long as
+guests may talk."""
+
+
+def require_offer(request: HttpRequest) -> None:
+    """Raises MediaTypeRefused: the body is none."""
+    if request.content_type != SDP_TYPE:
+        raise MediaTypeRefused(f"Send the offer as {SDP_TYPE}.")
 
 
 async def take_call(
@@ -39,8 +51,7 @@ async def take_call(
         EngineUnavailable: the server cannot talk over WebRTC now.
     """
     caller.require("realtime")
-    if request.content_type != SDP_TYPE:
-        raise MediaTypeRefused(f"Send the offer as {SDP_TYPE}.")
+    require_offer(request)
     name = request.GET.get("model", "")
     if not name:
         raise InvalidParameter("The query parameter 'model' is missing.", param="model")
@@ -53,9 +64,8 @@ async def take_call(
     offer = await sdp.read_offer(request.body, allow_private=settings.RTC_ALLOW_PRIVATE)
     provider = catalogue().provider(card)
     if hasattr(provider, "relay_offer"):  # media flows directly between the caller and the service elsewhere
-        text = await provider.relay_offer(offer, name)
-        await record_relayed(Beginning(identifier("sess"), caller, name, str(Door.RELAYED), address))
-        return _answer(text)
+        beginning = Beginning(identifier("sess"), caller, name, str(Door.RELAYED), address)
+        return _answer(await _pass_on(offer, provider, beginning))
     if not ice.available():
         reason = "libopus is missing" if settings.RTC_ENABLED else "it is switched off"
         raise EngineUnavailable(f"This server does not talk over WebRTC: {reason}. Use a WebSocket.")
@@ -67,6 +77,21 @@ async def take_call(
     seat = session_limits().admit(caller, address)
     limits = limits_of(seat, caller, session_key)
     return _answer(await peers.answer(offer, provider, call, recorder, seat, limits))
+
+
+async def _pass_on(offer: str, provider: Any, beginning: Beginning) -> str:
+    """The answer of the service elsewhere; the call holds a seat from now on."""
+    caller = beginning.caller
+    seat = session_limits().admit(caller, beginning.client_address)
+    try:
+        text: str = await provider.relay_offer(offer, beginning.model)
+        await record_relayed(beginning)
+    except BaseException:
+        seat.release()
+        raise
+    held_s = seat.lifetime_s if caller.is_guest else min(seat.lifetime_s, RELAYED_S)
+    asyncio.get_running_loop().call_later(held_s, seat.release)
+    return text
 
 
 def _answer(text: str) -> HttpResponse:

@@ -16,7 +16,7 @@ from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
 from voiceapp.envelope import request_id_of
 from voiceapp.errors import AccessDenied, NotFound, VoiceError
 from voiceapp.failures import refusal_body, refusal_of, refusal_of_status
-from voiceapp.realtime.calls import take_call
+from voiceapp.realtime.calls import require_offer, take_call
 from voiceapp.realtime.transports.websocket import require_own_origin
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ async def _caller(request: HttpRequest) -> Caller:
     if settings.PUBLIC_PAGE == "off":
         raise NotFound("The page is switched off.")
     require_own_origin(request.scope)
+    require_offer(request)  # the check below looks for its token in forms, and reads anything that says it is one
     _csrf.process_request(request)
     if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
         raise AccessDenied(f"Load the page again: {refused.content.decode()}")

@@ -135,6 +135,18 @@ async def test_the_page_s_cookie_counts_only_with_token_and_origin(product: Prod
             assert refusal(answer.status, await answer.text())[0] == 405
 
 
+@pytest.mark.parametrize("content_type", ["multipart/form-data", "multipart/form-data; boundary=x", "text/plain", ""])
+async def test_what_comes_to_the_page_s_door_as_something_else_is_refused_in_json(
+    product: Product, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type, "Origin": product.origin}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{product.origin}/voice/webrtc?model=voice", data=b"x", headers=headers) as answer,
+    ):
+        assert refusal(answer.status, await answer.text()) == (415, "InvalidParameter")
+
+
 async def test_a_closed_page_has_no_offers(serve: Serve, offer: str) -> None:
     product = serve(PUBLIC_PAGE="off")
     headers = {"Content-Type": "application/sdp", "Origin": product.origin}

@@ -1,0 +1,128 @@
+"""Calls that are passed on to a service elsewhere: this server does not see their end, and limits them all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from aiortc import RTCConfiguration, RTCPeerConnection
+
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.webrtc.caller import post_offer
+
+ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+FULL = (429, "Throttling.Concurrency")
+HELD_S = "6"
+SOON_S = 20.0
+
+
+class Service:
+    """The service elsewhere: takes every offer, or none."""
+
+    def __init__(self) -> None:
+        self.offers = 0
+        self.is_down = False
+        application = web.Application()
+        application.router.add_post("/api/v1/webrtc/realtime", self._answer)
+        self.server = TestServer(application)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.offers += 1
+        if self.is_down:
+            return web.Response(status=500)
+        return web.Response(text=ANSWER, content_type="application/sdp")
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of the server that passes offers on to it."""
+        return {"UPSTREAM_BASE_URL": str(self.server.make_url("/")), "UPSTREAM_API_KEY": "secret"}
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    service = Service()
+    await service.server.start_server()
+    yield service
+    await service.server.close()
+
+
+@pytest.fixture
+async def offer() -> AsyncIterator[str]:
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("audio")
+    connection.createDataChannel("svc-events")
+    await connection.setLocalDescription(await connection.createOffer())
+    yield connection.localDescription.sdp
+    await connection.close()
+
+
+def outcome(status: int, body: str) -> tuple[int, str]:
+    """Status and, of a refusal, the code."""
+    return status, "" if status == 200 else json.loads(body)["code"]
+
+
+async def by_key(product: Product, offer: str) -> tuple[int, str]:
+    status, body, _ = await post_offer(product.origin, product.keys["good"], offer, model="upstream")
+    return outcome(status, body)
+
+
+async def by_guest(product: Product, offer: str) -> tuple[int, str]:
+    """Every time as somebody with a fresh browser, from the same address."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+        async with browser.get(f"{product.origin}/voice/config"):
+            pass
+        async with browser.get(f"{product.origin}/login") as login:
+            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
+            assert found
+        headers = {"Content-Type": "application/sdp", "Origin": product.origin, "X-CSRFToken": found[1]}
+        address = f"{product.origin}/voice/webrtc?model=upstream"
+        async with browser.post(address, data=offer, headers=headers) as answer:
+            return outcome(answer.status, await answer.text())
+
+
+async def with_a_place(
+    begin: Callable[[Product, str], Awaitable[tuple[int, str]]], product: Product, offer: str
+) -> tuple[int, str]:
+    """What becomes of an offer as soon as a place is free."""
+    async with asyncio.timeout(SOON_S):
+        while True:
+            if (found := await begin(product, offer)) != FULL:
+                return found
+            await asyncio.sleep(0.2)
+
+
+async def test_a_call_holds_a_place_for_a_while(serve: Serve, service: Service, offer: str) -> None:
+    product = serve(**service.settings, MAX_SESSIONS_PER_ACCOUNT="2", SESSION_LIFETIME_S=HELD_S)
+    assert [await by_key(product, offer) for _ in range(3)] == [(200, ""), (200, ""), FULL]
+    assert service.offers == 2
+    assert await with_a_place(by_key, product, offer) == (200, "")
+    assert service.offers == 3
+
+
+async def test_a_call_that_the_service_refuses_holds_none(serve: Serve, service: Service, offer: str) -> None:
+    product = serve(**service.settings, MAX_SESSIONS_PER_ACCOUNT="1")
+    service.is_down = True
+    assert [(await by_key(product, offer))[0] for _ in range(2)] == [503, 503]
+    service.is_down = False
+    assert [await by_key(product, offer) for _ in range(2)] == [(200, ""), FULL]
+
+
+async def test_guests_begin_so_many_at_once_and_in_an_hour(serve: Serve, service: Service, offer: str) -> None:
+    product = serve(
+        **service.settings,
+        PUBLIC_PAGE="guest",
+        GUEST_SESSIONS_PER_ADDRESS="2",
+        GUEST_SESSIONS_PER_HOUR="3",
+        GUEST_SESSION_S=HELD_S,
+    )
+    assert [await by_guest(product, offer) for _ in range(3)] == [(200, ""), (200, ""), FULL]
+    assert await with_a_place(by_guest, product, offer) == (200, "")
+    assert await with_a_place(by_guest, product, offer) == (429, "Throttling.RateQuota")
+    assert service.offers == 3
