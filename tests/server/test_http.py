@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from .process import Served, served
 
@@ -144,6 +145,17 @@ def test_it_closes_connections_beyond_the_limit_of_one_address(server: Served) -
         peer.close()
     assert 50 <= answered <= 60  # other tests' connections may still be closing
     assert_again_free(server)
+
+
+def test_a_path_stays_on_its_line_of_the_log(server: Served) -> None:
+    server.request("GET", "/a%0a2026-01-01%20FAKE%00%C3%A9%1b")
+    with pytest.raises(InvalidStatus):
+        server.open("/refuse%0aFAKE?404")
+    server.request("GET", "/")
+    lines = server.text.splitlines()
+    assert any("GET /a%0A2026-01-01%20FAKE%00%C3%A9%1B 200 " in line for line in lines)
+    assert any("WS /refuse%0AFAKE " in line for line in lines)
+    assert not any(line.startswith(("2026-01-01 FAKE", "FAKE")) for line in lines)
 
 
 def test_it_logs_a_request_without_its_query(server: Served) -> None:

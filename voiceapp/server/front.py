@@ -27,7 +27,7 @@ from voiceapp.health import Readiness, readiness_answer
 
 from .client_address import client_address, forwarded_scheme
 from .limits import TOO_LARGE, Gate, LimitedBody, Limits, declared_length
-from .logs import log_request
+from .logs import log_request, path_of
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Front:
             else:
                 await self._request(scope, receive, answer)
         except Exception:
-            logger.exception("The application failed on %s", scope["path"])
+            logger.exception("The application failed on %s", path_of(scope))
             if status != UNANSWERED:
                 raise  # the server cuts the answer off
             await refuse(scope, answer, 500, "InternalError", "The server failed.", [(b"connection", b"close")])

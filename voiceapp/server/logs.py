@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from urllib.parse import quote
 
 from voiceapp.answers import Scope, request_id_of
 
@@ -52,7 +53,7 @@ def log_request(scope: Scope, status: int, started: float) -> None:
         level,
         "%s %s %d %s %.0f ms %s",
         scope["method"],
-        scope["path"],
+        path_of(scope),
         status,
         client_of(scope),
         (time.monotonic() - started) * 1000,
@@ -64,12 +65,17 @@ def log_socket(scope: Scope, outcome: int | None, started: float) -> None:
     """One line for a WebSocket at its end: the HTTP status of a refused handshake, or the close code."""
     access_logger.info(
         "WS %s %s %s %.1f s %s",
-        scope["path"],
+        path_of(scope),
         outcome,
         client_of(scope),
         time.monotonic() - started,
         request_id_of(scope),
     )
+
+
+def path_of(scope: Scope) -> str:
+    """The path as an address holds it: whoever wrote it, it stays one word on one line."""
+    return quote(scope["path"], safe="/:?@!$&'()*+,;=~")
 
 
 def client_of(scope: Scope) -> str:

@@ -18,7 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from voiceapp.answers import Application, Message, refuse
 
 from .limits import HEADERS_TOO_SLOW, Gate, Limits
-from .logs import log_socket
+from .logs import log_socket, path_of
 from .raw import raw_refusal
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Socket(WebSocketsSansIOProtocol):
         except ClientDisconnected:
             return
         except Exception:
-            logger.exception("The application failed on %s", scope["path"])
+            logger.exception("The application failed on %s", path_of(scope))
             await self._end(1011)
         else:
             await self._end(1000)
