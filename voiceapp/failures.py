@@ -70,6 +70,12 @@ _EXPECTATIONS = {
     "none_required": "must be null",
 }
 """What pydantic complains about most, in words that know JSON instead of Python; its own words serve for the rest."""
+_LENGTHS = {
+    "string_too_long": ("may have at most", "max_length"),
+    "too_long": ("may have at most", "max_length"),
+    "string_too_short": ("must have at least", "min_length"),
+    "too_short": ("must have at least", "min_length"),
+}
 _PART_OF_A_PATH = re.compile(r"\w+")
 _KINDS_OF_VALUE = frozenset({"str", "int", "float", "bool", "none", "list", "dict", "tuple"})
 
@@ -170,12 +176,22 @@ def _refusal_of_values(error: ValidationError) -> Refusal:
 
 
 def _expectation(fault: Mapping[str, Any]) -> str:
+    if fault["type"] in _LENGTHS:
+        return _length(fault["type"], fault["ctx"])
     said = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
     if said.startswith("should "):
         said = f"must {said.removeprefix('should ')}"
     elif fault["type"] == "value_error":
         said = f"is refused: {said}"
     return _EXPECTATIONS.get(fault["type"], said)
+
+
+def _length(kind: str, context: Mapping[str, Any]) -> str:
+    words, bound = _LENGTHS[kind]
+    # A text that a function of ours checks as well is a "Value" to pydantic, and made of items.
+    unit = "character" if context.get("field_type", "Value") == "Value" else "item"
+    count = context[bound]
+    return f"{words} {count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:

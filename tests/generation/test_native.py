@@ -248,7 +248,7 @@ async def test_a_value_out_of_range_is_named(ask: Asker, parameters: dict[str, A
     [
         ({}, "input needs messages, or a prompt."),
         ({"messages": []}, "input.messages holds no message."),
-        ({"messages": [{"role": "user", "content": "a"}] * 2001}, "input.messages "),
+        ({"messages": [{"role": "user", "content": "a"}] * 2001}, "input.messages may have at most 2,000 items."),
         ({"prompt": ""}, "input.prompt is empty."),
         ({"messages": [{"role": "user"}]}, "input.messages.0.content is required."),
         ({"messages": [{"role": "user", "content": "a"}], "history": []}, "input has messages and history;"),
