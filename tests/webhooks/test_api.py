@@ -93,7 +93,8 @@ async def test_both_roots_serve_the_same_endpoints(program: Program) -> None:
         ({"url": URL, "events": ["agent.created"]}, "task.finished"),
         ({"url": URL, "events": ["webhook.test"]}, "task.finished"),
         ({"url": URL, "events": "task.finished"}, "events"),
-        ({"url": URL, "events": ["task.finished"], "description": "x" * 257}, "description"),
+        ({"url": URL, "events": ["task.finished"], "description": "x" * 257}, "may have at most 256 characters."),
+        ({"url": URL, "events": ["task.finished"] * 101}, "events may have at most 100 items."),
         ({"url": "ftp://example.org/", "events": ["task.finished"]}, "http"),
         ({"url": "http://somebody:secret@example.org/", "events": ["task.finished"]}, "login"),
         ({"url": "not an address", "events": ["task.finished"]}, "address"),
@@ -142,7 +143,8 @@ async def test_a_change_touches_what_it_names(program: Program) -> None:
     changed = await program.good("PUT", f"/{made['id']}", {"url": f"{URL}/2", "description": None})
     assert (changed["events"], changed["url"], changed["description"]) == (["session.created"], f"{URL}/2", "")
     assert (await program.bad("PUT", f"/{made['id']}", {"events": ["vault.created"]}))[0] == 400
-    assert (await program.good("PUT", f"/{made['id']}", {}))["url"] == f"{URL}/2"
+    again = await program.good("PUT", f"/{made['id']}", {})
+    assert (again["url"], again["updated_at"]) == (f"{URL}/2", changed["updated_at"])
 
 
 async def test_enabling_and_disabling_say_how_things_stand(program: Program) -> None:
@@ -181,10 +183,23 @@ async def test_an_old_secret_may_sign_on_for_a_day(program: Program, receiver: R
     assert timedelta(hours=23, minutes=59) < row.old_secret_until - timezone.now() < timedelta(hours=24, minutes=1)
 
 
+async def test_a_new_secret_counts_also_where_the_old_one_cannot_be_read(
+    program: Program, receiver: Receiver, settings: Settings
+) -> None:
+    made = await program.subscribe(receiver.url)
+    settings.SECRET_KEY = "another key, and the one before is not known any more"
+    assert (await program.bad("POST", f"/{made['id']}/test"))[:2] == (409, "SigningSecretLost")
+    reset = await program.good("POST", f"/{made['id']}/reset_secret", {"keep_old_secret_active_for_24_hours": True})
+    await program.good("POST", f"/{made['id']}/test")
+    receiver.verified(reset["signing_secret"])
+
+
 async def test_a_test_is_sent_at_once_and_leaves_no_trace(program: Program, receiver: Receiver) -> None:
     made = await program.subscribe(receiver.url)
     sent = await program.good("POST", f"/{made['id']}/test")
     told = receiver.verified(made["signing_secret"])
+    assert (sent.pop("status_code"), sent.pop("answer_start")) == (200, "thanks")
+    assert 0 <= sent.pop("duration_ms") < 5000
     assert {**told, "request_id": sent["request_id"]} == sent
     assert told["data"] == {
         "id": made["id"],
@@ -196,11 +211,13 @@ async def test_a_test_is_sent_at_once_and_leaves_no_trace(program: Program, rece
 
 
 async def test_a_test_that_fails_says_what_the_receiver_did(program: Program, receiver: Receiver) -> None:
-    receiver.statuses = [500]
+    receiver.statuses, receiver.answer = [500], f"no\x1b[2J\r\ndatabase\u202e {'x' * 2000}"
     made = await program.subscribe(receiver.url)
     status, code, message = await program.bad("POST", f"/{made['id']}/test")
     assert (status, code) == (502, "11800015")
-    assert "500" in message
+    assert re.fullmatch(
+        "The receiver answered 500 after \\d+ ms. It said: no\ufffd\\[2J database\ufffd x{100,200}", message
+    )
     nobody = await program.subscribe("http://127.0.0.1:9/")
     status, code, message = await program.bad("POST", f"/{nobody['id']}/test")
     assert (status, code) == (502, "11800015")
@@ -303,7 +320,13 @@ async def test_one_event_is_sent_again_under_its_old_name(program: Program, rece
     assert len(set(receiver.bodies)) == 1
     assert {call["webhook-id"] for call in receiver.calls} == {event["id"]}
     one = await program.good("GET", f"/{made['id']}/events/{event['id']}")
-    assert len(one["delivery"]["attempts"]) == 2
+    assert len(one["delivery"]["attempts"]) == one["delivery"]["attempt_count"] == 2
+    [logged] = await program.log(made)
+    assert logged["delivery"]["attempt_count"] == 2
+    sent = json.loads(receiver.bodies[0])
+    for shown in (one, logged, again):
+        assert {name: shown[name] for name in sent} == sent
+    assert "attempts" not in logged["delivery"].keys() | again["delivery"].keys()
 
 
 async def test_what_is_on_its_way_is_not_sent_again(program: Program, receiver: Receiver) -> None:
@@ -336,7 +359,31 @@ async def test_all_that_failed_since_a_time_is_sent_again(
     await receiver.until(8)
     logged = await program.until(made, "FAILED", "SUCCEEDED")
     assert [event["delivery"]["status"] for event in logged] == ["SUCCEEDED"] * 4 + ["FAILED"]
-    assert (await program.bad("POST", f"/{made['id']}/events/replay", {"since": "yesterday"}))[0] == 400
+
+
+@pytest.mark.parametrize("since", ["yesterday", "1", "", 1, 1.5, True, None, [], "2026-13-01T00:00:00Z"])
+async def test_what_is_no_time_is_refused(program: Program, since: Any) -> None:
+    made = await program.subscribe(URL)
+    status, code, message = await program.bad("POST", f"/{made['id']}/events/replay", {"since": since})
+    assert (status, code) == (400, "11800016")
+    assert message.startswith("since is refused: it is no time as ISO 8601 writes it")
+
+
+@pytest.mark.parametrize(
+    ("since", "replayed"),
+    [
+        ("9999-12-31T23:59:59-23:59", 0),
+        ("2999-01-01T00:00:00Z", 0),
+        ("0001-01-01T00:00:00+23:59", 1),
+        ("2026-01-01", 1),
+    ],
+)
+async def test_any_time_can_be_asked_for(program: Program, since: str, replayed: int) -> None:
+    made = await program.subscribe(URL)
+    await program.happen()
+    await Delivery.objects.aupdate(status="FAILED", finish_at=timezone.now())
+    answer = await program.good("POST", f"/{made['id']}/events/replay", {"since": since})
+    assert answer["replayed"] == replayed
 
 
 async def test_a_slow_receiver_does_not_hold_up_a_test_for_long(program: Program) -> None:

@@ -125,9 +125,15 @@ async def test_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
         raise store.Conflict("The endpoint is disabled; enable it first.")
     trial = await try_once(endpoint)
     if not trial.is_good:
-        raise ReceiverFailed(trial.verdict)
+        raise ReceiverFailed(trial.report)
     event = schemas.EventRecord.model_validate_json(trial.body)
-    return {**event.model_dump(exclude_none=True), "request_id": request.request_id}
+    return {
+        **event.model_dump(exclude_none=True),
+        "status_code": trial.attempted.outcome.status,
+        "duration_ms": trial.attempted.duration_ms,
+        "answer_start": trial.attempted.answer_start,
+        "request_id": request.request_id,
+    }
 
 
 async def list_events(request: HttpRequest, endpoint_id: EndpointId, query: Query[schemas.LogQuery]) -> Any:
@@ -166,8 +172,8 @@ async def replay_failed_events(request: HttpRequest, endpoint_id: EndpointId, bo
     """Send everything once more that happened since a time and could not be delivered."""
     endpoint = await _endpoint(request, endpoint_id)
     since = body.since if body.since.tzinfo else body.since.replace(tzinfo=UTC)
-    if timezone.now() - since > timedelta(days=366):
-        since = timezone.now() - timedelta(days=366)
+    now = timezone.now()
+    since = min(max(since, now - timedelta(days=366)), now)  # what lies at the ends of time no database compares
     count = await on_the_books(store.replay_failed, endpoint, since)
     return {"replayed": count, "request_id": request.request_id}
 

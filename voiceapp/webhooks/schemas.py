@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from voiceapp.formats import moment
 from voiceapp.schemas import CleanStr, Schema
@@ -13,6 +14,18 @@ from voiceapp.webhooks.events import Kind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 
 _KINDS = f"Kinds of events to be told of, each by its name: {', '.join(f'`{kind}`' for kind in Kind)}."
+
+
+def iso_time(value: Any) -> datetime:
+    """The time that a text tells.
+
+    Raises:
+        ValueError: if it is no text, or not as ISO 8601 has it; pydantic alone takes a number for one.
+    """
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value)
+    raise ValueError("it is no time as ISO 8601 writes it, such as 2026-03-04T05:06:07Z")
 
 
 class NewEndpoint(Schema):
@@ -47,7 +60,10 @@ class ReplayWish(Schema):
 
     since: Annotated[
         datetime,
-        Field(strict=False, description="Everything that happened then or later and failed; ISO 8601 with a zone."),
+        BeforeValidator(iso_time),
+        Field(
+            description="Everything that happened then or later and failed; ISO 8601, in UTC where it names no zone."
+        ),
     ]
 
 
@@ -141,6 +157,7 @@ class DeliveryRecord(Schema):
     """Of the endpoint."""
     status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"]
     attempt_count: int
+    """How many calls of the receiver have ended, those before it was sent again included."""
     delivery_at: str | None
     """When it was tried last."""
     finish_at: str | None
@@ -176,10 +193,15 @@ class EventReply(LoggedEvent):
 
 
 class TestReply(EventRecord):
-    """The event that was sent as a test; the receiver took it."""
+    """The event that was sent as a test, and the answer of the receiver, which took it."""
 
     __test__ = False
 
+    status_code: int
+    """Of its answer."""
+    duration_ms: int
+    answer_start: str
+    """At most the first KiB of the answer."""
     request_id: str
 
 
@@ -232,21 +254,22 @@ def endpoint_record(row: WebhookEndpoint) -> dict[str, object]:
 
 
 def logged_event(row: Delivery, endpoint: WebhookEndpoint, *, with_attempts: bool = False) -> dict[str, object]:
-    """The fields of `LoggedEvent`; for attempts, `tries` should be loaded."""
+    """The fields of `LoggedEvent`, of a row of `store.log`; for attempts, `tries` should be loaded."""
     is_waiting = row.status == Delivery.Status.WAITING_RETRY
     delivery = DeliveryRecord(
         webhook_id=endpoint.public_id,
         status=row.status,
-        attempt_count=row.attempts,
+        attempt_count=row.calls,
         delivery_at=_moment(row.delivery_at),
         finish_at=_moment(row.finish_at),
         failure_reason=row.failure_reason or None,
         next_attempt_at=_moment(row.due_at) if is_waiting else None,
         is_replay=row.is_replay,
-        attempts=[_attempt(one) for one in row.tries.all()] if with_attempts else None,
     )
+    if with_attempts:
+        delivery.attempts = [_attempt(one) for one in row.tries.all()]
     event = EventRecord.model_validate_json(row.event.body)
-    return {**event.model_dump(), "delivery": delivery}
+    return {**event.model_dump(exclude_none=True), "delivery": delivery}
 
 
 def _attempt(row: Attempt) -> AttemptRecord:

@@ -12,15 +12,15 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from voiceapp.accounts.models import Workspace
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.wake import wake
 from voiceapp.webhooks.events import LINE, Kind
-from voiceapp.webhooks.models import DELIVERED, Delivery, WebhookEndpoint
+from voiceapp.webhooks.models import DELIVERED, Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.secrets import new_secret, seal
 
 MAX_ENDPOINTS = 20
@@ -107,7 +107,7 @@ def update(endpoint: WebhookEndpoint, changes: Mapping[str, Any]) -> WebhookEndp
     known = {name: changes[name] for name in ("url", "description", "events") if name in changes}
     if "events" in known:
         known["events"] = check_kinds(known["events"])
-    return _change(endpoint, **known)
+    return _change(endpoint, **known) if known else endpoint
 
 
 def enable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
@@ -234,6 +234,12 @@ def resend(deliveries: QuerySet[Delivery]) -> int:
     )
 
 
+def with_calls(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
+    """With `calls`: how many attempts the log holds. `attempts` begins anew when somebody sends once more."""
+    counted = Attempt.objects.filter(delivery=OuterRef("pk")).order_by().values("delivery").annotate(calls=Count("pk"))
+    return deliveries.annotate(calls=Coalesce(Subquery(counted.values("calls")), 0))
+
+
 def _send_again(deliveries: QuerySet[Delivery]) -> int:
     with transaction.atomic():
         # By key: SQLite and PostgreSQL agree on no other way to update what a join selects.
@@ -258,7 +264,8 @@ def _require_called(endpoint: WebhookEndpoint) -> None:
 
 def _remembered(endpoint: WebhookEndpoint) -> QuerySet[Delivery]:
     since = timezone.now() - timedelta(days=settings.WEBHOOK_RETENTION_DAYS)
-    return Delivery.objects.filter(endpoint=endpoint, event__created_at__gte=since).select_related("event")
+    rows = Delivery.objects.filter(endpoint=endpoint, event__created_at__gte=since)
+    return with_calls(rows.select_related("event"))
 
 
 def _change(endpoint: WebhookEndpoint, **changes: Any) -> WebhookEndpoint:

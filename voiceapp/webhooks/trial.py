@@ -37,6 +37,13 @@ class Trial:
             return self.attempted.error
         return f"The receiver answered {status} after {took} ms."
 
+    @property
+    def report(self) -> str:
+        """The verdict and, in one line of what can be printed, how the answer begins."""
+        words = " ".join(self.attempted.answer_start.split())[:200]
+        said = "".join(letter if letter.isprintable() else "\ufffd" for letter in words)
+        return f"{self.verdict} It said: {said}" if said else self.verdict
+
 
 async def try_once(endpoint: WebhookEndpoint) -> Trial:
     """Send `webhook.test` to an endpoint whose `workspace` is loaded.
