@@ -91,6 +91,24 @@ def test_it_counts_from_now_on_when_a_fragment_waited_while_the_listener_ran_dry
     assert out.heard_ms(15.0) == pytest.approx(250)
 
 
+def test_the_answer_before_is_part_of_the_lead() -> None:
+    out = Playout(PCM24, not_before=10.25)
+    out.push(bytes(PCM24.size(2000)), 10.0)
+    assert out.take(10.0) == b""
+    assert out.next_due() == pytest.approx(10.25 + (PIECE_MS - LEAD_MS) / 1000)
+    assert PCM24.duration_ms(len(out.take(10.05))) == pytest.approx(PIECE_MS, abs=1)
+    assert out.heard_ms(10.2) == 0
+    assert out.heard_ms(10.3) == pytest.approx(50)
+    assert out.heard_at == pytest.approx(10.35, abs=0.001)
+
+
+def test_an_answer_before_that_was_heard_changes_nothing() -> None:
+    out = Playout(PCM24, not_before=9.0)
+    out.push(bytes(PCM24.size(2000)), 10.0)
+    assert PCM24.duration_ms(len(out.take(10.0))) == pytest.approx(LEAD_MS, abs=1)
+    assert out.heard_ms(10.1) == pytest.approx(100)
+
+
 def test_it_says_when_synthesis_should_wait() -> None:
     out = playout(QUEUE_LIMIT_MS - 1)
     assert out.has_room

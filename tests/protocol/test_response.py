@@ -11,6 +11,7 @@ import pytest
 
 from tests.protocol.conversations import Conversation, Wire
 from voiceapp.protocol.audio import split_wav_header
+from voiceapp.protocol.playout import LEAD_MS
 from voiceapp.protocol.work import Abandon, Respond
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -410,3 +411,34 @@ def test_there_must_be_an_answer_to_cancel(talk: Conversation) -> None:
     talk.answer(response_id, ms=100)
     talk.tell("response.cancel")
     talk.assert_error("response_cancel_not_active")
+
+
+def test_answers_one_upon_the_other_get_no_more_ahead_than_one(talk: Conversation) -> None:
+    begun, sent_ms = talk.now, 0.0
+    for count in range(1, 11):
+        response_id = talk.ask_in_writing()
+        talk.answer(response_id, ms=1000)
+        while len(talk.of("response.done")) < count:
+            talk.wait(10)
+        sent_ms += talk.audio_ms(response_id)
+        assert sent_ms - (talk.now - begun) * 1000 <= LEAD_MS + 1
+
+
+def test_what_was_heard_counts_from_the_end_of_the_answer_before(talk: Conversation) -> None:
+    talk.answer(talk.ask_in_writing(), ms=1000)
+    talk.wait(1000 - LEAD_MS)
+    done(talk)
+    response_id = talk.ask_in_writing()
+    talk.answer(response_id, ms=2000)
+    talk.wait(LEAD_MS + 500)
+    talk.tell("response.cancel")
+    assert talk.assert_event("conversation.item.truncated")["audio_end_ms"] == pytest.approx(500, abs=5)
+
+
+def test_an_answer_need_not_wait_for_one_that_was_stopped(talk: Conversation) -> None:
+    talk.answer(talk.ask_in_writing(), ms=2000)
+    talk.wait(100)
+    talk.tell("response.cancel")
+    response_id = talk.ask_in_writing()
+    talk.answer(response_id, ms=2000)
+    assert talk.audio_ms(response_id) == pytest.approx(LEAD_MS, abs=1)

@@ -14,6 +14,9 @@ from voiceapp.protocol.states import ResponseState
 from voiceapp.protocol.utterance import Utterance
 from voiceapp.protocol.work import Abandon, Respond, Work
 
+PLAYED = (ResponseState.COMPLETED, ResponseState.INCOMPLETE)
+"""What was sent of such an answer is heard to its end; others fall silent at once."""
+
 
 class Answerer:
     """Turns with words in; answers begun, written and ended out."""
@@ -76,6 +79,7 @@ class Answerer:
     def begin(self, config: SessionConfig, now: float, *, is_idle_prompt: bool = False) -> None:
         """Announce an answer; the model writes it when `generate` is called."""
         self._answered = None
+        before = self.response
         self.response = Response(
             id=self._new_id("resp"),
             conversation_id=self._conversation_id,
@@ -84,6 +88,7 @@ class Answerer:
             send=self._send,
             new_id=self._new_id,
             origin=now,
+            not_before=before.playout.heard_at if before and before.state in PLAYED else -math.inf,
             is_idle_prompt=is_idle_prompt,
         )
         self.response.begin()

@@ -6,6 +6,7 @@ amount of memory, and the listener's position in the answer is known to within t
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from voiceapp.protocol.audio import AudioFormat
@@ -22,15 +23,16 @@ ROUNDING_MS = 0.5
 class Playout:
     """The audio of one answer on its way out."""
 
-    def __init__(self, audio_format: AudioFormat, *, lead_ms: float = LEAD_MS) -> None:
+    def __init__(self, audio_format: AudioFormat, *, lead_ms: float = LEAD_MS, not_before: float = -math.inf) -> None:
+        """`not_before` is when the listener has heard the answer before: until then this one would only wait."""
         self._format = audio_format
         self._lead_ms = lead_ms
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._sent_bytes = 0
         self._pushed_at = 0.0
-        self._began_at: float | None = None
-        """When the listener began to hear the first byte, moved later by every pause in the supply."""
+        self._began_at = not_before
+        """When the listener begins to hear the first byte at the earliest, moved later by every pause in the supply."""
         self.is_complete = False
         """No more audio will be pushed."""
         self.is_hurried = False
@@ -43,6 +45,11 @@ class Playout:
     @property
     def sent_ms(self) -> float:
         return self._format.duration_ms(self._sent_bytes)
+
+    @property
+    def heard_at(self) -> float:
+        """When the listener has heard everything that was sent."""
+        return self._began_at + self.sent_ms / 1000
 
     @property
     def is_empty(self) -> bool:
@@ -66,8 +73,7 @@ class Playout:
         if not least or allowed < least:
             return b""
         # A listener who ran dry hears what comes now from now on, not in the past.
-        ran_dry_at = now - self.sent_ms / 1000
-        self._began_at = ran_dry_at if self._began_at is None else max(self._began_at, ran_dry_at)
+        self._began_at = max(self._began_at, now - self.sent_ms / 1000)
         return self._pop(allowed)
 
     def next_due(self) -> float | None:
@@ -75,14 +81,12 @@ class Playout:
         least = self._least()
         if not least:
             return None
-        if self._began_at is None or self.is_hurried:
+        if self.is_hurried:
             return self._pushed_at
-        return self._began_at + (self.sent_ms + self._format.duration_ms(least) - self._lead_ms) / 1000
+        return max(self._pushed_at, self.heard_at + (self._format.duration_ms(least) - self._lead_ms) / 1000)
 
     def heard_ms(self, now: float) -> float:
         """How much of the answer the listener has heard, if they play it as it arrives."""
-        if self._began_at is None:
-            return 0.0
         return min(self.sent_ms, max(0.0, (now - self._began_at) * 1000))
 
     def drop(self) -> None:
@@ -99,7 +103,7 @@ class Playout:
 
     def _allowed(self, now: float) -> int:
         """Bytes that keep the listener no more than the lead ahead."""
-        ahead_ms = self.sent_ms - self.heard_ms(now)
+        ahead_ms = max(0.0, self.heard_at - now) * 1000
         return self._format.size(max(0.0, self._lead_ms + ROUNDING_MS - ahead_ms))
 
     def _pop(self, size: int) -> bytes:

@@ -74,6 +74,8 @@ class Response:
     new_id: Callable[[str], str]
     origin: float
     """The moment metrics count from: last speech sample, or the request."""
+    not_before: float = -math.inf
+    """When the caller has heard the answer before."""
     is_idle_prompt: bool = False
     """Nobody asked: the caller was silent for long."""
     state: ResponseState = ResponseState.WAITING
@@ -88,7 +90,7 @@ class Response:
     """Function calls by the model's own number."""
 
     def __post_init__(self) -> None:
-        self.playout = Playout(self.config.output_format)
+        self.playout = Playout(self.config.output_format, not_before=self.not_before)
 
     @property
     def is_live(self) -> bool:
