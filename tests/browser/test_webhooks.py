@@ -123,6 +123,7 @@ def test_an_operator_walks_through_the_life_of_an_endpoint(
     failed = desk.get_by_role("row").filter(has_text="Failed")
     until_seen(desk, failed)
     desk.screenshot(path=screenshots / "webhooks-log.png")
+    fits(desk)
     desk.goto(endpoint)
     expect(desk.locator(".field-disabled_reason")).to_contain_text("gone for good (410)")
     desk.screenshot(path=screenshots / "webhooks-disabled.png", full_page=True)
@@ -133,6 +134,8 @@ def test_an_operator_walks_through_the_life_of_an_endpoint(
     desk.get_by_role("link", name="deliveries", exact=True).click()
     desk.get_by_role("row").filter(has_text="Failed").get_by_role("link").first.click()
     expect(desk.locator("#tries-group")).to_contain_text("410")
+    expect(desk.locator("#tries-group .field-answer")).to_have_text("so says the receiver")
+    expect(desk.locator(".field-due")).to_have_count(0)
     desk.screenshot(path=screenshots / "webhooks-delivery.png", full_page=True)
     desk.get_by_role("button", name="Send again").click()
     expect(messages(desk)).to_contain_text("1 on the way again")
@@ -147,6 +150,12 @@ def test_the_pages_fit_a_phone(desk: Page, desk_server: Server, screenshots: Pat
         desk.goto(f"http://127.0.0.1:{desk_server.port}/admin/webhooks/{name}/")
         desk.screenshot(path=screenshots / f"webhooks-{name}-390.png")
         assert desk.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    fits(desk)
+
+
+def fits(page: Page) -> None:
+    """Nothing of the list waits beside the picture."""
+    assert page.evaluate("(list => list.scrollWidth - list.clientWidth)(document.querySelector('.results'))") <= 0
 
 
 def until_seen(page: Page, wanted: Any) -> None:

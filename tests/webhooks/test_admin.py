@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from voiceapp.webhooks import store
+from voiceapp.webhooks.admin import MOST_LISTED
 from voiceapp.webhooks.events import Happening, Kind, publish
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 
@@ -129,6 +130,53 @@ def test_a_rotated_secret_is_shown_once_and_the_old_one_may_sign_on(desk: Client
 
 def test_a_test_shows_what_the_receiver_did(desk: Client, endpoint: WebhookEndpoint) -> None:
     assert "127.0.0.1 could not be reached" in press(desk, "test", endpoint).content.decode()
+
+
+def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    row = Delivery.objects.get()
+    first = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    for number in range(3):
+        at = first + timedelta(seconds=number)
+        Attempt.objects.create(delivery=row, at=at, duration_ms=1, error="127.0.0.1 could not be reached.")
+    address = reverse("admin:webhooks_delivery_change", args=[row.pk])
+    waiting = desk.get(address).content.decode()
+    assert ">Due:<" in waiting
+    Delivery.objects.update(status="FAILED", finish_at=timezone.now(), attempts=1)
+    page = desk.get(address).content.decode()
+    assert ">Due:<" not in page
+    assert [f"2026-03-04 05:06:{second:02}" in page for second in (7, 8, 9)] == [True] * 3
+    assert len(re.findall(r'field-answer">\s*<p>127.0.0.1 could not be reached.', page)) == 3
+    assert f"{timezone.now():%Y-%m-%d %H:}" in page
+    assert "+00:00" not in page
+    for shown in (page, desk.get(reverse(LOG)).content.decode()):
+        [calls] = re.findall(r'field-calls">(?:.*?<div class="readonly">)?(\d+)<', shown, re.DOTALL)
+        assert calls == "3"
+
+
+def test_the_log_offers_some_endpoints_by_name_and_finds_any(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-of-the-oldest")])
+    for number in range(MOST_LISTED + 5):
+        WebhookEndpoint.objects.create(
+            workspace_id=endpoint.workspace_id,
+            url=f"https://{number}.example.org/hook",
+            events=["task.finished"],
+            description="Payments" if number == 24 else "",
+            secret_sealed=endpoint.secret_sealed,
+        )
+    page = desk.get(reverse(LOG)).content.decode()
+    assert page.count("?endpoint=wep_") == MOST_LISTED
+    assert ">Payments</a>" in page
+    assert ">23.example.org/hook</a>" in page
+    assert "task.finished" in desk.get(reverse(LOG), {"q": "task-of-the-oldest"}).content.decode()
+
+    [link] = re.findall(
+        rf'href="([^"]*endpoint={endpoint.public_id})">deliveries<', desk.get(reverse(ALL)).content.decode()
+    )
+    page = desk.get(link).content.decode()
+    assert "1 delivery" in page
+    assert ">127.0.0.1:9/hook</a>" in page
+    assert "0 deliveries" in desk.get(reverse(LOG), {"endpoint": "wep_none"}).content.decode()
 
 
 def test_deleting_keeps_the_log(desk: Client, endpoint: WebhookEndpoint) -> None:

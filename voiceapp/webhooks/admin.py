@@ -6,7 +6,9 @@ secret itself is not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -19,8 +21,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.formats import date_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 
 from voiceapp.errors import InvalidParameter, RequestRefused
@@ -32,6 +35,13 @@ from voiceapp.webhooks.trial import holes, try_once
 
 TO_SHOW = "webhook_secret_to_show"
 """Session key: of which endpoint, by primary key, the secret may be shown once."""
+MOST_LISTED = 20
+"""Endpoints that the log offers to be narrowed to; there may be thousands, which a search finds."""
+
+
+def to_the_second(at: datetime | None) -> str | None:
+    """A time for people; attempts of one minute are told apart."""
+    return None if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class EndpointForm(forms.ModelForm):
@@ -110,7 +120,7 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
     @admin.display(description="log")
     def log(self, row: WebhookEndpoint) -> str:
         address = reverse("admin:webhooks_delivery_changelist")
-        return str(format_html('<a href="{}?endpoint__id__exact={}">deliveries</a>', address, row.pk))
+        return str(format_html('<a href="{}?endpoint={}">deliveries</a>', address, row.public_id))
 
     def get_fields(self, request: HttpRequest, obj: WebhookEndpoint | None = None) -> tuple[str, ...]:
         if obj is None:
@@ -161,9 +171,7 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
         if not endpoint.is_called:
             raise store.Conflict("The endpoint is disabled; enable it first.")
         trial = async_to_sync(try_once)(endpoint)
-        said = trial.attempted.answer_start.strip()[:200]
-        text = f"{trial.verdict} It said: {said}" if said else trial.verdict
-        self.message_user(request, text, messages.SUCCESS if trial.is_good else messages.ERROR)
+        self.message_user(request, trial.report, messages.SUCCESS if trial.is_good else messages.ERROR)
         return self.to_page(endpoint)
 
     def to_secret(self, request: HttpRequest, endpoint: WebhookEndpoint) -> HttpResponse:
@@ -233,10 +241,18 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
 
 class AttemptInline(admin.TabularInline):
     model = Attempt
-    fields = ("at", "status_code", "duration_ms", "answer_start", "error")
+    fields = ("began", "status_code", "duration_ms", "answer")
     readonly_fields = fields
     can_delete = False
     verbose_name_plural = "attempts"
+
+    @admin.display(description="at")
+    def began(self, row: Attempt) -> str | None:
+        return to_the_second(row.at)
+
+    @admin.display(description="answer, or why there was none")
+    def answer(self, row: Attempt) -> str:
+        return row.error or str(row.answer_start)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -245,12 +261,32 @@ class AttemptInline(admin.TabularInline):
         return False
 
 
+class EndpointFilter(admin.SimpleListFilter):
+    """The newest endpoints, and the one at hand, by what people call them."""
+
+    title = "endpoint"
+    parameter_name = "endpoint"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = WebhookEndpoint.objects.only("public_id", "description", "url")
+        newest = list(rows.order_by("-pk")[:MOST_LISTED])
+        chosen = rows.filter(public_id=self.value()).exclude(pk__in=[row.pk for row in newest])
+        return [(row.public_id, self._name(row)) for row in (*chosen, *newest)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
+        return queryset.filter(endpoint__public_id=self.value()) if self.value() else queryset
+
+    @staticmethod
+    def _name(row: WebhookEndpoint) -> str:
+        return str(Truncator(row.description or row.url.partition("://")[2]).chars(40))
+
+
 @admin.register(Delivery)
 class DeliveryAdmin(admin.ModelAdmin):
     """The log: what was told whom, how often it was tried, and what came back."""
 
-    list_display = ("happened", "status", "kind", "attempts", "failure_reason", "address", "finish_at", "is_replay")
-    list_filter = ("status", "event__kind", "is_replay", ("endpoint", admin.RelatedOnlyFieldListFilter))
+    list_display = ("happened", "status", "kind", "calls", "failure_reason", "address")
+    list_filter = ("status", "event__kind", "is_replay", EndpointFilter)
     list_select_related = ("event", "endpoint")
     search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
     date_hierarchy = "event__created_at"
@@ -263,23 +299,31 @@ class DeliveryAdmin(admin.ModelAdmin):
         "identifier",
         "address",
         "status",
-        "attempts",
-        "due_at",
-        "delivery_at",
-        "finish_at",
+        "calls",
+        "due",
+        "tried",
+        "finished",
         "failure_reason",
         "is_replay",
         "body",
     )
     change_form_template = "admin/webhooks/delivery/change_form.html"
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        return store.with_calls(super().get_queryset(request))
+
+    def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> tuple[str, ...]:
+        is_waiting = obj is None or obj.status in Delivery.WAITING
+        return tuple(name for name in self.fields if name != "due" or is_waiting)
+
     @admin.display(description="happened", ordering="event__created_at")
-    def happened(self, row: Delivery) -> str:
-        return str(date_format(timezone.localtime(row.event.created_at), "DATETIME_FORMAT"))
+    def happened(self, row: Delivery) -> str | None:
+        return to_the_second(row.event.created_at)
 
     @admin.display(description="kind", ordering="event__kind")
     def kind(self, row: Delivery) -> str:
-        return str(row.event.kind)
+        parts = re.split(r"(?<=[._])", row.event.kind)
+        return str(format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts)))
 
     @admin.display(description="webhook-id")
     def identifier(self, row: Delivery) -> str:
@@ -288,6 +332,22 @@ class DeliveryAdmin(admin.ModelAdmin):
     @admin.display(description="endpoint", ordering="endpoint")
     def address(self, row: Delivery) -> str:
         return str(row.endpoint.url)
+
+    @admin.display(description="attempts")
+    def calls(self, row: Delivery) -> int:
+        return int(row.calls)
+
+    @admin.display(description="due")
+    def due(self, row: Delivery) -> str | None:
+        return to_the_second(row.due_at)
+
+    @admin.display(description="last tried")
+    def tried(self, row: Delivery) -> str | None:
+        return to_the_second(row.delivery_at)
+
+    @admin.display(description="finished")
+    def finished(self, row: Delivery) -> str | None:
+        return to_the_second(row.finish_at)
 
     @admin.display(description="body")
     def body(self, row: Delivery) -> str:
