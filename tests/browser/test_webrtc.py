@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from playwright.sync_api import expect
 
 from tests.engines.speech import word_errors, words
@@ -67,6 +68,39 @@ WATCH_PEERS = """() => {
         constructor(...options) { super(...options); window.peers.push(this); }
     };
 }"""
+
+
+CALL_WITH_VIDEO = """async ({ codec, bundlePolicy }) => {
+    const { csrf_token } = await (await fetch("/voice/config")).json();
+    const peer = new RTCPeerConnection({ bundlePolicy });
+    try {
+        const { codecs } = RTCRtpReceiver.getCapabilities("video");
+        const camera = peer.addTransceiver("video");
+        camera.setCodecPreferences(codecs.filter(({ mimeType }) => mimeType === `video/${codec}`));
+        peer.addTransceiver("audio");
+        peer.addTransceiver("video");
+        const channel = peer.createDataChannel("any");
+        const told = new Promise((resolve) => {
+            channel.addEventListener("message", ({ data }) => resolve(JSON.parse(data).type), { once: true });
+        });
+        await peer.setLocalDescription();
+        while (peer.iceGatheringState !== "complete") {
+            await new Promise((resolve) => {
+                peer.addEventListener("icegatheringstatechange", resolve, { once: true });
+            });
+        }
+        const answer = await fetch("/voice/webrtc?model=voice", {
+            method: "POST",
+            headers: { "Content-Type": "application/sdp", "X-CSRFToken": csrf_token },
+            body: peer.localDescription.sdp,
+        });
+        await peer.setRemoteDescription({ type: "answer", sdp: await answer.text() });
+        return [await told, ...peer.getTransceivers().map(({ currentDirection }) => currentDirection)];
+    } finally {
+        peer.close();
+    }
+}"""
+"""What a page of somebody else's may do: a camera before the microphone, and a screen after it."""
 
 
 def watch_peers(voice: VoicePage) -> None:
@@ -372,3 +406,12 @@ def close_udp(voice: VoicePage) -> None:
         route.fulfill(response=answer, body=re.sub(r"a=ice-pwd:\S+", "a=ice-pwd:" + "x" * 24, sdp))
 
     voice.page.route("**/voice/webrtc*", misdirect)
+
+
+@pytest.mark.parametrize(
+    ("codec", "policy"), [("AV1", "max-bundle"), ("VP9", "balanced"), ("H264", "max-compat"), ("VP8", "balanced")]
+)
+def test_video_of_any_codec_is_accepted_and_ignored(open_page: OpenPage, codec: str, policy: str) -> None:
+    voice = open_page()
+    found = voice.page.evaluate(CALL_WITH_VIDEO, {"codec": codec, "bundlePolicy": policy})
+    assert found == ["session.created", "inactive", "sendrecv", "inactive"]

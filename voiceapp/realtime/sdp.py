@@ -156,7 +156,7 @@ def _split(lines: Sequence[str]) -> tuple[list[str], list[_Section]]:
 
 def _bundle(head: Sequence[str]) -> list[str]:
     """Names of the sections that share the transport of the first of them: of one group, others stay apart."""
-    return next((line.split()[1:] for line in head if line.startswith(f"{_BUNDLE} ")), [])
+    return list(dict.fromkeys(next((line.split()[1:] for line in head if line.startswith(f"{_BUNDLE} ")), [])))
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -128,6 +128,7 @@ SHAPES = {
     "channel first": Shape(kinds=(CHANNEL, AUDIO)),
     "bundle-only channel": Shape(change=bundle_only),
     "bundle-only audio": Shape(kinds=(CHANNEL, AUDIO), change=bundle_only),
+    "named twice": Shape(change=lambda offer: offer.replace("BUNDLE 0", "BUNDLE 0 0")),
     "transports of their own": Shape(change=with_transports_of_their_own),
     "transport for all": Shape(change=with_transport_for_all),
     "not bundled": Shape(change=unbundled, bundled=""),
