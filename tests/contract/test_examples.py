@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 
 import pytest
+from aiohttp import AsyncResolver
+from aiohttp.abc import ResolveResult
 from django.test import AsyncClient
 from pytest_django.fixtures import Settings
 
@@ -34,8 +35,11 @@ TASKS = [
 @pytest.fixture
 def names_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Machines that run tests may know no name server."""
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 443))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    async def resolve(_: AsyncResolver, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        return [ResolveResult(hostname=host, host="93.184.215.14", port=port, family=family, proto=0, flags=0)]
+
+    monkeypatch.setattr(AsyncResolver, "resolve", resolve)
 
 
 @pytest.fixture
