@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 
 from voiceapp.engines import opus
@@ -132,14 +134,18 @@ def test_cutting_leaves_a_fade_and_no_step() -> None:
     assert np.abs(heard[-1]).max() < 50
 
 
-async def test_waiting_for_the_end_ends_with_the_last_packet() -> None:
+async def test_waiting_for_the_end_ends_with_the_silence_after_the_last_packet() -> None:
     speaker = Speaker()
     await speaker.wait_empty()
     speaker.push(LOUD[: opus.FRAME_BYTES])
     assert speaker.queued_ms == 20
+    end = asyncio.create_task(speaker.wait_empty())
+    for _ in range(TAIL_FRAMES):
+        speaker.take()
+        await asyncio.sleep(0)
+    assert not end.done()
     speaker.take()
-    speaker.take()
-    await speaker.wait_empty()
+    await end
 
 
 def test_what_is_lost_is_asked_for_and_taken_late() -> None:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
-from tests.realtime.webrtc.caller import PATIENCE_S, Caller, calling, post_offer
+from tests.realtime.webrtc.caller import LOUD, PATIENCE_S, Caller, calling, post_offer
 from tests.realtime.webrtc.network import Faults
 
 PROMPT_S = 5.0
@@ -156,6 +156,25 @@ async def test_a_stopping_server_says_so_and_refuses_new_calls(serve: Serve) -> 
     assert row["close_code"] == 4012
     assert "Traceback" not in product.log
     assert "was destroyed" not in product.log
+
+
+async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
+    product = serve(DRAIN_S="15")
+
+    async def spoken_s(*, is_stopped: bool) -> float:
+        """From the first to the last sound of the answer."""
+        async with calling(product.origin, product.keys["good"]) as caller:
+            await caller.ask("What is twelve times twelve?")
+            await caller.wait_loud()
+            if is_stopped:
+                product.terminate()
+                await caller.wait_closed()
+            await caller.wait_quiet()
+        positions = [sound.pts for sound in caller.sounds if sound.peak > LOUD]
+        return (positions[-1] - positions[0]) / 48_000
+
+    whole_s = await spoken_s(is_stopped=False)
+    assert await spoken_s(is_stopped=True) > whole_s - 0.1
 
 
 async def test_an_offer_that_nobody_follows_is_written_down_and_forgotten(serve: Serve) -> None:

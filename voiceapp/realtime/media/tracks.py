@@ -136,12 +136,13 @@ class Speaker:
             begins = self._quiet_ticks > TAIL_FRAMES
             self._quiet_ticks = 0
             return self._encoder.encode(pcm.ljust(opus.FRAME_BYTES, b"\0")), begins
-        self._empty.set()
         self._quiet_ticks += 1
+        if self._quiet_ticks >= TAIL_FRAMES:
+            self._empty.set()
         if self._quiet_ticks <= TAIL_FRAMES or not self._quiet_ticks % ALIVE_TICKS:
             return self._encoder.encode(SILENCE), False
         return None
 
     async def wait_empty(self) -> None:
-        """Return when everything pushed was taken."""
+        """Return when everything pushed was taken, and the silence that pushes it out of jitter buffers."""
         await self._empty.wait()

@@ -40,8 +40,8 @@ word, and told so within 5 s."""
 STALL_PERIODS = 5
 """More of them at once are this server's own silence, not the caller's."""
 CLOSE_S = 2.0
-PLAYED_S = 60.0
-"""Longest rest of an answer that is still played after the session has finished."""
+PLAYED_S = {bridge.NORMAL: 60.0, bridge.SERVER_STOPPING: 1.0}
+"""Longest rest of an answer that is still played at an end that comes after it."""
 SENT_S = 2.5
 """For the last words to arrive."""
 MESSAGES_PER_S = 100
@@ -226,9 +226,9 @@ class WebRtcTransport:
             self._is_begun = True
 
     async def close(self, code: int, reason: str) -> None:
-        if code == bridge.NORMAL and self._is_open:  # the session finished: its last words are on their way
+        if code in PLAYED_S and self._is_open:  # the last words are on their way
             with suppress(TimeoutError):
-                async with asyncio.timeout(PLAYED_S):
+                async with asyncio.timeout(PLAYED_S[code]):
                     await self._either(self._speaker.wait_empty())
         if self._channel is not None and self._is_open:
             with suppress(TimeoutError):
