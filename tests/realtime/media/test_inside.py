@@ -9,6 +9,7 @@ from typing import Any
 
 import aiortc
 import pytest
+from aioice.turn import TurnClientUdpProtocol, TurnTransport
 from aiortc import RTCPeerConnection
 
 from voiceapp.realtime.media import inside
@@ -32,6 +33,7 @@ async def test_everything_it_reaches_for_is_there() -> None:
         "RTCDtlsTransport": dtls,
         "RTCRtpSender": transceiver.sender,
         "RTCSctpTransport": connection.sctp,
+        "TurnTransport": TurnTransport(TurnClientUdpProtocol(("127.0.0.1", 1), None, None, 600, 500)),
     }
     assert instances.keys() == inside.INSIDE_INSTANCES.keys()
     for kind, names in inside.INSIDE_INSTANCES.items():

@@ -7,10 +7,13 @@ import ctypes
 import gc
 import os
 from pathlib import Path
+from typing import cast
 
+from aioice import stun
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from pytest_django import Settings
 
-from voiceapp.realtime import sdp
+from voiceapp.realtime import places, sdp
 from voiceapp.realtime.media.ticker import ticker
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 
@@ -77,3 +80,37 @@ async def test_calls_leave_no_memory_task_or_file_behind() -> None:
             break
     assert after[0] - before[0] < GROWTH_KB
     assert ticker().is_resting
+
+
+class FallingSilent(asyncio.DatagramProtocol):
+    """A relay that takes callers in and then answers nothing more."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        request = stun.parse_message(data)
+        if request.message_method == stun.Method.ALLOCATE:
+            answer = stun.Message(stun.Method.ALLOCATE, stun.Class.RESPONSE, request.transaction_id)
+            answer.attributes["LIFETIME"] = 600
+            answer.attributes["XOR-MAPPED-ADDRESS"] = answer.attributes["XOR-RELAYED-ADDRESS"] = address
+            self.transport.sendto(bytes(answer), address)
+
+
+async def test_a_relay_that_fell_silent_keeps_no_socket_or_task(settings: Settings) -> None:
+    relay, _ = await asyncio.get_running_loop().create_datagram_endpoint(FallingSilent, local_addr=("127.0.0.1", 0))
+    settings.RTC_FORCE_RELAY, settings.TURN_SECRET = True, "secret"
+    settings.TURN_URLS = [f"turn:127.0.0.1:{relay.get_extra_info('sockname')[1]}?transport=udp"]
+    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    caller.addTransceiver("audio")
+    caller.createDataChannel("any")
+    await caller.setLocalDescription(await caller.createOffer())
+    offer = await sdp.read_offer(caller.localDescription.sdp.encode(), allow_private=True)
+    before = asyncio.all_tasks(), open_files()
+    transport = WebRtcTransport(RTCPeerConnection(places.configuration(60)))
+    assert "typ relay" in await transport.accept(offer)
+    await transport.hang_up()
+    await asyncio.sleep(0)  # tasks that were cancelled
+    assert (asyncio.all_tasks(), open_files()) == before
+    await caller.close()
+    relay.close()

@@ -18,6 +18,7 @@ import aioice
 import pylibsrtp
 from aioice.candidate import candidate_foundation, candidate_priority
 from aioice.ice import StunProtocol, server_reflexive_candidate
+from aioice.turn import TurnTransport
 from aiortc import RTCPeerConnection, RTCRtpTransceiver, rtcsctptransport
 from aiortc.rtcicetransport import parse_stun_turn_uri
 from aiortc.rtcrtpreceiver import StreamStatistics
@@ -56,6 +57,7 @@ INSIDE_INSTANCES = {
     "RTCDtlsTransport": ("_rx_srtp", "_tx_srtp", "_register_rtp_receiver", "_register_rtp_sender"),
     "RTCRtpSender": ("_ssrc",),
     "RTCSctpTransport": ("_data_channel_queue", "_outbound_queue", "_sent_queue"),
+    "TurnTransport": ("_TurnTransport__close_task", "_TurnTransport__inner_protocol", "_TurnTransport__send_tasks"),
 }
 
 rtcsctptransport.SCTP_RTO_INITIAL = 0.5
@@ -348,6 +350,18 @@ def use_relays(peer: RTCPeerConnection, urls: Sequence[str], prefer: Callable[[s
             return []
 
         connection.get_component_candidates = through_relays
+
+
+def drop_relays(peer: RTCPeerConnection) -> None:
+    """Let go of relays at once: a connection that is closing waits a minute for one that does not answer."""
+    for connection in _connections(peer):
+        for protocol in connection._protocols:
+            if isinstance(protocol.transport, TurnTransport):
+                relay: Any = protocol.transport
+                relay._TurnTransport__inner_protocol.transport.abort()
+                for task in (relay._TurnTransport__close_task, *relay._TurnTransport__send_tasks):
+                    if task is not None:
+                        task.cancel()
 
 
 def _connections(peer: RTCPeerConnection) -> list[Any]:

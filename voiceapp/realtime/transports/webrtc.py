@@ -83,6 +83,7 @@ class WebRtcTransport:
         """The channel is open: the conversation can begin. Set as well when the connection ends before."""
         connection.on("datachannel", self._adopt)
         connection.on("connectionstatechange", self._state_changed)
+        self._closing: asyncio.Task[None] | None = None
 
     # ── Making the call ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,10 +256,7 @@ class WebRtcTransport:
         """Close the connection and leave the clock; harmless when that was done."""
         ticker().leave(self._tick)
         try:
-            async with asyncio.timeout(CLOSE_S):
-                await self._connection.close()
-        except TimeoutError:
-            logger.warning("a peer connection did not close within %g s", CLOSE_S)
+            await self._connection.close()
         except AttributeError:  # aiortc trips over what it left behind when it broke off in the middle of an offer
             logger.info("a peer connection was never whole", exc_info=True)
 
@@ -293,6 +291,18 @@ class WebRtcTransport:
             if self._silent_ticks * PERIOD_S > SILENT_S:
                 self._lost(ABANDONED)
 
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_connection(), name="closing a peer connection")
+        # Not cancelled when it takes long: what closes later in it would never be closed.
+        await asyncio.wait((self._closing,), timeout=CLOSE_S)
+        if not self._closing.done():
+            logger.warning("a peer connection did not close within %g s: its relay does not answer", CLOSE_S)
+            inside.drop_relays(self._connection)
+            await asyncio.wait((self._closing,), timeout=CLOSE_S)
+        if self._closing.done():
+            self._closing.result()
+
+    async def _close_connection(self) -> None:
 
 def _unreachable() -> EngineUnavailable:
     logger.warning("no way for media leads here: %s", places.why_unreachable())
