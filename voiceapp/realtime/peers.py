@@ -23,7 +23,8 @@ from voiceapp.realtime.transports.webrtc import WebRtcTransport
 CONNECT_S = 15.0
 """From the answer to the open channel."""
 CALLER_OPENS_S = 1.0
-"""How long a connected caller is waited for who may open the channel."""
+"""How long a caller is waited for who may open the channel, from when that is possible: a trip there and back, and
+time to repeat what was lost."""
 
 
 class Peers:

@@ -20,8 +20,10 @@ class Faults:
 
     loss: float = 0.0
     """Share that never arrives."""
+    delay_s: float = 0.0
+    """Each is on its way for so long."""
     jitter_s: float = 0.0
-    """Each is held up for a random time up to this."""
+    """Each is held up for a random time up to this, besides."""
     seed: int = 7
     """Of what is lost: of media, always the same packets; of the rest, the same places in its order."""
     is_cut: bool = False
@@ -65,7 +67,7 @@ class Proxy:
             self._faults.lost += 1
             return
         self._faults.passed += 1
-        delay = self._chance.random() * self._faults.jitter_s
+        delay = self._faults.delay_s + self._chance.random() * self._faults.jitter_s
         asyncio.get_running_loop().call_later(delay, self._send, data, from_front)
 
     def _is_lost(self, data: bytes, from_front: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Protocol
 
 from voiceapp.protocol.events import ClientEvent, ServerEvent
@@ -14,6 +15,17 @@ class Disconnected(Exception):
         super().__init__(code)
         self.code = code
         """The close code the other side gave, 1006 when it gave none."""
+
+
+def text_of(event: ServerEvent) -> str:
+    """JSON that any encoder takes. Letters stand as they are: escaped, most take two or three times the bytes."""
+    wire = event.to_wire()
+    text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which an engine may send; escaped, the client joins the halves
+        return json.dumps(wire, separators=(",", ":"))
+    return text
 
 
 class Transport(Protocol):

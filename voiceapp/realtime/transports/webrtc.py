@@ -6,7 +6,6 @@ A request brings the offer and takes the answer away; `peers` has the conversati
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -19,6 +18,7 @@ from django.conf import settings
 
 from voiceapp.engines import opus
 from voiceapp.errors import EngineUnavailable, FloodError, InvalidParameter
+from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import Meter
 from voiceapp.realtime import bridge, places, sdp
@@ -26,12 +26,14 @@ from voiceapp.realtime.media import inside, rtp
 from voiceapp.realtime.media.ticker import PERIOD_S, ticker
 from voiceapp.realtime.media.tracks import TICKS_PER_PACKET, Microphone, Speaker
 from voiceapp.realtime.records import ABANDONED
-from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.transports.interface import Disconnected, text_of
 
 logger = logging.getLogger(__name__)
 
 LABEL = "svc-events"
 """Of the channel that this server opens when the caller opens none."""
+PROBE = 65_534
+"""Number of a channel that is never used; the highest there may be."""
 ANSWER_S = 10.0
 """To gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
 SILENT_S = 3.5
@@ -67,6 +69,9 @@ class WebRtcTransport:
         self._arrivals: asyncio.Queue[_Arrival] = asyncio.Queue()
         self._waiting_texts = 0
         self._channel: RTCDataChannel | None = None
+        self._is_unused = False
+        """The channel is this server's own, and the caller has said nothing yet."""
+        self._created: ev.SessionCreated | None = None
         self._writable = asyncio.Event()
         self._line: inside.Line | None = None
         self._microphone = Microphone(self._hear, self._ask)
@@ -78,12 +83,13 @@ class WebRtcTransport:
         self._is_begun = False
         self._signs_seen = 0
         self._silent_ticks = 0
+        self._closing: asyncio.Task[None] | None = None
         self.connected = asyncio.Event()
+        """Channels can be opened. Set as well when the connection ends before."""
         self.opened = asyncio.Event()
         """The channel is open: the conversation can begin. Set as well when the connection ends before."""
-        connection.on("datachannel", self._adopt)
+        connection.on("datachannel", self._channel_came)
         connection.on("connectionstatechange", self._state_changed)
-        self._closing: asyncio.Task[None] | None = None
 
     # ── Making the call ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,14 +130,23 @@ class WebRtcTransport:
     def open_channel(self) -> None:
         """Open the channel from this side."""
         if self._channel is None and self._is_open:
+            self._is_unused = True
             self._adopt(self._connection.createDataChannel(LABEL))
 
+    def _channel_came(self, channel: RTCDataChannel) -> None:
+        """The caller opened a channel. One is enough, whatever its label; what comes on others is not read."""
+        if self._channel is None:
+            self._adopt(channel)
+        elif self._is_unused:  # the caller's was on its way, and is the one they listen to
+            self._is_unused = False
+            self._adopt(channel)
+            if self._created is not None:
+                self._write(self._created)
+
     def _adopt(self, channel: RTCDataChannel) -> None:
-        if self._channel is not None:
-            return  # one is enough, whatever its label; what comes on others is not read
         self._channel = channel
         channel.on("message", self._message)
-        channel.on("close", lambda: self._lost(GONE))
+        channel.on("close", lambda: self._closed(channel))
         channel.on("bufferedamountlow", self._writable.set)
         channel.on("open", self.opened.set)
         if channel.readyState == "open":
@@ -140,9 +155,20 @@ class WebRtcTransport:
     def _state_changed(self) -> None:
         state = self._connection.connectionState
         if state == "connected":
-            self.connected.set()
+            self._await_channels()
         elif state in ("failed", "closed"):
             self._lost(GONE if state == "closed" else ABANDONED)
+
+    def _await_channels(self) -> None:
+        """Only a channel says that channels can be opened: this one, which the caller is not told of."""
+        probe = self._connection.createDataChannel("", negotiated=True, id=PROBE)
+        probe.on("open", self.connected.set)
+        if probe.readyState == "open":
+            self.connected.set()
+
+    def _closed(self, channel: RTCDataChannel) -> None:
+        if channel is self._channel:
+            self._lost(GONE)
 
     def _lost(self, code: int) -> None:
         if self._is_open:
@@ -171,6 +197,7 @@ class WebRtcTransport:
     def _message(self, message: str | bytes) -> None:
         if not self._is_open:
             return
+        self._is_unused = False
         if not self._meter.accept(1, self._now()) or self._waiting_texts >= WAITING_EVENTS:
             self._arrivals.put_nowait(
                 FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
@@ -194,8 +221,18 @@ class WebRtcTransport:
             return
         if channel.bufferedAmount > MAX_BUFFERED_BYTES:
             await self._wait_writable(channel)
+        self._write(event)
+
+    def _write(self, event: ev.ServerEvent) -> None:
+        """Say it on the channel, or that it is larger than what the caller's offer said they take."""
+        channel = self._channel
+        assert channel is not None
         with suppress(InvalidStateError, ConnectionError):  # it closed just now
-            channel.send(json.dumps(event.to_wire(), separators=(",", ":")))
+            try:
+                channel.send(text_of(event))
+            except ValueError:
+                with suppress(ValueError):
+                    channel.send(text_of(_too_large(event)))
 
     async def _wait_writable(self, channel: RTCDataChannel) -> None:
         channel.bufferedAmountLowThreshold = MAX_BUFFERED_BYTES // 2
@@ -222,6 +259,8 @@ class WebRtcTransport:
             if not self._is_answering and self._may_interrupt:
                 self._speaker.cut()
         elif isinstance(event, ev.SessionCreated | ev.SessionUpdated):
+            if isinstance(event, ev.SessionCreated):
+                self._created = event
             detection = event.session.get("turn_detection") or {}
             self._may_interrupt = bool(detection.get("interrupt_response", True))
             self._is_begun = True
@@ -255,6 +294,18 @@ class WebRtcTransport:
     async def hang_up(self) -> None:
         """Close the connection and leave the clock; harmless when that was done."""
         ticker().leave(self._tick)
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_connection(), name="closing a peer connection")
+        # Not cancelled when it takes long: what closes later in it would never be closed.
+        await asyncio.wait((self._closing,), timeout=CLOSE_S)
+        if not self._closing.done():
+            logger.warning("a peer connection did not close within %g s: its relay does not answer", CLOSE_S)
+            inside.drop_relays(self._connection)
+            await asyncio.wait((self._closing,), timeout=CLOSE_S)
+        if self._closing.done():
+            self._closing.result()
+
+    async def _close_connection(self) -> None:
         try:
             await self._connection.close()
         except AttributeError:  # aiortc trips over what it left behind when it broke off in the middle of an offer
@@ -291,22 +342,18 @@ class WebRtcTransport:
             if self._silent_ticks * PERIOD_S > SILENT_S:
                 self._lost(ABANDONED)
 
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close_connection(), name="closing a peer connection")
-        # Not cancelled when it takes long: what closes later in it would never be closed.
-        await asyncio.wait((self._closing,), timeout=CLOSE_S)
-        if not self._closing.done():
-            logger.warning("a peer connection did not close within %g s: its relay does not answer", CLOSE_S)
-            inside.drop_relays(self._connection)
-            await asyncio.wait((self._closing,), timeout=CLOSE_S)
-        if self._closing.done():
-            self._closing.result()
-
-    async def _close_connection(self) -> None:
 
 def _unreachable() -> EngineUnavailable:
     logger.warning("no way for media leads here: %s", places.why_unreachable())
     return EngineUnavailable("No way for media leads to this server now. Use a WebSocket.")
+
+
+def _too_large(event: ev.ServerEvent) -> ev.ErrorEvent:
+    return ev.ErrorEvent(
+        event_id=identifier("event"),
+        code="event_too_large",
+        message=f"An event '{event.type}' was not sent: it is larger than the max-message-size of your offer.",
+    )
 
 
 def _of_a_call(event: ev.ClientEvent) -> ev.ClientEvent:

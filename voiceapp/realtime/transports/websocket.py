@@ -9,7 +9,6 @@ wait there.
 from __future__ import annotations
 
 import asyncio
-import json
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
@@ -40,7 +39,7 @@ from voiceapp.realtime import bridge
 from voiceapp.realtime.models import Door
 from voiceapp.realtime.opening import call_of, limits_of
 from voiceapp.realtime.records import Beginning, Recorder
-from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.transports.interface import Disconnected, text_of
 
 MESSAGES_PER_S = 100
 SEND_TIMEOUT_S = 10.0
@@ -76,7 +75,7 @@ class WebSocketTransport:
     async def send(self, event: ServerEvent) -> None:
         if not self._is_open or self._is_slow:
             return
-        text = json.dumps(event.to_wire(), separators=(",", ":"))
+        text = text_of(event)
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._send({"type": "websocket.send", "text": text})
