@@ -20,6 +20,7 @@ FLOORS: dict[str, float] = {
     "drain": 0.5,
     "envelope": 0.5,
     "examples": 0.5,
+    "offer": 0.5,
     "openapi": 0.5,
     "outbound": 0.5,
     "schemas": 0.5,

@@ -15,6 +15,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from voiceapp.offer import Server, Upstream, chat_cards, image_cards, retrieval_cards, upstream_cards, voice_cards
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
@@ -457,203 +459,29 @@ RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
 RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
 """What that server calls the documents: `texts` for Text Embeddings Inference, `documents` for all others."""
 
-_EMBEDDER: dict[str, Any] = (
-    {
-        "provider": "voiceapp.engines.openai.embedding.OpenAIEmbedder",
-        "options": {
-            "base_url": EMBEDDING_BASE_URL,
-            "api_key": EMBEDDING_API_KEY,
-            "model": EMBEDDING_MODEL,
-            "timeout_s": EMBEDDING_TIMEOUT_S,
-        },
-    }
-    if EMBEDDING_BASE_URL
-    else {"provider": "voiceapp.engines.embedded.embedder.MiniLMEmbedder", "options": {}}
+_upstream = Upstream(
+    UPSTREAM_BASE_URL,
+    UPSTREAM_API_KEY,
+    UPSTREAM_REALTIME_MODEL,
+    image_models=UPSTREAM_IMAGE_MODELS,
+    video_models=UPSTREAM_VIDEO_MODELS,
 )
-_RERANKER: dict[str, Any] = (
-    {
-        "provider": "voiceapp.engines.openai.rerank.OpenAIReranker",
-        "options": {
-            "base_url": RERANK_BASE_URL,
-            "api_key": RERANK_API_KEY,
-            "model": RERANK_MODEL,
-            "timeout_s": RERANK_TIMEOUT_S,
-            "shape": RERANK_SHAPE,
-        },
-    }
-    if RERANK_BASE_URL
-    else {"provider": "voiceapp.engines.embedded.rerank.FusedReranker", "options": {}}
-)
-
-_CHAT_ALIASES = [
-    "qwen-plus",
-    "qwen-plus-latest",
-    "qwen-turbo",
-    "qwen-turbo-latest",
-    "qwen-max",
-    "qwen-max-latest",
-    "qwen-flash",
-    "qwen3-max",
-    "qwen-vl-plus",
-    "qwen-vl-max",
-    "qwen3-vl-plus",
-    "gpt-3.5-turbo",
-    "gpt-4o",
-    "gpt-4o-mini",
-]
-"""Names that client programs have built in: those of the first chat model."""
-
 VOICE_MODELS: list[dict[str, Any]] = [
-    {
-        "name": "voice",
-        "kind": "realtime",
-        "title": "Voice assistant",
-        "provider": "voiceapp.engines.cascade.CascadeModel",
-        "aliases": [
-            "qwen3.8-omni-flash-realtime",
-            "qwen3.5-omni-flash-realtime",
-            "qwen3.5-omni-plus-realtime",
-            "qwen3-omni-flash-realtime",
-            "qwen-omni-turbo-realtime",
-            "qwen-audio-3.0-realtime-plus",
-            "qwen-audio-3.0-realtime-flash",
-            "gpt-realtime",
-            "gpt-4o-realtime-preview",
-        ],
-    },
-    {
-        "name": "moonshine-tiny-en",
-        "kind": "asr",
-        "provider": "voiceapp.engines.embedded.asr.Moonshine",
-        "aliases": ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "paraformer-v2", "paraformer-v1"],
-    },
-    {"name": "smart-turn-v3.2", "kind": "turn", "provider": "voiceapp.engines.embedded.turn.SmartTurn"},
-    {
-        "name": "espeak-ng",
-        "kind": "tts",
-        "provider": "voiceapp.engines.embedded.tts.Espeak",
-        "aliases": ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"],
-    },
-    {
-        "name": "embedded-retrieval",
-        "kind": "chat",
-        "provider": "voiceapp.engines.embedded.chat.RetrievalAssistant",
-    },
-    {
-        "name": "text-embedding-v4",
-        "kind": "embedding",
-        "provider": _EMBEDDER["provider"],
-        "options": {
-            "dimensions": [2048, 1536, 1024, 768, 512, 256, 128, 64],
-            "default_dimension": 1024,
-            "has_instruct": True,
-            **_EMBEDDER["options"],
-        },
-    },
-    {
-        "name": "text-embedding-v3",
-        "kind": "embedding",
-        "provider": _EMBEDDER["provider"],
-        "options": {"dimensions": [1024, 768, 512], "default_dimension": 1024, **_EMBEDDER["options"]},
-    },
-    {
-        "name": "text-embedding-async-v2",
-        "kind": "embedding",
-        "provider": _EMBEDDER["provider"],
-        "aliases": ["text-embedding-async-v1"],
-        "options": {"dimensions": [1536], "default_dimension": 1536, **_EMBEDDER["options"]},
-    },
-    {
-        "name": "text-embedding-3-small",
-        "kind": "embedding",
-        "provider": _EMBEDDER["provider"],
-        "aliases": ["text-embedding-ada-002"],
-        "options": {
-            "dimensions": [1536, 1024, 768, 512, 256, 128, 64],
-            "default_dimension": 1536,
-            **_EMBEDDER["options"],
-        },
-    },
-    {
-        "name": "qwen3-rerank",
-        "kind": "rerank",
-        "provider": _RERANKER["provider"],
-        "aliases": ["gte-rerank", "gte-rerank-v2", "qwen3.7-text-rerank"],
-        "options": _RERANKER["options"],
-    },
+    *chat_cards(
+        Server(CHAT_BASE_URL, CHAT_API_KEY, CHAT_MODEL, CHAT_TIMEOUT_S),
+        sees_images=CHAT_SEES_IMAGES,
+        folder=CHAT_MODEL_DIR,
+    ),
+    *voice_cards(_upstream),
+    *retrieval_cards(
+        Server(EMBEDDING_BASE_URL, EMBEDDING_API_KEY, EMBEDDING_MODEL, EMBEDDING_TIMEOUT_S),
+        Server(RERANK_BASE_URL, RERANK_API_KEY, RERANK_MODEL, RERANK_TIMEOUT_S),
+        rerank_shape=RERANK_SHAPE,
+    ),
+    *upstream_cards(_upstream),
+    *image_cards(Server(IMAGES_BASE_URL, IMAGES_API_KEY, IMAGES_MODEL, IMAGES_TIMEOUT_S), _upstream),
 ]
 """Model names and aliases, their kind, and the class that provides them (see `voiceapp.engines.catalogue`)."""
-if UPSTREAM_BASE_URL:
-    _voice = VOICE_MODELS[0]
-    _voice["aliases"] = [alias for alias in _voice["aliases"] if alias != UPSTREAM_REALTIME_MODEL]
-    VOICE_MODELS.append(
-        {
-            "name": "upstream",
-            "kind": "realtime",
-            "title": f"{UPSTREAM_REALTIME_MODEL or 'Model'} (service elsewhere)",
-            "provider": "voiceapp.engines.upstream.media.RelayedRealtime",
-            "aliases": [name for name in (UPSTREAM_REALTIME_MODEL,) if name not in ("", "upstream", _voice["name"])],
-            "options": {
-                "base_url": UPSTREAM_BASE_URL,
-                "api_key": UPSTREAM_API_KEY,
-                "model": UPSTREAM_REALTIME_MODEL,
-            },
-        }
-    )
-    VOICE_MODELS.extend(
-        {
-            "name": name,
-            "kind": kind,
-            "provider": "voiceapp.engines.upstream.tasks.RelayedTasks",
-            "options": {"base_url": UPSTREAM_BASE_URL, "api_key": UPSTREAM_API_KEY, "model": name},
-        }
-        for kind, names in (("image", UPSTREAM_IMAGE_MODELS), ("video", UPSTREAM_VIDEO_MODELS))
-        for name in names
-    )
-if IMAGES_BASE_URL:
-    _image_aliases = ["qwen-image", "wanx-v1", "wanx2.1-t2i-turbo", "wan2.2-t2i-flash", "dall-e-3", "gpt-image-1"]
-    VOICE_MODELS.append(
-        {
-            "name": IMAGES_MODEL or "images",
-            "kind": "image",
-            "provider": "voiceapp.engines.openai.images.OpenAIImages",
-            "aliases": [name for name in _image_aliases if name not in (IMAGES_MODEL, *UPSTREAM_IMAGE_MODELS)],
-            "options": {
-                "base_url": IMAGES_BASE_URL,
-                "api_key": IMAGES_API_KEY,
-                "model": IMAGES_MODEL,
-                "timeout_s": IMAGES_TIMEOUT_S,
-            },
-        }
-    )
-if CHAT_MODEL_DIR:
-    VOICE_MODELS.insert(
-        0,
-        {
-            "name": Path(CHAT_MODEL_DIR).name or "local",
-            "kind": "chat",
-            "provider": "voiceapp.engines.genai.chat.GenaiChat",
-            "options": {"folder": CHAT_MODEL_DIR},
-        },
-    )
-if CHAT_BASE_URL:
-    VOICE_MODELS.insert(
-        0,
-        {
-            "name": CHAT_MODEL or "default",
-            "kind": "chat",
-            "provider": "voiceapp.engines.openai.chat.OpenAIChat",
-            "options": {
-                "base_url": CHAT_BASE_URL,
-                "api_key": CHAT_API_KEY,
-                "model": CHAT_MODEL,
-                "timeout_s": CHAT_TIMEOUT_S,
-                "sees_images": CHAT_SEES_IMAGES,
-            },
-        },
-    )
-_first_chat = next(entry for entry in VOICE_MODELS if entry["kind"] == "chat")
-_first_chat["aliases"] = [alias for alias in _CHAT_ALIASES if alias != _first_chat["name"]]
 
 # ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
