@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -261,11 +261,14 @@ class Gated(TaskLine):
         super().__init__()
         self.has_claimed = threading.Event()
         self.may_return = threading.Event()
+        self.fails = False
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         leases = super().claim(worker, limit)
         self.has_claimed.set()
         self.may_return.wait()
+        if self.fails:
+            raise OperationalError("The database went away.")
         return leases
 
 
@@ -324,3 +327,23 @@ async def test_who_wakes_up_late_keeps_what_it_has_before_it_takes_more(alice: M
     line.may_end.set()
     loop.stop()
     await running
+
+
+async def test_a_stop_that_comes_before_the_start_is_not_lost(db: None) -> None:
+    loop = Loop([TaskLine()])
+    loop.stop()
+    async with asyncio.timeout(10):
+        await loop.run()
+
+
+async def test_a_stop_ends_a_claim_that_fails(alice: Member) -> None:
+    line = Gated()
+    line.fails = True
+    loop = Loop([line])
+    running = asyncio.create_task(loop.run())
+    await asyncio.to_thread(line.has_claimed.wait)
+    loop.stop()
+    await asyncio.sleep(0)
+    line.may_return.set()
+    async with asyncio.timeout(4):  # less than a failed claim waits for the next
+        await running

@@ -94,6 +94,7 @@ class Loop:
         self._renewed_at = {line.name: clock() for line in lines}
         self._wakes = {line.name: asyncio.Event() for line in lines}
         self._stop = asyncio.Event()
+        self._is_stopped = False
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -103,13 +104,16 @@ class Loop:
             self._loop.call_soon_threadsafe(self._wakes[line].set)
 
     def stop(self) -> None:
-        """Claim nothing more, end what can be ended, give back the rest. From any thread."""
+        """Claim nothing more, end what can be ended, give back the rest. From any thread, even before it runs."""
+        self._is_stopped = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
 
     async def run(self, *, claim_for_s: float | None = None) -> None:
         """Work until `stop`; or until nothing more is due, or was taken within `claim_for_s`."""
         self._loop = asyncio.get_running_loop()
+        if self._is_stopped:
+            self._stop.set()
         claim_until = None if claim_for_s is None else self._loop.time() + claim_for_s
         renewing = threading.Thread(target=self._keep_renewing, name="leases-renewing", daemon=True)
         renewing.start()
@@ -169,8 +173,10 @@ class Loop:
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            for lease in await claiming:
-                await self._give_back(line, lease)
+            await asyncio.wait([claiming])
+            if claiming.exception() is None:
+                for lease in claiming.result():
+                    await self._give_back(line, lease)
             raise
 
     def _renew_and_claim(self, line: Line, free: int) -> Sequence[Lease]:
