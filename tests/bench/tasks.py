@@ -253,7 +253,7 @@ def _transcribe(caller: Any, folder: Path) -> None:
         took, used = 0.0, 0.0
         for what in ("to load the model", "measured"):
             over.clear()
-            order = Order("paraformer-v2", [{"file_url": url}], {"language": None})
+            order = Order("paraformer-v2", [{"file_url": url}], {"language": None, "file_urls": [url]})
             began, processor = time.perf_counter(), time.process_time()
             store.accept(caller, kind, order, request_id="bench")
             assert over.wait(300), what

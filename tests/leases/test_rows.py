@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks.line import WORKER_LOST, TaskLine
+from voiceapp.tasks.line import FAULT, WORKER_LOST, TaskLine
 from voiceapp.tasks.models import FINAL, Status, Subtask, Task
 from voiceapp.tasks.store import NotPending, cancel
 
@@ -239,6 +239,12 @@ async def test_parts_that_were_done_outlive_workers_that_die_on_others(alice: Me
     assert task.usage == {"duration": 7}
     lost = {"file_url": "b", "subtask_status": "FAILED", "code": WORKER_LOST[0], "message": WORKER_LOST[1]}
     assert task.output == {"results": [done, lost]}
+
+
+async def test_a_task_whose_order_makes_no_sense_ends_all_the_same(alice: Member) -> None:
+    done = Subtask(index=0, status=Status.SUCCEEDED, result={"file_url": "a"})
+    task = await dead_on(alice, done, kind="audio/asr/transcription", order={})
+    assert (task.status, task.code) == (Status.FAILED, FAULT[0])
 
 
 async def dead_on(member: Member, *parts: Subtask, **fields: object) -> Task:

@@ -262,11 +262,16 @@ class TaskLine:
                 parts = [fresh.get(part.pk, part) for part in Subtask.objects.filter(task=job.task)]
             good = [part for part in parts if part.status == Status.SUCCEEDED]
             changes: dict[str, object] = {"ended_at": Now(), "progress": 1.0, "usage": _summed(good)}
-            if kind is not None and (good or kind.has_results):
-                changes["output"] = kind.output(job.task.order, [_item(part) for part in parts])
+            status = Status.SUCCEEDED if good else Status.FAILED
             if not good:
                 changes |= {"code": parts[0].code, "message": parts[0].message}
-            status = Status.SUCCEEDED if good else Status.FAILED
+            if kind is not None and (good or kind.has_results):
+                try:
+                    changes["output"] = kind.output(job.task.order, [_item(part) for part in parts])
+                except Exception:  # a task that never ended would be begun for ever
+                    logger.exception("what task %s came to could not be put together", job.task.task_id)
+                    status = Status.FAILED
+                    changes |= {"code": FAULT[0], "message": FAULT[1]}
             if not self._claims.finish(job.lease, status, **changes):
                 return False
             for end in unwritten:
