@@ -258,6 +258,7 @@ def test_nothing_is_lost_when_the_sender_and_the_producer_are_killed(database: d
             secrets[path] = made.signing_secret
         said: list[str] = []
         for _ in range(ROUNDS):
+            before = len(receiver.calls)
             worker = Process("worker", environment=product.environment)
             producer = subprocess.Popen(
                 [sys.executable, "-c", PRODUCER],
@@ -271,9 +272,10 @@ def test_nothing_is_lost_when_the_sender_and_the_producer_are_killed(database: d
             assert producer.stdout is not None
             producer.stdin.write("\n" * CHANGES)
             producer.stdin.flush()
-            said += [producer.stdout.readline().strip() for _ in range(chance.randint(5, CHANGES - 5))]
+            changes = chance.randint(5, CHANGES - 5)
+            said += [producer.stdout.readline().strip() for _ in range(changes)]
             producer.kill()
-            enough = len(receiver.calls) + chance.randint(5, 40)
+            enough = before + chance.randint(5, 4 * changes)  # two events of each, to two endpoints
             receiver.until(lambda enough=enough: len(receiver.calls) >= enough)
             worker.signal(signal.SIGKILL)
             said += [line for line in producer.stdout.read().split("\n") if re.fullmatch(r"sess_\w+", line)]
