@@ -357,7 +357,9 @@ class _Asking:
 
 def _refused(host: str) -> AddressNotAllowed:
     return AddressNotAllowed(
-        f"{host[:100]} does not lead to a public address; an operator may open networks for it.", param="url"
+        f"{host[:100]} does not lead to a public address. Whoever runs this server may open networks: "
+        "WEBHOOK_ALLOWED_NETWORKS for receivers, FETCH_ALLOWED_NETWORKS for files.",
+        param="url",
     )
 
 
