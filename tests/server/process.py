@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from websockets.sync.client import ClientConnection, connect
 
@@ -28,6 +29,7 @@ class Process:
 
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.log: list[str] = []
+        self._longer = threading.Condition()
         self._popen = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -58,7 +60,15 @@ class Process:
 
     def _read(self) -> None:
         assert self._popen.stdout
-        self.log.extend(self._popen.stdout)
+        for line in self._popen.stdout:
+            with self._longer:
+                self.log.append(line)
+                self._longer.notify_all()
+
+    def wait_until_logged(self, part: str) -> None:
+        """Until what `read_on` reads has had `part` in it."""
+        with self._longer:
+            assert self._longer.wait_for(lambda: part in self.text, 30), f"{part} was never said:\n{self.text}"
 
     @property
     def text(self) -> str:
@@ -112,6 +122,13 @@ class Served(Process):
             return response.status, json.loads(response.read() or b"{}"), response.headers
         finally:
             connection.close()
+
+    def logged(self) -> str:
+        """Its log up to now: a last request of ours marks where now is, for the log comes through a pipe and late."""
+        mark = f"/until-here-{uuid4().hex}"
+        self.request("GET", mark)
+        self.wait_until_logged(mark)
+        return self.text
 
     def reasons(self) -> list[str]:
         """Why it is not ready, as codes."""

@@ -134,11 +134,12 @@ def test_it_stops_reading_for_an_application_that_does_not(server: Served) -> No
 
 
 def test_it_logs_a_socket_once_with_its_outcome(server: Served) -> None:
-    with server.open("/close?4401") as talker:
+    with server.open("/close?4403") as talker:
         close_of(talker)
     with pytest.raises(InvalidStatus):
-        server.open("/refuse?404")
-    server.request("GET", "/")  # what was logged before this answer is in the log
-    lines = [line for line in server.text.splitlines() if " WS /" in line]
-    assert any("/close 4401 127.0.0.1" in line for line in lines)
-    assert any("/refuse 404 127.0.0.1" in line for line in lines)
+        server.open("/refuse?418")
+    outcomes = (" WS /close 4403 127.0.0.1 ", " WS /refuse 418 127.0.0.1 ")
+    for outcome in outcomes:
+        server.wait_until_logged(outcome)
+    log = server.logged()
+    assert [log.count(outcome) for outcome in outcomes] == [1, 1]
