@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -17,6 +16,8 @@ from time import monotonic
 
 import psycopg
 from psycopg import sql
+
+from tests.ports import free_port
 
 START_S = 30.0
 IN_A_HURRY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
@@ -65,8 +66,7 @@ def start_postgres() -> Iterator[PostgresServer]:
         data = folder / "data"
         initdb = [program("initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8"]
         subprocess.run([*become, *initdb], check=True, stdout=subprocess.DEVNULL, cwd=folder)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         options = [part for option in IN_A_HURRY for part in ("-c", option)]
         log = (folder / "log").open("wb")
         command = [

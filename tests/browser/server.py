@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,15 +19,11 @@ from pathlib import Path
 
 from django.conf import settings
 
+from tests.ports import free_port
 from tests.prepared import prepare
 
 START_S = 90
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+WRITTEN_S = 25
 
 
 class Server:
@@ -57,6 +52,15 @@ class Server:
         """What its database says."""
         with contextlib.closing(sqlite3.connect(self._place / "voiceapp.sqlite3")) as database:
             return database.execute(query).fetchall()
+
+    def row(self, query: str) -> tuple[object, ...]:
+        """The one row of a query, once there is one: the books are written beside the conversation."""
+        deadline = time.monotonic() + WRITTEN_S
+        pause = threading.Event()
+        while not (found := self.rows(query)) and time.monotonic() < deadline:
+            pause.wait(0.05)
+        (row,) = found
+        return row
 
     def manage(self, *command: str, **environment: str) -> None:
         """Run a management command of this installation."""

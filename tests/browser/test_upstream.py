@@ -106,10 +106,9 @@ def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
     for place in (voice.page.content(), sdp, config, stored, ours.log, service.log):
         assert key not in place
     assert all(f":{ours.port}/" in address for address in bodies)
-    assert ours.rows("SELECT transport, model, is_guest, ended_at, served_by FROM realtime_realtimesession") == [
-        ("relayed", "upstream", 1, None, "")
-    ]
-    ((transport, served_by),) = service.rows("SELECT transport, served_by FROM realtime_realtimesession")
+    here = ours.row("SELECT transport, model, is_guest, ended_at, served_by FROM realtime_realtimesession")
+    assert here == ("relayed", "upstream", 1, None, "")
+    transport, served_by = service.row("SELECT transport, served_by FROM realtime_realtimesession")
     assert transport == "webrtc"
     assert served_by
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .server import free_port
+from tests.ports import free_port
 
 SECRET = "what-the-relay-and-the-server-share"
 START_S = 15

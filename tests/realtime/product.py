@@ -29,7 +29,7 @@ from tests.prepared import environment_of, folder_until_exit, prepare
 
 START_S = 60.0
 STOP_S = 40.0
-WRITTEN_S = 10.0
+WRITTEN_S = 25.0
 
 _SETUP = """
 import json
@@ -123,7 +123,7 @@ class Product:
     def start(self) -> None:
         """Start the server, again after a crash; returns when it is ready."""
         self._serving = threading.Event()
-        self._log = []
+        self._log: list[str] = []
         self._process = subprocess.Popen(
             self._command,
             cwd=settings.BASE_DIR,
@@ -143,7 +143,15 @@ class Product:
 
     @property
     def log(self) -> str:
+        """What it wrote so far, as far as that came through the pipe."""
         return "".join(self._log)
+
+    async def logged(self, part: str, *, within_s: float = WRITTEN_S) -> None:
+        """Until its log has `part` in it."""
+        deadline = time.monotonic() + within_s
+        while part not in self.log:
+            assert time.monotonic() < deadline, f"{part} was never said:\n{self.log}"
+            await asyncio.sleep(0.05)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from aiortc import RTCConfiguration, RTCIceTransportPolicy, RTCPeerConnection
 from pytest_django import Settings
 
 from tests.browser import turn_server
+from tests.ports import free_port
 from tests.realtime.conftest import Serve
 from tests.realtime.webrtc.caller import calling, post_offer
 from voiceapp import ice
@@ -139,9 +140,8 @@ async def test_a_relay_that_does_not_answer_is_passed_over(settings: Settings, t
 
 
 async def test_without_a_way_for_media_an_offer_is_refused_and_operators_are_told(serve: Serve) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port = probe.getsockname()[1]
-    product = serve(RTC_FORCE_RELAY="1", TURN_URLS=f"turn:127.0.0.1:{port}?transport=tcp", TURN_SECRET="secret")
+    nobody = f"turn:127.0.0.1:{free_port()}?transport=tcp"
+    product = serve(RTC_FORCE_RELAY="1", TURN_URLS=nobody, TURN_SECRET="secret")
     caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     caller.addTransceiver("audio")
     caller.createDataChannel("any")
@@ -150,7 +150,7 @@ async def test_without_a_way_for_media_an_offer_is_refused_and_operators_are_tol
     await caller.close()
     assert status == 503
     assert json.loads(body)["code"] == "ModelUnavailable"
-    assert "no way for media leads here: no relay of TURN_URLS" in product.log
+    await product.logged("no way for media leads here: no relay of TURN_URLS")
 
 
 async def test_without_a_free_port_an_offer_is_refused(settings: Settings) -> None:
