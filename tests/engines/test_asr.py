@@ -79,19 +79,19 @@ async def test_it_refuses_other_languages_instead_of_guessing(moonshine: Moonshi
 async def test_a_caller_who_leaves_stops_the_work(moonshine: Moonshine, espeak: Espeak) -> None:
     await moonshine.warm()
     audio = np.concatenate([await spoken(espeak, " ".join(SENTENCES * 2))] * 4)
-    began = time.perf_counter()
+    began = time.process_time()  # work, not waiting: how busy the machine is says nothing
     await moonshine.recognize(audio)
-    whole_s = time.perf_counter() - began
+    whole_s = time.process_time() - began
     task = asyncio.create_task(moonshine.recognize(audio))
     await asyncio.sleep(0.05)
     task.cancel()
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(asyncio.CancelledError):
         await task
     lane = lanes().voice
     all_free = threading.Barrier(lane.threads)
     await asyncio.gather(*[lane.run(all_free.wait) for _ in range(lane.threads)])
-    assert time.perf_counter() - began < whole_s / 3
+    assert time.process_time() - began < whole_s / 3
 
 
 async def test_partial_transcripts_are_left_out_when_recognition_is_busy(moonshine: Moonshine, espeak: Espeak) -> None:

