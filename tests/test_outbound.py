@@ -249,7 +249,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_told_apart(self_signed: 
         return web.Response()
 
     async with serving(fine, self_signed) as port, Outbound(holes=LOOPBACK) as client:
-        with pytest.raises(TlsInvalid):
+        with pytest.raises(TlsInvalid, match="proves nothing: self-signed certificate"):
             await client.post(f"https://127.0.0.1:{port}/", body=b"", headers={})
 
 
@@ -259,6 +259,32 @@ async def test_what_cannot_be_reached_is_told_in_a_sentence() -> None:
     async with Outbound(holes=LOOPBACK) as client:
         with pytest.raises(FetchFailed, match="could not be reached"):
             await client.post(f"http://127.0.0.1:{port}/", body=b"", headers={})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "told"),
+    [
+        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n", "could not be talked to over TLS; perhaps it serves http only."),
+        ("http", b"SSH-2.0-OpenSSH_9.2\r\n", "did not answer as HTTP has it."),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "broke off."),
+    ],
+)
+async def test_what_goes_wrong_is_told_apart(scheme: str, answer: bytes, told: str) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65536)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(say, "127.0.0.1", 0) as server, Outbound(holes=LOOPBACK) as client:
+        url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(FetchFailed) as failed:
+            await client.post(url, body=b"", headers={})
+    assert failed.value.message == f"127.0.0.1 {told}"
+
+
+async def test_a_name_is_looked_up_as_it_is_dialled() -> None:
+    with pytest.raises(InvalidParameter, match=r"xn--n3h\.invalid is not known"):
+        await check_receiver("http://☃.invalid/")
 
 
 async def test_a_receiver_inside_is_refused_when_it_is_named() -> None:
@@ -359,7 +385,19 @@ async def test_a_connection_is_let_go_before_usual_servers_end_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a b/", "http://h:0/", "http://h:99999/", "https://u:p@h/", "h", "", "//h/", "http://010.8.8.8/"]
+    "url",
+    [
+        "http://a b/",
+        "http://h:0/",
+        "http://h:99999/",
+        "https://u:p@h/",
+        "h",
+        "",
+        "//h/",
+        "http://010.8.8.8/",
+        "http://[2606:4700:4700::1111]x/",
+        "http://a\u200bb.example/",
+    ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidParameter):

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from voiceapp.errors import InvalidParameter, VoiceError
 
@@ -136,6 +137,7 @@ def check_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
+        URL(url)  # which the client reads it as, and is stricter
     except ValueError:
         raise InvalidParameter("This is not an address.", param="url") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -156,11 +158,12 @@ async def check_receiver(url: str, holes: Sequence[Network] = ()) -> None:
         InvalidParameter: if it is no address that may be tried.
         AddressNotAllowed: if it leads inside.
     """
-    parts = check_url(url)
-    assert parts.hostname is not None
-    addresses = [parts.hostname] if _is_literal(parts.hostname) else await _addresses(parts.hostname)
+    check_url(url)
+    host = URL(url).raw_host  # as it is dialled: names in other scripts are spelled in ASCII
+    assert host is not None
+    addresses = [host] if _is_literal(host) else await _addresses(host)
     if not all(allows(address, holes) for address in addresses):
-        raise _refused(parts.hostname)
+        raise _refused(host)
 
 
 def _is_literal(host: str) -> bool:
@@ -346,13 +349,25 @@ class _Asking:
             raise FetchTimeout(f"{self._host()} took too long.") from late
         if isinstance(error, TimeoutError):
             raise FetchTimeout(f"{self._host()} took too long.") from error
-        if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError, ssl.CertificateError)):
-            raise TlsInvalid(f"The certificate of {self._host()} could not be verified.") from error
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            why = getattr(error.certificate_error, "verify_message", "") or "nobody vouches for it"
+            raise TlsInvalid(f"The certificate of {self._host()} proves nothing: {why.rstrip('.')}.") from error
         if isinstance(error, (aiohttp.ClientError, OSError, UnicodeError)):
-            raise FetchFailed(f"{self._host()} could not be reached, or broke off.") from error
+            raise FetchFailed(f"{self._host()} {_trouble(error)}.") from error
 
     def _host(self) -> str:
         return (urlsplit(self._url).hostname or "the host")[:100]
+
+
+def _trouble(error: Exception) -> str:
+    """What went wrong with a host, but for its certificate and its time."""
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        return "could not be talked to over TLS; perhaps it serves http only"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "could not be reached"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "did not answer as HTTP has it"
+    return "broke off"
 
 
 def _refused(host: str) -> AddressNotAllowed:

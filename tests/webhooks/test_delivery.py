@@ -122,6 +122,15 @@ async def test_it_keeps_a_kib_that_any_database_can_hold(outbound: Outbound) -> 
     assert "\0" not in kept
 
 
+async def test_a_letter_that_the_kib_ends_in_is_left_out(outbound: Outbound) -> None:
+    async def receiver(_: web.Request) -> web.Response:
+        return web.Response(text="x" + "ü" * KEPT_BYTES)
+
+    async with receiving(receiver) as url:
+        kept = (await attempt(outbound, url, b"{}", SIGNATURE)).answer_start
+    assert kept == "x" + "ü" * 511
+
+
 async def test_it_calls_nothing_inside() -> None:
     async with receiving(hanging) as url, Outbound() as guarded:
         attempted = await attempt(guarded, url, b"{}", SIGNATURE)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import aiohttp
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.outbound import FetchFailed, FetchTimeout, Outbound, TlsInvalid
@@ -49,9 +48,14 @@ async def attempt(
     return Attempted(
         Outcome(answer.status, retry_after=retry_after),
         answer.elapsed_ms,
-        # PostgreSQL's text holds no NUL.
-        answer_start=answer.body_start.decode(errors="replace").replace("\0", "\ufffd")[:KEPT_BYTES],
+        answer_start=_text(answer.body_start),
     )
+
+
+def _text(start: bytes) -> str:
+    """The beginning of an answer as any database can hold it."""
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start, final=len(start) < KEPT_BYTES)
+    return text.replace("\0", "\ufffd")  # PostgreSQL's text holds no NUL
 
 
 def _trouble(error: InvalidParameter | FetchFailed) -> Trouble:
@@ -59,7 +63,4 @@ def _trouble(error: InvalidParameter | FetchFailed) -> Trouble:
         return Trouble.ADDRESS
     if isinstance(error, FetchTimeout):
         return Trouble.TIMEOUT
-    if isinstance(error, TlsInvalid) and isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
-        return Trouble.TLS
-    # A handshake that broke off proves nothing about the certificate.
-    return Trouble.NETWORK
+    return Trouble.TLS if isinstance(error, TlsInvalid) else Trouble.NETWORK
