@@ -16,8 +16,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with served(
         request.param,
         folder,
-        HEADER_TIMEOUT_S="1",
-        BODY_TIMEOUT_S="1",
+        HEADER_TIMEOUT_S="2",
+        BODY_TIMEOUT_S="2",
         MAX_BODY_BYTES="200000",
         MAX_UPLOAD_BYTES="400000",
         MAX_CONNECTIONS_PER_ADDRESS="60",

@@ -22,6 +22,8 @@ from websockets.sync.client import ClientConnection, connect
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LISTENING = re.compile(r"Serving on http://127\.0\.0\.1:(\d+) ")
+PATIENCE_S = 60.0
+"""For what comes at once, unless the machine is busy."""
 
 
 class Process:
@@ -30,6 +32,9 @@ class Process:
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.log: list[str] = []
         self._longer = threading.Condition()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # As of all that a shell starts in the background; what we start would not hear us interrupt it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._popen = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -42,7 +47,7 @@ class Process:
     def wait_for(self, pattern: str | re.Pattern[str]) -> re.Match[str]:
         """Read the log up to a line that matches; the process ending first is a failure that shows what it said."""
         assert self._popen.stdout
-        impatience = threading.Timer(60, self._popen.kill)
+        impatience = threading.Timer(PATIENCE_S, self._popen.kill)
         impatience.start()
         try:
             for line in self._popen.stdout:
@@ -68,7 +73,7 @@ class Process:
     def wait_until_logged(self, part: str) -> None:
         """Until what `read_on` reads has had `part` in it."""
         with self._longer:
-            assert self._longer.wait_for(lambda: part in self.text, 30), f"{part} was never said:\n{self.text}"
+            assert self._longer.wait_for(lambda: part in self.text, PATIENCE_S), f"{part} was never said:\n{self.text}"
 
     @property
     def text(self) -> str:
@@ -77,11 +82,11 @@ class Process:
     def signal(self, number: int = signal.SIGTERM) -> None:
         self._popen.send_signal(number)
 
-    def wait(self, timeout_s: float = 20) -> int:
+    def wait(self, timeout_s: float = PATIENCE_S) -> int:
         """The exit code; everything it said is in the log."""
         code = self._popen.wait(timeout_s)
         if hasattr(self, "_reader"):
-            self._reader.join(5)
+            self._reader.join(PATIENCE_S)
         else:
             self._read()
         return code
@@ -115,7 +120,7 @@ class Served(Process):
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **options: Any
     ) -> tuple[int, dict[str, Any], http.client.HTTPMessage]:
         """Status, JSON and headers of one request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request(method, path, body=body, headers=headers or {}, **options)
             response = connection.getresponse()
@@ -135,15 +140,15 @@ class Served(Process):
         return [reason["code"] for reason in self.request("GET", "/readyz")[1].get("reasons", [])]
 
     def wait_until_warm(self) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while "warming_up" in self.reasons():
             assert time.monotonic() < deadline, "it never gets warm"
 
     def raw(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
 
     def open(self, path: str, **options: Any) -> ClientConnection:
-        return connect(f"ws://127.0.0.1:{self.port}{path}", **options)
+        return connect(f"ws://127.0.0.1:{self.port}{path}", **{"open_timeout": PATIENCE_S, **options})
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from django.utils import timezone
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from .process import ROOT, Process, environment_in, served
+from .process import PATIENCE_S, ROOT, Process, environment_in, served
 
 
 @pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Pat
         worker.wait_for("The database does not answer")
         worker.read_on()
         worker.signal(signal.SIGTERM)
-        assert worker.wait(10) == 0
+        assert worker.wait() == 0
         assert "Stopped" in worker.text
     finally:
         worker.end()
@@ -49,12 +49,12 @@ def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Pat
 def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
     database = tmp_path / "kept.sqlite3"
     environment = environment_in(tmp_path, DATABASE_URL=f"sqlite:///{database}")
-    assert Process("migrate", "--verbosity", "0", environment=environment).wait(60) == 0
+    assert Process("migrate", "--verbosity", "0", environment=environment).wait() == 0
     with closing(sqlite3.connect(database)) as rows:
         rows.execute("INSERT INTO django_session VALUES ('old', '', '2020-01-01')")
         rows.commit()
     with served("daphne", tmp_path, DATABASE_URL=f"sqlite:///{database}"), closing(sqlite3.connect(database)) as rows:
-        deadline, pause = time.monotonic() + 20, threading.Event()
+        deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
         while rows.execute("SELECT 1 FROM django_session").fetchone():
             assert time.monotonic() < deadline, "the expired login is still there"
             pause.wait(0.05)
@@ -72,19 +72,19 @@ def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
     try:
         port = int(process.wait_for(re.compile(r"Listening on TCP address 127\.0\.0\.1:(\d+)"))[1])
         process.read_on()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         connection.request("GET", "/page", headers={"Daphne-Root-Path": "/evil"})
         assert json.loads(connection.getresponse().read())["root_path"] == ""
         connection.request("GET", "/healthz")
         assert connection.getresponse().status == 200
         connection.close()
-        with connect(f"ws://127.0.0.1:{port}/echo") as talker:
+        with connect(f"ws://127.0.0.1:{port}/echo", open_timeout=PATIENCE_S) as talker:
             talker.send("hello")
-            assert talker.recv(timeout=5) == "hello"
+            assert talker.recv(timeout=PATIENCE_S) == "hello"
         with pytest.raises(InvalidStatus) as refused:
-            connect(f"ws://127.0.0.1:{port}/refuse?401")
+            connect(f"ws://127.0.0.1:{port}/refuse?401", open_timeout=PATIENCE_S)
         assert refused.value.response.status_code == 401
         process.signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait() == 0
     finally:
         process.end()

@@ -10,13 +10,13 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
-from .process import Served
+from .process import PATIENCE_S, Served
 
 
 def close_of(talker: ClientConnection) -> tuple[int, str]:
     """Code and reason of the close frame that comes next."""
     with pytest.raises(ConnectionClosed) as ended:
-        talker.recv(timeout=15)
+        talker.recv(timeout=PATIENCE_S)
     assert ended.value.rcvd is not None, "the socket was cut without a close frame"
     return ended.value.rcvd.code, ended.value.rcvd.reason
 
@@ -25,13 +25,13 @@ def test_it_carries_text_and_bytes_both_ways(server: Served) -> None:
     with server.open("/echo") as talker:
         for message in ("hé", "", b"\x00\x01", "x" * 125, "x" * 126, "x" * 65_535, "x" * 65_536, b"y" * 900_000):
             talker.send(message)
-            assert talker.recv(timeout=5) == message
+            assert talker.recv(timeout=PATIENCE_S) == message
 
 
 def test_it_tells_the_truth_about_a_socket(server: Served) -> None:
     headers = {"Daphne-Root-Path": "/evil", "X-Forwarded-For": "6.6.6.6"}
     with server.open("/whoami", additional_headers=headers) as talker:
-        assert json.loads(talker.recv()) == {"client": "127.0.0.1", "root_path": "", "scheme": "ws"}
+        assert json.loads(talker.recv(timeout=PATIENCE_S)) == {"client": "127.0.0.1", "root_path": "", "scheme": "ws"}
         assert close_of(talker) == (1000, "said it")
 
 
@@ -102,20 +102,20 @@ def test_it_waits_for_a_client_that_reads_slowly(server: Served) -> None:
 
         def sent() -> int:
             asker.send("?")
-            return int(asker.recv(timeout=5))
+            return int(asker.recv(timeout=PATIENCE_S))
 
-        slow.recv(timeout=5)
-        deadline = time.monotonic() + 20
+        slow.recv(timeout=PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
         before = -1
         while (now := sent()) != before and time.monotonic() < deadline:
             before = now
             time.sleep(0.5)  # the measure: nothing more is sent in half a second
         assert now == before, f"{now} messages of 10 kB and no end"
         for _ in range(100):
-            slow.recv(timeout=5)
-        deadline = time.monotonic() + 5
+            slow.recv(timeout=PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
         while sent() == now and time.monotonic() < deadline:
-            slow.recv(timeout=5)
+            slow.recv(timeout=PATIENCE_S)
         assert sent() > now, "it does not go on"
 
 

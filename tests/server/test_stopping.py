@@ -13,10 +13,14 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from .process import Served, served
+from .process import PATIENCE_S, Served, served
 from .test_sockets import close_of
 
 Start = Callable[..., AbstractContextManager[Served]]
+
+FOR_EVER_S = "300"
+AT_ONCE_S = 30.0
+"""Generous, for machines that are busy: who waits for what ends by itself waits for longer."""
 
 
 @pytest.fixture
@@ -25,16 +29,14 @@ def start(server_kind: str, tmp_path: Path) -> Start:
 
 
 def test_it_stops_at_once_when_nobody_is_served(start: Start) -> None:
-    with start() as server:
+    with start(DRAIN_S=FOR_EVER_S) as server:
         server.signal()
-        started = time.monotonic()
-        assert server.wait() == 0
-        assert time.monotonic() - started < 3
+        assert server.wait(AT_ONCE_S) == 0
         assert_clean(server)
 
 
 def test_it_waits_for_a_conversation_and_refuses_new_ones(start: Start) -> None:
-    with start(DRAIN_S="3") as server, server.open("/echo") as talker:
+    with start(DRAIN_S="8") as server, server.open("/echo") as talker:
         server.signal()
         server.signal()  # hosts repeat themselves
         wait_until_draining(server)
@@ -48,7 +50,7 @@ def test_it_waits_for_a_conversation_and_refuses_new_ones(start: Start) -> None:
         assert json.loads(refused.value.response.body)["code"] == "ServiceUnavailable"
 
         talker.send("still here")
-        assert talker.recv(timeout=5) == "still here"
+        assert talker.recv(timeout=PATIENCE_S) == "still here"
         assert close_of(talker) == (4012, "server is stopping")
         server.signal()
         assert server.wait() == 0
@@ -56,13 +58,11 @@ def test_it_waits_for_a_conversation_and_refuses_new_ones(start: Start) -> None:
 
 
 def test_it_tells_conversations_and_stops_when_they_have_ended(start: Start) -> None:
-    with start(DRAIN_S="15") as server, server.open("/polite") as talker:
-        started = time.monotonic()
+    with start(DRAIN_S=FOR_EVER_S) as server, server.open("/polite") as talker:
         server.signal()
-        assert talker.recv(timeout=5) == "closing"
+        assert talker.recv(timeout=PATIENCE_S) == "closing"
         assert close_of(talker) == (4012, "stopping")
-        assert server.wait() == 0
-        assert time.monotonic() - started < 5
+        assert server.wait(AT_ONCE_S) == 0
         assert_clean(server)
 
 
@@ -82,23 +82,19 @@ def test_it_finishes_a_request_in_progress(start: Start) -> None:
 
 def test_it_stops_within_its_time_with_an_application_that_never_ends(start: Start) -> None:
     with start(DRAIN_S="1") as server, server.open("/deaf") as talker:
-        started = time.monotonic()
         server.signal()
         assert close_of(talker)[0] == 4012
-        assert server.wait() == 0
-        assert time.monotonic() - started < 8
+        assert server.wait(AT_ONCE_S) == 0
         assert_clean(server)
 
 
 def test_it_stops_waiting_at_a_second_interrupt(start: Start) -> None:
-    with start(DRAIN_S="15") as server, server.open("/echo") as talker:
-        started = time.monotonic()
+    with start(DRAIN_S=FOR_EVER_S) as server, server.open("/echo") as talker:
         server.signal(signal.SIGINT)
         wait_until_draining(server)
         server.signal(signal.SIGINT)
         assert close_of(talker)[0] == 4012
-        assert server.wait() == 0
-        assert time.monotonic() - started < 6
+        assert server.wait(AT_ONCE_S) == 0
         assert_clean(server)
 
 
@@ -116,7 +112,7 @@ def test_it_says_which_port_is_taken(server_kind: str, tmp_path: Path) -> None:
 
 
 def wait_until_draining(server: Served) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if "draining" in server.reasons():
             return
