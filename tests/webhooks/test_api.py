@@ -147,6 +147,15 @@ async def test_a_change_touches_what_it_names(program: Program) -> None:
     assert (again["url"], again["updated_at"]) == (f"{URL}/2", changed["updated_at"])
 
 
+async def test_enabling_what_is_active_changes_nothing(program: Program) -> None:
+    made = await program.subscribe(URL)
+    since = timezone.now() - timedelta(minutes=59)
+    await WebhookEndpoint.objects.aupdate(consecutive_fail=20, first_fail_at=since)
+    enabled = await program.good("POST", f"/{made['id']}/enable")
+    assert enabled["updated_at"] == made["updated_at"]
+    assert (await WebhookEndpoint.objects.aget()).first_fail_at == since
+
+
 async def test_enabling_and_disabling_say_how_things_stand(program: Program) -> None:
     made = await program.subscribe(URL)
     for _ in range(2):
@@ -359,6 +368,19 @@ async def test_all_that_failed_since_a_time_is_sent_again(
     await receiver.until(8)
     logged = await program.until(made, "FAILED", "SUCCEEDED")
     assert [event["delivery"]["status"] for event in logged] == ["SUCCEEDED"] * 4 + ["FAILED"]
+
+
+async def test_what_was_canceled_is_sent_again_with_what_failed(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    settings.WEBHOOK_MAX_WAITING = 0
+    made = await program.subscribe(receiver.url)
+    await program.happen()
+    await program.until(made, "CANCELED")
+    answer = await program.good("POST", f"/{made['id']}/events/replay", {"since": made["created_at"]})
+    assert answer["replayed"] == 1
+    await receiver.until(1)
+    await program.until(made, "SUCCEEDED")
 
 
 @pytest.mark.parametrize("since", ["yesterday", "1", "", 1, 1.5, True, None, [], "2026-13-01T00:00:00Z"])

@@ -169,7 +169,7 @@ async def replay_event(request: HttpRequest, endpoint_id: EndpointId, event_id: 
 
 
 async def replay_failed_events(request: HttpRequest, endpoint_id: EndpointId, body: schemas.ReplayWish) -> Any:
-    """Send everything once more that happened since a time and could not be delivered."""
+    """Send everything once more that happened since a time and failed or was canceled."""
     endpoint = await _endpoint(request, endpoint_id)
     since = body.since if body.since.tzinfo else body.since.replace(tzinfo=UTC)
     now = timezone.now()
@@ -190,7 +190,7 @@ OPERATIONS: tuple[tuple[str, str, Callable[..., Any], type[Any], str], ...] = (
     ("POST", f"{ONE}/reset_secret", reset_secret, schemas.NewSecret, "Reset the signing secret"),
     ("POST", f"{ONE}/test", test_endpoint, schemas.TestReply, "Send a test event"),
     ("GET", f"{ONE}/events", list_events, schemas.EventPage, "Read the log"),
-    ("POST", f"{ONE}/events/replay", replay_failed_events, schemas.ReplayReply, "Send what failed again"),
+    ("POST", f"{ONE}/events/replay", replay_failed_events, schemas.ReplayReply, "Send what was not delivered again"),
     ("GET", f"{ONE}/events/{{event_id}}", retrieve_event, schemas.EventReply, "Look at an event"),
     ("POST", f"{ONE}/events/{{event_id}}/replay", replay_event, schemas.EventReply, "Send an event again"),
 )

@@ -62,7 +62,8 @@ class ReplayWish(Schema):
         datetime,
         BeforeValidator(iso_time),
         Field(
-            description="Everything that happened then or later and failed; ISO 8601, in UTC where it names no zone."
+            description="Everything that happened then or later and failed or was canceled; ISO 8601, in UTC where it "
+            "names no zone."
         ),
     ]
 

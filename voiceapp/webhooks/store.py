@@ -116,6 +116,8 @@ def enable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     Raises:
         NotFound: if it was deleted meanwhile.
     """
+    if endpoint.is_called:
+        return endpoint
     # Failures of before do not count twice: the next one has to fail for an hour as well.
     return _change(endpoint, status=WebhookEndpoint.Status.ACTIVE, disabled_reason="", first_fail_at=None)
 
@@ -217,14 +219,17 @@ def replay(endpoint: WebhookEndpoint, event_id: str) -> Delivery:
 
 
 def replay_failed(endpoint: WebhookEndpoint, since: datetime) -> int:
-    """Send everything once more that happened since then and could not be delivered; how much that is.
+    """Send everything once more that happened since then and was not delivered; how much that is.
+
+    That is what failed, and what was canceled: when the endpoint was disabled, or as too much waited for it.
 
     Raises:
         Conflict: if the endpoint is told nothing.
     """
     _require_called(endpoint)
-    failed = Delivery.objects.filter(endpoint=endpoint, status=Delivery.Status.FAILED, event__created_at__gte=since)
-    return _send_again(failed)
+    undelivered = (Delivery.Status.FAILED, Delivery.Status.CANCELED)
+    rows = Delivery.objects.filter(endpoint=endpoint, status__in=undelivered, event__created_at__gte=since)
+    return _send_again(rows)
 
 
 def resend(deliveries: QuerySet[Delivery]) -> int:
