@@ -111,20 +111,68 @@ def test_it_ends_where_a_schema_contains_itself() -> None:
     assert "again.model" in {field.path for field in found.fields}
 
 
+def words(command: str) -> list[str]:
+    """As a shell takes the command apart."""
+    return shlex.split(command.replace("\\\n", " "))
+
+
 def test_its_example_is_a_command_that_a_shell_understands() -> None:
-    command = operation(
-        requestBody=body("Body", example={"model": "it's", "messages": []}),
-        parameters=[
-            {"in": "path", "name": "id", "required": True, "schema": {"type": "string", "examples": ["a b"]}},
-            {"in": "query", "name": "page", "required": True, "schema": {"type": "integer", "default": 2}},
-            {"in": "query", "name": "other", "schema": {"type": "integer"}},
-        ],
-    ).curl
-    words = shlex.split(command.replace("\\\n", " "))
-    assert words[:4] == ["curl", "-X", "POST", "https://host/talk/a b?page=2"]
-    assert words[words.index("-d") + 1].split() == ["{", '"model":', '"it\'s",', '"messages":', "[]", "}"]
-    assert "Content-Type: application/json" in words
-    assert "Authorization: Bearer $API_KEY" in words
+    found = words(
+        operation(
+            requestBody=body("Body", example={"model": "it's", "messages": []}),
+            security=[{"BearerKey": []}],
+            parameters=[
+                {"in": "path", "name": "id", "required": True, "example": "a b", "schema": {"type": "string"}},
+                {"in": "query", "name": "page", "required": True, "schema": {"type": "integer", "default": 2}},
+                {"in": "query", "name": "model", "example": "voice", "schema": {"type": "string"}},
+                {"in": "query", "name": "other", "schema": {"type": "integer"}},
+            ],
+        ).curl
+    )
+    assert found[:4] == ["curl", "-X", "POST", "https://host/talk/a%20b?page=2&model=voice"]
+    assert found[found.index("-d") + 1].split() == ["{", '"model":', '"it\'s",', '"messages":', "[]", "}"]
+    assert "Content-Type: application/json" in found
+    assert "Authorization: Bearer $API_KEY" in found
+
+
+def test_its_example_sends_the_headers_that_are_required() -> None:
+    schema = {"type": "string", "examples": ["enable"]}
+    found = words(
+        operation(
+            parameters=[
+                {"in": "header", "name": "X-DashScope-Async", "required": True, "schema": schema},
+                {"in": "header", "name": "X-DashScope-SSE", "schema": schema},
+            ]
+        ).curl
+    )
+    assert "X-DashScope-Async: enable" in found
+    assert "X-DashScope-SSE: enable" not in found
+
+
+def test_its_example_has_variables_for_what_an_earlier_answer_gave_and_no_key_where_none_is_asked_for() -> None:
+    parameters = [{"in": "path", "name": "id", "required": True, "schema": {"type": "string"}}]
+    assert operation(parameters=parameters).curl == 'curl -X POST "https://host/talk/$ID"'
+
+
+def test_its_example_of_head_waits_for_no_body() -> None:
+    details = document()
+    details["paths"]["/talk/{id}"] = {"head": details["paths"]["/talk/{id}"]["post"]}
+    [group] = groups(details, "https://host")
+    assert words(group.operations[0].curl)[:2] == ["curl", "--head"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "kept"),
+    [("audio/mpeg", ["--output", "answer.mp3"]), ("application/octet-stream", ["--remote-name"]), ("text/plain", [])],
+)
+def test_its_example_keeps_what_a_terminal_cannot_show(content_type: str, kept: list[str]) -> None:
+    answers = {"200": {"description": "OK", "content": {content_type: {"schema": {"type": "string"}}}}}
+    assert words(operation(responses=answers).curl)[4:] == kept
+
+
+def test_its_example_sends_an_offer_from_a_file() -> None:
+    offered = {"content": {"application/sdp": {"schema": {"type": "string"}}}}
+    assert words(operation(requestBody=offered).curl)[-2:] == ["--data-binary", "@offer.sdp"]
 
 
 def test_its_example_fills_what_is_required() -> None:
@@ -134,9 +182,8 @@ def test_its_example_fills_what_is_required() -> None:
 
 def test_its_example_uploads_a_file() -> None:
     command = operation(requestBody=body("Upload", "multipart/form-data")).curl
-    words = shlex.split(command.replace("\\\n", " "))
-    assert words[-4:] == ["-F", "file=@recording.wav", "-F", "model=m"]
-    assert "-d" not in words
+    assert words(command)[-4:] == ["-F", "file=@recording.wav", "-F", "model=m"]
+    assert "-d" not in words(command)
 
 
 @pytest.mark.parametrize(

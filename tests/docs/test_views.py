@@ -26,8 +26,7 @@ async def test_the_reference_tells_of_every_operation(client: AsyncClient) -> No
         for operation in operations.values():
             assert f'id="{operation["operationId"]}"' in text
             assert f'href="#{operation["operationId"]}"' in text
-        address = f"http://testserver{path.partition('{')[0]}"
-        assert f"curl -X POST {address}" in text or f"curl {address}" in text
+        assert f""" "http://testserver{path.partition("{")[0]}""" in text
 
 
 @pytest.mark.parametrize("address", PAGES)

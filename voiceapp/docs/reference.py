@@ -7,8 +7,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from mimetypes import guess_extension
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.utils.safestring import SafeString
 
@@ -17,6 +18,11 @@ from .writing import anchor, to_html
 
 FILE = "recording.wav"
 """What examples upload."""
+OFFER = "offer.sdp"
+"""What they send that is neither JSON nor a form."""
+
+_FIRST = {"get": "curl", "head": "curl --head"}
+"""How a command begins; told HEAD by -X, curl waits for a body that never comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Operation:
     answers: list[Answer]
     failures: list[Answer]
     curl: str
-    """A command that calls it; what differs between installations stands in $API_KEY."""
+    """A command that calls it. What only the caller knows is left to variables: `$API_KEY`, `$TASK_ID`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +118,35 @@ def _parameter(schemas: Schemas, parameter: Json) -> Field:
 
 def _curl(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> str:
     """A command for a POSIX shell, one option to a line."""
-    samples = {
-        parameter["name"]: parameter.get("example", schemas.example(parameter["schema"]))
-        for parameter in details.get("parameters", ())
-    }
-    query = {
-        parameter["name"]: samples[parameter["name"]]
-        for parameter in details.get("parameters", ())
-        if parameter["in"] == "query" and parameter.get("required")
-    }
-    address = origin + re.sub(r"\{(\w+)\}", lambda name: str(samples.get(name[1], name[1])), path)
-    address += f"?{urlencode(query)}" if query else ""
-    first = "curl" if method == "get" else f"curl -X {method.upper()}"
-    lines = [f"{first} {shlex.quote(address)}", '-H "Authorization: Bearer $API_KEY"']
+    values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
+    for parameter in details.get("parameters", ()):
+        if "example" in parameter:
+            values[parameter["in"]][parameter["name"]] = parameter["example"]
+        elif parameter.get("required") and parameter["in"] != "path":
+            values[parameter["in"]][parameter["name"]] = schemas.example(parameter["schema"])
+
+    def part(name: re.Match[str]) -> str:
+        return quote(str(values["path"][name[1]])) if name[1] in values["path"] else f"${name[1].upper()}"
+
+    address = origin + re.sub(r"\{(\w+)\}", part, path)
+    address += f"?{urlencode(values['query'])}" if values["query"] else ""
+    lines = [f'{_FIRST.get(method, f"curl -X {method.upper()}")} "{address}"']
+    if details.get("security"):
+        lines.append('-H "Authorization: Bearer $API_KEY"')
+    lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in values["header"].items()]
     for content_type, media in details.get("requestBody", {}).get("content", {}).items():
         lines += _sent(content_type, _example_of(schemas, media))
         break
-    return " \\\n  ".join(lines)
+    return " \\\n  ".join(lines + _kept(details))
+
+
+def _kept(details: Json) -> list[str]:
+    """Into which file an answer goes that a terminal cannot show."""
+    content = details["responses"].get("200", {}).get("content", {})
+    sounds = [content_type for content_type in content if content_type.startswith("audio/")]
+    if sounds:
+        return [f"--output answer{guess_extension(sounds[0])}"]
+    return ["--remote-name"] if "application/octet-stream" in content else []
 
 
 def _example_of(schemas: Schemas, media: Json) -> Any:
@@ -147,5 +165,7 @@ def _example_of(schemas: Schemas, media: Json) -> Any:
 def _sent(content_type: str, example: Any) -> list[str]:
     if content_type.startswith("multipart/"):
         return [f"-F {shlex.quote(f'{name}={value}')}" for name, value in dict(example).items()]
-    text = json.dumps(example, ensure_ascii=False, indent=2) if content_type == "application/json" else str(example)
-    return [f"-H {shlex.quote(f'Content-Type: {content_type}')}", f"-d {shlex.quote(text)}"]
+    header = f"-H {shlex.quote(f'Content-Type: {content_type}')}"
+    if content_type != "application/json":
+        return [header, f"--data-binary @{OFFER}"]
+    return [header, f"-d {shlex.quote(json.dumps(example, ensure_ascii=False, indent=2))}"]

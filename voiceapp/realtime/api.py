@@ -11,7 +11,7 @@ from voiceapp.realtime.calls import SDP_TYPE, take_call
 
 router = Router(tags=["Realtime"])
 
-Model = Annotated[str, Query(description="A realtime model.")]
+Model = Annotated[str, Query(description="A realtime model; it has to be named.", example="voice")]
 
 _DESCRIPTION: dict[str, Any] = {
     "requestBody": {
