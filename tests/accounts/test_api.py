@@ -40,8 +40,9 @@ async def test_it_makes_a_token_with_the_rights_of_the_key(alice: Member, query:
     assert set(answer.json()) == {"token", "expires_at"}
     assert before + seconds <= answer.json()["expires_at"] <= time.time() + seconds
     assert answer.headers["Cache-Control"] == "no-store"
-    caller = await caller_from_bearer(f"Bearer {answer.json()['token']}")
-    assert (caller.key_id, caller.is_temporary) == (alice.row.pk, True)
+    if seconds > 1:  # which may be over by now
+        caller = await caller_from_bearer(f"Bearer {answer.json()['token']}")
+        assert (caller.key_id, caller.is_temporary) == (alice.row.pk, True)
     assert await ApiKey.objects.acount() == 1, "a token is not listed"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from voiceapp.accounts.rates import Rate, Rates, RedisLog, SlidingLog, limit, ra
 from voiceapp.errors import Throttled
 
 TWENTY = Rate(20, 1.0)
+TWENTY_AN_HOUR = Rate(20, 3600.0)
+"""For tests that the window must outlast, however busy the machine is."""
 
 
 class House:
@@ -125,40 +128,44 @@ def test_it_refuses_a_rate_that_means_nothing(text: str) -> None:
 # ── Across processes ──
 
 
+PATIENCE_S = 60.0
+
+
 @pytest.fixture
-def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
+def redis_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    """One that may take its time: on a busy machine, so would a good one."""
+    monkeypatch.setattr(rates_module, "REDIS_TIMEOUT_S", PATIENCE_S)
     server = RedisServer(tmp_path)
     server.start()
     yield server
     server.stop()
 
 
-@pytest.fixture
-async def two(redis_server: RedisServer) -> AsyncIterator[tuple[Rates, Rates]]:
+@asynccontextmanager
+async def two(redis_server: RedisServer, rate: Rate) -> AsyncIterator[tuple[Rates, Rates]]:
     """What two processes have, with a Redis between them."""
-    pair = [Rates(shared=RedisLog(redis_server.url), limit_of=lambda operation: TWENTY) for _ in range(2)]
+    pair = [Rates(shared=RedisLog(redis_server.url), limit_of=lambda operation: rate) for _ in range(2)]
     yield (pair[0], pair[1])
     for one in pair:
         await one.close()
 
 
-async def test_two_processes_let_twenty_through_together(two: tuple[Rates, Rates]) -> None:
-    started = time.monotonic()
-    answers = await asyncio.gather(*(lets_through(two[number % 2]) for number in range(50)))
-    assert time.monotonic() - started < 1, "the machine is too busy for this test to mean anything"
-    assert sum(answers) == 20
-    with pytest.raises(Throttled) as refused:
-        await two[0].admit(1, "tasks.query")
-    assert refused.value.retry_after_s == 1
-    assert await lets_through(two[1], account_id=2)
+async def test_two_processes_let_twenty_through_together(redis_server: RedisServer) -> None:
+    async with two(redis_server, TWENTY_AN_HOUR) as pair:
+        answers = await asyncio.gather(*(lets_through(pair[number % 2]) for number in range(50)))
+        assert sum(answers) == 20
+        with pytest.raises(Throttled) as refused:
+            await pair[0].admit(1, "tasks.query")
+        assert 3000 < refused.value.retry_after_s <= 3600
+        assert await lets_through(pair[1], account_id=2)
 
 
-async def test_two_processes_never_let_more_than_twenty_through_in_any_second(two: tuple[Rates, Rates]) -> None:
+async def test_two_processes_never_let_more_than_twenty_through_in_any_second(redis_server: RedisServer) -> None:
     began: list[float] = []
     ended: list[float] = []
 
     async def press(one: Rates) -> None:
-        while time.monotonic() < stop_at:
+        while len(ended) < 60:
             asked_at = time.monotonic()
             if await lets_through(one):
                 began.append(asked_at)
@@ -166,11 +173,10 @@ async def test_two_processes_never_let_more_than_twenty_through_in_any_second(tw
             else:
                 await asyncio.sleep(0.01)
 
-    stop_at = time.monotonic() + 2.5
-    await asyncio.gather(*(press(one) for one in two for _ in range(3)))
+    async with two(redis_server, TWENTY) as pair:
+        await asyncio.gather(*(press(one) for one in pair for _ in range(3)))
     began.sort()
     ended.sort()
-    assert 40 < len(began) <= 60
     # A call was let through between being asked and being answered: 21 of them span a second at least.
     assert all(last - first >= 1 for first, last in zip(began, ended[20:], strict=False))
 
@@ -178,9 +184,11 @@ async def test_two_processes_never_let_more_than_twenty_through_in_any_second(tw
 OTHER_PROCESS = """
 import asyncio, sys
 from django.conf import settings
-settings.configure(RATE_LIMITS={"default": "20/30"}, REDIS_URL=sys.argv[1])
+settings.configure(RATE_LIMITS={"default": "20/3600"}, REDIS_URL=sys.argv[1])
+from voiceapp.accounts import rates as rates_module
 from voiceapp.accounts.rates import rates
 from voiceapp.errors import Throttled
+rates_module.REDIS_TIMEOUT_S = float(sys.argv[2])
 async def main():
     through = 0
     for _ in range(25):
@@ -197,33 +205,36 @@ asyncio.run(main())
 
 def test_real_processes_share_one_limit(redis_server: RedisServer) -> None:
     root = Path(rates_module.__file__).parents[2]
-    command = [sys.executable, "-c", OTHER_PROCESS, redis_server.url]
+    command = [sys.executable, "-c", OTHER_PROCESS, redis_server.url, str(PATIENCE_S)]
     processes = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) for _ in range(2)]
     assert sum(int(process.communicate(timeout=60)[0]) for process in processes) == 20
 
 
-async def test_it_goes_on_counting_alone_when_redis_is_gone(
-    redis_server: RedisServer, two: tuple[Rates, Rates]
-) -> None:
-    one = two[0]
-    assert [await lets_through(one) for _ in range(15)] == [True] * 15
-    redis_server.stop()
-    answers = [await lets_through(one) for _ in range(25)]
-    assert answers == [True] * 5 + [False] * 20
-    assert one.alone == 5
+async def test_it_goes_on_counting_alone_when_redis_is_gone(redis_server: RedisServer) -> None:
+    async with two(redis_server, TWENTY_AN_HOUR) as (one, _):
+        assert [await lets_through(one) for _ in range(15)] == [True] * 15
+        redis_server.stop()
+        answers = [await lets_through(one) for _ in range(25)]
+        assert answers == [True] * 5 + [False] * 20
+        assert one.alone == 5
 
-    redis_server.start()
-    await asyncio.sleep(rates_module.REDIS_PAUSE_S)
-    assert await lets_through(one)
-    assert one.alone == 5, "Redis decides again"
+        redis_server.start()
+        await asyncio.sleep(rates_module.REDIS_PAUSE_S)
+        assert await lets_through(one, account_id=2)
+        assert one.alone == 5, "Redis decides again"
 
 
 async def test_it_does_not_wait_for_a_redis_that_says_nothing(tmp_path: Path) -> None:
-    silent = await asyncio.start_unix_server(lambda reader, writer: None, tmp_path / "silent.sock")
-    one = Rates(shared=RedisLog(f"unix://{tmp_path}/silent.sock"), limit_of=lambda operation: TWENTY)
-    started = time.monotonic()
+    asked = 0
+
+    def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+
+    silent = await asyncio.start_unix_server(say_nothing, tmp_path / "silent.sock")
+    one = Rates(shared=RedisLog(f"unix://{tmp_path}/silent.sock"), limit_of=lambda operation: TWENTY_AN_HOUR)
     assert sum([await lets_through(one) for _ in range(25)]) == 20
-    assert time.monotonic() - started < 2 * rates_module.REDIS_TIMEOUT_S
+    assert 1 <= asked < 5, "each of them cost its caller a while"
     assert one.alone == 20
     await one.close()
     silent.close()
