@@ -7,6 +7,7 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
@@ -16,10 +17,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Member
-from tests.tasks.conftest import Program
+from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.tasks import files
 from voiceapp.tasks.line import TaskLine
-from voiceapp.tasks.live import SHOW_EVERY_S
 from voiceapp.tasks.models import Status, Subtask, Task
 
 LIST = "admin:tasks_task_changelist"
@@ -182,13 +182,10 @@ async def test_a_key_can_let_its_tasks_go_before_the_others_of_its_account(alice
     assert (first.task_id, first.priority) == (urgent, 7)
 
 
-async def told(client: AsyncClient, *tasks: Task) -> tuple[int, str]:
-    """Status and whole text of the stream about tasks; it ends when they have."""
+async def live(client: AsyncClient, *tasks: Task) -> Any:
+    """The stream about tasks; it ends when they have."""
     ids = [*(str(task.pk) for task in tasks), "x", "9" * 23, "\u0663", ""]
-    answer = await client.get(reverse("admin:tasks_live"), {"ids": ",".join(ids)})
-    if not answer.streaming:
-        return answer.status_code, ""
-    return answer.status_code, b"".join([piece async for piece in answer]).decode()
+    return await client.get(reverse("admin:tasks_live"), {"ids": ",".join(ids)})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -196,33 +193,34 @@ async def test_an_open_page_is_told_how_tasks_go_on(alice: Member, operator: Use
     client = AsyncClient()
     await client.aforce_login(operator)
     task = await sync_to_async(write)(alice)
-    following = asyncio.create_task(told(client, task))
+    answer = await live(client, task)
+    assert answer.status_code == 200
+    events = aiter(answer)
+    known: list[tuple[str, str]] = []
 
-    async def turn_to(**fields: object) -> None:
-        await Task.objects.filter(pk=task.pk).aupdate(**fields)
-        await asyncio.sleep(1.2 * SHOW_EVERY_S)
+    async def until_told(status: str, done: str) -> None:
+        while (status, done) not in known:
+            said = json.loads((await anext(events)).removeprefix(b"data: "))[str(task.pk)]
+            known.append((said["status"], said["done"]))
 
-    await turn_to()
-    await turn_to(status=Status.RUNNING, scheduled_at=timezone.now(), progress=0.4)
-    await turn_to(status=Status.SUCCEEDED, ended_at=timezone.now(), progress=1.0)
-    status, text = await asyncio.wait_for(following, 10)
-    assert status == 200
-    said = [json.loads(line.removeprefix("data: "))[str(task.pk)] for line in text.splitlines() if "status" in line]
-    assert list(dict.fromkeys((one["status"], one["done"]) for one in said)) == [  # how long it took goes on
-        ("Pending", "0%"),
-        ("Running", "40%"),
-        ("Succeeded", "100%"),
-    ]
-    assert text.endswith("event: over\ndata: {}\n\n")
+    async with asyncio.timeout(PATIENCE_S):
+        await until_told("Pending", "0%")
+        await Task.objects.aupdate(status=Status.RUNNING, scheduled_at=timezone.now(), progress=0.4)
+        await until_told("Running", "40%")
+        await Task.objects.aupdate(status=Status.SUCCEEDED, ended_at=timezone.now(), progress=1.0)
+        await until_told("Succeeded", "100%")
+        assert [event async for event in events] == [b"event: over\ndata: {}\n\n"]
+    # How long it took is told as well, and goes on.
+    assert list(dict.fromkeys(known)) == [("Pending", "0%"), ("Running", "40%"), ("Succeeded", "100%")]
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_only_those_who_may_look_are_told(alice: Member) -> None:
     client = AsyncClient()
     task = await sync_to_async(write)(alice)
-    assert (await told(client, task))[0] == 403
+    assert (await live(client, task)).status_code == 403
     await client.aforce_login(alice.user)
-    assert (await told(client, task))[0] == 403
+    assert (await live(client, task)).status_code == 403
     alice.user.is_staff = True
     await alice.user.asave()
-    assert (await told(client, task))[0] == 403
+    assert (await live(client, task)).status_code == 403

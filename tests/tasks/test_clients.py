@@ -22,6 +22,7 @@ from dashscope.aigc.video_synthesis import AioVideoSynthesis
 from dashscope.embeddings import BatchTextEmbedding
 
 from tests.realtime.product import Product, make_home
+from tests.tasks.conftest import PATIENCE_S
 from tests.tasks.elsewhere import FOLDER, Elsewhere, elsewhere
 from tests.tasks.test_pictures import MP4, PNG
 from voiceapp.engines.openai.forms import Form
@@ -80,7 +81,7 @@ def picture(tmp_path: Path) -> Path:
 
 
 def fetched(url: str | urllib.request.Request) -> bytes:
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         content: bytes = answer.read()
     return content
 
@@ -194,7 +195,7 @@ def test_each_generation_finds_the_rows_of_a_list_where_it_looks(product: Produc
     def listed(agent: str) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {product.keys['good']}", "User-Agent": agent}
         url = f"{product.origin}/api/v1/tasks?page_no=1&page_size=10"
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -217,7 +218,7 @@ def test_an_upload_may_be_larger_than_other_bodies_and_no_larger_than_that(
     form.add_file("file", recording)
     headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": form.content_type}
     request = urllib.request.Request(f"{product.origin}/api/v1/uploads", data=form.body(), headers=headers)
-    with urllib.request.build_opener(Tolerant).open(request, timeout=20) as answer:
+    with urllib.request.build_opener(Tolerant).open(request, timeout=PATIENCE_S) as answer:
         assert answer.status == status
 
 

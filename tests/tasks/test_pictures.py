@@ -17,7 +17,7 @@ from aiohttp import web
 from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
-from tests.tasks.conftest import Program, files_at
+from tests.tasks.conftest import PATIENCE_S, Program, files_at
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.leases.loop import Loop
@@ -164,7 +164,7 @@ def offered(settings: Settings) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def drawing(offered: Callable[..., None], images_server: ImagesServer) -> ImagesServer:
-    offered("painter", "image", "openai.images.OpenAIImages", images_server.url, timeout_s=20.0)
+    offered("painter", "image", "openai.images.OpenAIImages", images_server.url, timeout_s=PATIENCE_S)
     return images_server
 
 
@@ -393,7 +393,7 @@ async def test_a_task_elsewhere_is_created_once_however_often_its_worker_dies(
 
         [lease] = await sync_to_async(line.claim)("doomed", 1)
         doomed = asyncio.create_task(line.work(lease, database))
-        await asyncio.wait_for(relayed.looked.wait(), 10)
+        await asyncio.wait_for(relayed.looked.wait(), PATIENCE_S)
         doomed.cancel()
         await asyncio.gather(doomed, return_exceptions=True)
         await sync_to_async(line.release)(lease)

@@ -69,7 +69,7 @@ def request(product: Product, path: str, body: Any = None) -> urllib.request.Req
 
 
 def asked(product: Product, path: str, body: Any = None) -> dict[str, Any]:
-    with urllib.request.urlopen(request(product, path, body), timeout=20) as answer:
+    with urllib.request.urlopen(request(product, path, body), timeout=SETTLED_S) as answer:
         found: dict[str, Any] = json.load(answer)
     return found
 
@@ -89,7 +89,7 @@ def test_the_library_creates_waits_for_and_lists_tasks(text_file: str) -> None:
     assert created.output.task_status == "PENDING"
     done = BatchTextEmbedding.wait(created)
     assert done.output.task_status == "SUCCEEDED", done
-    with urllib.request.urlopen(done.output.url, timeout=20) as result:
+    with urllib.request.urlopen(done.output.url, timeout=SETTLED_S) as result:
         assert len(result.read().splitlines()) == 3
     listed = BatchTextEmbedding.list(model_name="text-embedding-v4")
     assert listed.status_code == HTTPStatus.OK

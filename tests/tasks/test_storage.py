@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from tests.realtime.product import Product, make_home
 from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
-from tests.tasks.conftest import Program
+from tests.tasks.conftest import PATIENCE_S, Program
 from tests.tasks.test_uploads import a_file, policy_of, sent, sent_by
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
@@ -78,8 +78,8 @@ async def test_a_part_of_a_file_is_asked_of_the_bucket(program: Program, worker:
 async def test_a_slow_bucket_keeps_nobody_else_waiting(program: Program, bucket: Buckets) -> None:
     with bucket.held() as is_put:
         sending = asyncio.create_task(sent(program.member.authorization, a_file()))
-        await asyncio.to_thread(is_put.wait, 30)
-        async with asyncio.timeout(30):
+        await asyncio.to_thread(is_put.wait, PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
             assert (await program.look("nope"))["output"]["task_status"] == "UNKNOWN"
         assert not sending.done()
     assert (await sending).status_code == 200
@@ -102,7 +102,7 @@ async def test_a_file_that_nobody_could_speak_of_any_more_leaves_with_its_task(
     """As when its worker was killed after it was stored."""
     with bucket.held() as is_put:
         await program.create(SPEECH, HELLO)
-        await asyncio.to_thread(is_put.wait, 30)
+        await asyncio.to_thread(is_put.wait, PATIENCE_S)
         assert len(bucket.objects) == 1
         ended = {"status": Status.FAILED, "ended_at": timezone.now() - timedelta(hours=25)}
         await Task.objects.aupdate(**ended, version=F("version") + 1)
@@ -146,19 +146,19 @@ def test_the_settings_name_the_bucket(tmp_path: Path) -> None:
 
             def asked(path: str, body: bytes | None = None, **more: str) -> dict[str, Any]:
                 request = urllib.request.Request(f"{product.origin}/api/v1/{path}", data=body, headers=headers | more)
-                with urllib.request.urlopen(request, timeout=20) as answer:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                     found: dict[str, Any] = json.load(answer)["output"]
                 return found
 
             task = asked(f"services/{SPEECH}", json.dumps(HELLO).encode(), **{"X-DashScope-Async": "enable"})
-            until = time.monotonic() + 60
+            until = time.monotonic() + PATIENCE_S
             while task["task_status"] in ("PENDING", "RUNNING") and time.monotonic() < until:
                 time.sleep(0.1)
                 task = asked(f"tasks/{task['task_id']}")
             assert task["task_status"] == "SUCCEEDED", task
             (path,) = server.objects
             assert path.startswith(f"/voice/of/tests/tasks/{task['task_id']}/")
-            with urllib.request.urlopen(task["url"], timeout=20) as result:
+            with urllib.request.urlopen(task["url"], timeout=PATIENCE_S) as result:
                 assert result.read() in server.objects.values()
         finally:
             product.stop()
