@@ -6,6 +6,7 @@ import io
 import threading
 import wave
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,6 +76,9 @@ def test_a_file_that_can_be_gone_back_in_says_how_long_it_is(kind: str) -> None:
             assert sound.getnframes() == 1.5 * RATE_HZ
             assert sound.readframes(sound.getnframes()) == pcm
         assert int.from_bytes(file.getvalue()[4:8], "little") == len(file.getvalue()) - 8
+    if kind == "flac":
+        with av.open(io.BytesIO(file.getvalue())) as sound:
+            assert sound.duration == 1_500_000  # microseconds
 
 
 def test_a_wav_file_ends_where_its_sizes_do() -> None:

@@ -18,6 +18,8 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import MAX_WAV_DATA_BYTES, wav_header
 
 HEAD_BYTES = 12
+FLAC_HEAD = b"fLaC\x00\x00\x00\x22"
+"""What a file in FLAC begins with: 34 bytes that describe the stream, which the codec has when it is at its end."""
 PIECE_S = 30.0
 """About how much of a file is decoded at one go."""
 KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
@@ -105,6 +107,7 @@ class SoundWriter:
         self._is_wav = kind == "wav"
         self._head = wav_header(sample_rate_hz) if self._is_wav else b""
         self._pcm_bytes = 0
+        self._final_head = b""
         self._sink = _Sink()
         self._container = None
         if kind in CODECS:
@@ -140,13 +143,15 @@ class SoundWriter:
             return head
         self._encode(None)
         self._container.mux(self._stream.encode(None))
+        if self._container.format.name == "flac":
+            self._final_head = FLAC_HEAD + bytes(self._stream.codec_context.extradata or b"")
         self._container.close()
         return self._sink.take()
 
     def final_head(self) -> bytes:
         """What belongs at the beginning of the finished file, for who can go back there: its length is known now. Empty
         where the beginning is right as it is."""
-        return wav_header(self._rate_hz, data_bytes=self._pcm_bytes) if self._is_wav else b""
+        return wav_header(self._rate_hz, data_bytes=self._pcm_bytes) if self._is_wav else self._final_head
 
     def _encode(self, frame: av.AudioFrame | None) -> None:
         assert self._container is not None
