@@ -109,7 +109,10 @@ def voice_cards(service: Upstream) -> list[Card]:
             "name": "moonshine-tiny-en",
             "kind": "asr",
             "provider": "voiceapp.engines.embedded.asr.Moonshine",
-            "aliases": ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "paraformer-v2", "paraformer-v1"],
+            "aliases": [
+                *("whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"),
+                *("paraformer-v2", "paraformer-v1", "fun-asr", "qwen3-asr-flash-filetrans"),
+            ],
         },
         {"name": "smart-turn-v3.2", "kind": "turn", "provider": "voiceapp.engines.embedded.turn.SmartTurn"},
         {

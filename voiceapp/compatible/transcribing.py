@@ -16,6 +16,7 @@ from voiceapp.accounts.metering import require_model
 from voiceapp.compatible import subtitles, transcription
 from voiceapp.compatible.transcription import Transcript
 from voiceapp.engines.catalogue import catalogue
+from voiceapp.errors import InvalidParameter
 from voiceapp.schemas import CleanStr, Schema
 from voiceapp.tasks.inputs import check_sources, fetched, with_patience
 from voiceapp.tasks.kinds import Done, Order, Part
@@ -26,10 +27,15 @@ MAX_AUDIO_S = 4 * 3600.0
 """Recognized in time where that goes twice as fast as speech; a core alone is about forty times as fast."""
 
 
+Address = Annotated[CleanStr, Field(max_length=2048)]
+
+
 class Recordings(Schema):
-    file_urls: Annotated[list[Annotated[CleanStr, Field(max_length=2048)]], Field(min_length=1, max_length=MAX_FILES)]
+    file_urls: Annotated[list[Address], Field(min_length=1, max_length=MAX_FILES)] | None = None
     """Where the recordings lie, by http or https: wav, mp3, m4a, mp4, aac, ogg, opus, flac or webm, up to 4 hours and
     200 MB each."""
+    file_url: Address | None = None
+    """The same for a single one, in the place of `file_urls`; its links stand in `result` as well."""
 
 
 class Hearing(Schema):
@@ -62,13 +68,17 @@ class Transcribing:
     async def accept(self, caller: Caller, body: TranscriptionBody) -> Order:
         card = catalogue().get(body.model, "asr")
         require_model(caller, card.name, "asr")
-        await check_sources(caller, body.input.file_urls)
+        single = body.input.file_url
+        urls = body.input.file_urls or ([single] if single else [])
+        if not urls:
+            raise InvalidParameter("input.file_urls is required.", param="input.file_urls")
+        await check_sources(caller, urls)
         hints = (body.parameters and body.parameters.language_hints) or []
         language = transcription.language_of(body.model, hints)
         return Order(
             body.model,
-            [{"file_url": url} for url in body.input.file_urls],
-            {"language": language, "file_urls": body.input.file_urls},
+            [{"file_url": url} for url in urls],
+            {"language": language, "file_urls": urls, "is_single": body.input.file_urls is None},
         )
 
     async def run(self, part: Part) -> Done:
@@ -92,7 +102,9 @@ class Transcribing:
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         failed = [{"file_url": url, "subtask_status": "FAILED"} for url in task["file_urls"]]
-        return {"results": [{**blank, **result} for blank, result in zip(failed, results, strict=True)]}
+        whole = [{**blank, **result} for blank, result in zip(failed, results, strict=True)]
+        is_alone = task.get("is_single") and whole[0]["subtask_status"] == "SUCCEEDED"
+        return {"results": whole} | ({"result": whole[0]} if is_alone else {})
 
     async def _hear(self, part: Part, file: Path) -> Transcript:
         with file.open("rb") as source:
@@ -141,5 +153,5 @@ def written(url: str, heard: Transcript) -> dict[str, Any]:
 
 async def _kept(part: Part, name: str, text: str, content_type: str) -> dict[str, str]:
     path = part.folder / name
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return await part.keep(path, content_type)
