@@ -16,6 +16,7 @@ from voiceapp.engines.catalogue import catalogue
 from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.leases.loop import Loop
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, wav_header
+from voiceapp.tasks.inputs import FAULT, MAX_LINE_BYTES
 
 TRANSCRIPTION = "audio/asr/transcription"
 SPEECH = "audio/tts/synthesis"
@@ -93,6 +94,19 @@ async def test_a_recording_is_heard_to_its_end_however_long_it_is(program: Progr
     assert first["text"].lower() == second["text"].lower() == "what can you do?"
     assert second["begin_time"] - first["begin_time"] == pytest.approx(1_000_000 + len(said) / 32, abs=300)
     assert task["usage"]["duration"] == pytest.approx(1000 + 2 * len(said) / 32_000, abs=1)
+
+
+async def test_a_single_recording_may_be_named_alone(program: Program, worker: Loop) -> None:
+    async with files_at({"good.wav": await spoken("What can you do?")}) as at:
+        body = {"model": "qwen3-asr-flash-filetrans", "input": {"file_url": at("good.wav")}}
+        good = await program.follow(await program.create(TRANSCRIPTION, body))
+        body = {"model": "qwen3-asr-flash-filetrans", "input": {"file_url": at("gone.wav")}}
+        gone = await program.follow(await program.create(TRANSCRIPTION, body))
+    words = json.loads(await program.fetch(good["output"]["result"]["transcription_url"]))
+    assert "what can you do" in words["transcripts"][0]["text"].lower()
+    assert len(good["output"]["results"]) == 1
+    assert gone["output"]["code"] == "InvalidParameter.DataFetch"
+    assert "result" not in gone["output"]
 
 
 async def test_the_first_language_that_is_understood_counts(program: Program, worker: Loop) -> None:
@@ -182,6 +196,55 @@ async def test_a_file_of_which_no_line_succeeds_fails_with_its_first_reason(prog
         output = (await program.follow(await program.create(RERANK, body)))["output"]
     assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
     assert output["message"] == "query must be a string."
+
+
+async def lines_after(program: Program, kind: str, model: str, file: bytes, **parameters: Any) -> list[dict[str, Any]]:
+    """What a task made of each line of a file."""
+    async with files_at({"in": file}) as at:
+        body = {"model": model, "input": {"url": at("in")}, "parameters": parameters}
+        task = await program.follow(await program.create(kind, body))
+    return [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
+
+
+@pytest.mark.parametrize("kind", [CHAT, RERANK])
+async def test_each_line_has_the_name_that_it_came_with_even_when_refused(
+    program: Program, worker: Loop, kind: str
+) -> None:
+    good = {"prompt": "Hello", "query": "a", "documents": ["a"]}
+    lines = [{**good, "custom_id": "a"}, {"custom_id": "a"}, {**good, "custom_id": 7}, {**good, "custom_id": [1]}, good]
+    model = "qwen-plus" if kind == CHAT else "qwen3-rerank"
+    found = await lines_after(program, kind, model, "\r\n".join(map(json.dumps, lines)).encode())
+    assert [line.get("custom_id") for line in found] == ["a", "a", 7, None, None]
+    assert [line["line"] for line in found if "error" in line] == [1]
+
+
+@pytest.mark.parametrize("kind", [CHAT, EMBEDDING])
+async def test_a_line_that_is_too_long_fails_alone(program: Program, worker: Loop, kind: str) -> None:
+    lines = [b'{"prompt": "Hello"}', b" " * (3 * MAX_LINE_BYTES) + b"x", b'{"prompt": "Hello again"}']
+    model = "qwen-plus" if kind == CHAT else "text-embedding-v4"
+    found = await lines_after(program, kind, model, b"\n".join(lines))
+    assert ["error" in line for line in found] == [False, True, False]
+    assert "longer than" in found[1]["error"]["message"]
+
+
+async def test_a_line_that_meets_a_fault_fails_alone_and_the_log_says_why(
+    program: Program, worker: Loop, obedient: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = ["say: Hello.", "bug: Hello.", "say: Goodbye."]
+    found = await lines_after(program, CHAT, "obedient", "\n".join(json.dumps({"prompt": it}) for it in said).encode())
+    assert [line.get("output", {}).get("text") for line in found] == ["Hello.", None, "Goodbye."]
+    assert found[1]["error"] == {"code": "InternalError", "message": FAULT}
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_mark_of_byte_order_is_no_part_of_a_text(program: Program, worker: Loop) -> None:
+    marked = await lines_after(program, EMBEDDING, "text-embedding-v4", "\ufeffone\r\ntwo".encode(), dimension=64)
+    plain = await lines_after(program, EMBEDDING, "text-embedding-v4", b"one\ntwo", dimension=64)
+    assert marked == plain
+    async with files_at({"in": "\ufeff\r\n".encode()}) as at:
+        body = {"model": "text-embedding-v4", "input": {"url": at("in")}}
+        task = await program.follow(await program.create(EMBEDDING, body))
+    assert task["output"]["message"] == "The file holds no lines."
 
 
 @pytest.mark.parametrize("kind", [CHAT, RERANK])

@@ -64,19 +64,18 @@ class ChatBatch:
         target = part.folder / "answers.jsonl"
         spent = {"input_tokens": 0, "output_tokens": 0}
 
-        async def one(number: int, line: bytes) -> Mapping[str, Any]:
-            return await self._answer(part, number, line, spent)
+        async def one(number: int, asked: dict[str, Any]) -> Mapping[str, Any]:
+            return await self._answer(part, number, asked, spent)
 
         with target.open("w") as sink:
-            async for found in answered(part, source, one):
+            async for found in answered(part, source, read_json, one):
                 sink.write(f"{json.dumps(found)}\n")
         return Done({"url": await part.keep(target, "application/jsonl")}, spent)
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(results[0])
 
-    async def _answer(self, part: Part, number: int, line: bytes, spent: dict[str, int]) -> dict[str, Any]:
-        asked = read_json(line)
+    async def _answer(self, part: Part, number: int, asked: dict[str, Any], spent: dict[str, int]) -> dict[str, Any]:
         try:
             given = GenerationInput.model_validate(asked)
         except pydantic.ValidationError as error:
@@ -90,5 +89,4 @@ class ChatBatch:
         reply = await writer.reply(answer(part.caller, wish, request_id=request_id))
         for unit in spent:
             spent[unit] += reply["usage"][unit]
-        found = {"output": reply["output"], "usage": reply["usage"]}
-        return found | ({"custom_id": asked["custom_id"]} if isinstance(asked.get("custom_id"), str) else {})
+        return {"output": reply["output"], "usage": reply["usage"]}

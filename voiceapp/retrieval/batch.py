@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,8 +15,8 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.items import native_items
 from voiceapp.retrieval.schemas import EmbeddingParameters
-from voiceapp.schemas import UNWRITABLE, CleanStr, Schema
-from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_sources, fetched, read_json
+from voiceapp.schemas import CleanStr, Schema
+from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_sources, fetched, read_json, read_text
 from voiceapp.tasks.kinds import Done, Order, Part
 
 Url = Annotated[CleanStr, Field(max_length=2048)]
@@ -37,7 +37,8 @@ class EmbeddingBatchBody(Schema):
 
 class QueryFile(Schema):
     url: Url
-    """Of a file of JSON lines, each with `query` and `documents`, and optionally `top_n`."""
+    """Of a file of JSON lines, each with `query` and `documents`, and optionally `top_n` and a `custom_id` to know it
+    by."""
 
 
 class RerankBatchBody(Schema):
@@ -53,6 +54,7 @@ class _Batch:
     max_attempts = 3
     parallel = 1
     has_results = False
+    read: Callable[[bytes], Any]
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(results[0])
@@ -62,16 +64,16 @@ class _Batch:
         target = part.folder / "results.jsonl"
         total = 0
 
-        async def one(number: int, line: bytes) -> Mapping[str, Any]:
-            return await self._answer(part, number, line)
+        async def one(number: int, value: Any) -> Mapping[str, Any]:
+            return await self._answer(part, number, value)
 
         with target.open("w") as sink:
-            async for found in answered(part, source, one):
+            async for found in answered(part, source, self.read, one):
                 sink.write(f"{json.dumps(found)}\n")
                 total += found.get("usage", {}).get("total_tokens", 0)
         return Done({"url": await part.keep(target, "application/jsonl")}, {"total_tokens": total})
 
-    async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:
+    async def _answer(self, part: Part, number: int, value: Any) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -85,6 +87,7 @@ class EmbeddingBatch(_Batch):
         "with `embedding`, and `sparse_embedding` where it was asked for, or `error`."
     )
     body = EmbeddingBatchBody
+    read = staticmethod(read_text)
 
     async def accept(self, caller: Caller, body: EmbeddingBatchBody) -> Order:
         card = catalogue().get(body.model, "embedding")
@@ -94,13 +97,7 @@ class EmbeddingBatch(_Batch):
         await embedding.check(embedding.native_wish(body.model, (), how, texts_at="line"))
         return Order(body.model, [{"url": body.input.url}], how.model_dump(exclude_none=True))
 
-    async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            text = line.decode("utf-8-sig").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InvalidParameter("The line is not UTF-8.") from None
-        if UNWRITABLE.search(text):
-            raise InvalidParameter("The line holds a NUL character.")
+    async def _answer(self, part: Part, number: int, text: str) -> dict[str, Any]:
         how = EmbeddingParameters.model_validate(part.common)
         wish = embedding.native_wish(part.model, [text], how, texts_at="line")
         embedded = await embedding.embed(part.caller, wish, request_id=f"{part.charge_id}-{number}")
@@ -115,9 +112,10 @@ class RerankBatch(_Batch):
     title = "Rerank for many queries"
     description = (
         "Fetches a file of JSON lines and ranks the `documents` of each by their relevance to its `query`: the result, "
-        "at `output.url`, has a line for each, in order, with `results` or `error`."
+        "at `output.url`, has a line for each, in order, with `results` or `error`, and the `custom_id` it came with."
     )
     body = RerankBatchBody
+    read = staticmethod(read_json)
 
     async def accept(self, caller: Caller, body: RerankBatchBody) -> Order:
         card = catalogue().get(body.model, "rerank")
@@ -125,8 +123,7 @@ class RerankBatch(_Batch):
         await check_sources(caller, [body.input.url])
         return Order(body.model, [{"url": body.input.url}])
 
-    async def _answer(self, part: Part, number: int, line: bytes) -> dict[str, Any]:
-        asked = read_json(line)
+    async def _answer(self, part: Part, number: int, asked: dict[str, Any]) -> dict[str, Any]:
         query, documents, top_n = asked.get("query"), asked.get("documents"), asked.get("top_n")
         if not isinstance(query, str):
             raise InvalidParameter("query must be a string.")

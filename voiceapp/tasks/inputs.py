@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import ipaddress
 import json
+import logging
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.bookkeeper import on_the_books
+from voiceapp.accounts.bookkeeper import BooksClosed, on_the_books
 from voiceapp.errors import InvalidParameter, Throttled, VoiceError
 from voiceapp.outbound import AddressNotAllowed, FetchFailed, Outbound, ResponseTooLarge, allows, check_url
-from voiceapp.schemas import is_clean
+from voiceapp.schemas import UNWRITABLE, is_clean
 from voiceapp.tasks.kinds import Part
 from voiceapp.tasks.uploads import SCHEME, require_all
+
+logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
 
 FETCH_S = 600.0
 """How long fetching one file may take."""
@@ -31,6 +37,7 @@ AT_ONCE = 4
 """Lines of one file that are worked on at once: a model served elsewhere answers several in parallel."""
 MOST_WAITS = 60
 """How often a line waits for room before it counts as refused."""
+FAULT = "The server failed on this line; its log says why under the task's id."
 
 
 def holes() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
@@ -111,28 +118,35 @@ async def with_patience(call: Callable[[], Awaitable[Any]]) -> Any:
     Raises:
         VoiceError: what the call raises, a full lane or a reached rate only after many tries.
     """
-    for _ in range(MOST_WAITS):
+    waits = 0
+    while True:
         try:
             return await call()
+        except BooksClosed:  # no fault of the work: it pauses until the database answers, or its time is over
+            wait_s = 1.0
         except VoiceError as error:
-            if error.code not in ("Throttling.Concurrency", "Throttling.RateQuota"):
+            if error.code not in ("Throttling.Concurrency", "Throttling.RateQuota") or waits == MOST_WAITS:
                 raise
-            await asyncio.sleep(error.retry_after_s if isinstance(error, Throttled) else 1.0)
-    return await call()
+            waits += 1
+            wait_s = error.retry_after_s if isinstance(error, Throttled) else 1.0
+        await asyncio.sleep(wait_s)
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """Lines that hold something.
+    """Lines that hold something; of one that is longer than `MAX_LINE_BYTES`, its beginning and one byte more.
 
     Raises:
-        InvalidParameter: if a line is too long, or there are too many.
+        InvalidParameter: if there are too many.
     """
     count = 0
     with path.open("rb") as source:
+        if source.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            source.seek(0)
         while line := source.readline(MAX_LINE_BYTES + 1):
-            if len(line) > MAX_LINE_BYTES:
-                raise InvalidParameter(f"Line {count + 1} is longer than {MAX_LINE_BYTES} bytes.")
-            if not line.strip():
+            rest = line
+            while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+                rest = source.readline(MAX_LINE_BYTES + 1)
+            if len(line) <= MAX_LINE_BYTES and not line.strip():
                 continue
             count += 1
             if count > MAX_LINES:
@@ -141,12 +155,17 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 async def answered(
-    part: Part, path: Path, answer: Callable[[int, bytes], Awaitable[Mapping[str, Any]]]
+    part: Part,
+    path: Path,
+    read: Callable[[bytes], Value],
+    answer: Callable[[int, Value], Awaitable[Mapping[str, Any]]],
 ) -> AsyncIterator[Mapping[str, Any]]:
     """The answer to each line of a file, in order. What is refused becomes `{"error": {"code", "message"}}`.
 
+    Each has the number of its line, from 0 and without empty ones, and the `custom_id` that its line names.
+
     Raises:
-        InvalidParameter: as `lines_of`.
+        InvalidParameter: if the file has no lines, or too many.
         VoiceError: at the end, the refusal of the first line, if every line was refused.
     """
     total = await asyncio.to_thread(lambda: sum(1 for _ in lines_of(path)))
@@ -154,11 +173,20 @@ async def answered(
         raise InvalidParameter("The file holds no lines.")
 
     async def one(number: int, line: bytes) -> Mapping[str, Any]:
+        known: dict[str, Any] = {"line": number}
         try:
-            return {"line": number, **await with_patience(lambda: answer(number, line))}
+            if len(line) > MAX_LINE_BYTES:
+                raise InvalidParameter(f"The line is longer than {MAX_LINE_BYTES} bytes.")
+            value = read(line)
+            known |= _name(value)
+            return {**known, **await with_patience(lambda: answer(number, value))}
         except VoiceError as error:
-            refusals[number] = error
-            return {"line": number, "error": {"code": error.code, "message": error.message}}
+            refusal = error
+        except Exception:
+            logger.exception("task %s, line %d failed in a way nobody foresaw", part.task_id, number)
+            refusal = VoiceError(FAULT)
+        refusals[number] = refusal
+        return {**known, "error": {"code": refusal.code, "message": refusal.message}}
 
     lines = lines_of(path)
     done = 0
@@ -170,6 +198,26 @@ async def answered(
         part.progress(done / total)
     if len(refusals) == total:
         raise refusals[0]
+
+
+def _name(value: object) -> dict[str, str | int]:
+    """The `custom_id` by which whoever sent a line knows it again."""
+    name = value.get("custom_id") if isinstance(value, dict) else None
+    return {"custom_id": name} if isinstance(name, str | int) else {}
+
+
+def read_text(line: bytes) -> str:
+    """
+    Raises:
+        InvalidParameter: if the line is no text.
+    """
+    try:
+        text = line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InvalidParameter("The line is not UTF-8.") from None
+    if UNWRITABLE.search(text):
+        raise InvalidParameter("The line holds a NUL character.")
+    return text
 
 
 def read_json(line: bytes) -> dict[str, Any]:
