@@ -40,10 +40,12 @@ class Line(Protocol):
     """One kind of work: where it is claimed from and what is done with it."""
 
     name: str
-    capacity: int
-    """How many rows one process works on at once."""
     renew_every_s: float
     """How often a row that is worked on is renewed: a third of its lease, or more often where there is more to tell."""
+
+    @property
+    def capacity(self) -> int:
+        """How many rows one process works on at once, as things are now."""
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take up to `limit` due rows. Runs in the database's thread."""

@@ -76,7 +76,8 @@ class _Making:
             reserve_tokens=0,
             request_id=part.charge_id,
         ):
-            made: Made = await with_patience(lambda: self._make(part, catalogue().provider(card)))
+            with part.aside():
+                made: Made = await with_patience(lambda: self._make(part, catalogue().provider(card)))
             kept = await part.keep(made.path, made.form.content_type)
             count = {f"{self.kind}_count": 1}
             await ledger.write(

@@ -91,8 +91,9 @@ async def fetched(part: Part, url: str, *, max_bytes: int, of_server: str = "") 
         if target.stat().st_size > max_bytes:
             raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
         return target
-    async with Outbound(holes=[*holes(), *await networks_of(url, of_server)]) as client:
-        await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
+    with part.aside():
+        async with Outbound(holes=[*holes(), *await networks_of(url, of_server)]) as client:
+            await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
     return target
 
 

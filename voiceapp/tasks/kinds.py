@@ -7,6 +7,7 @@ setting `TASK_KINDS` names them, so that the tasks know none of these rooms.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,8 @@ class Part:
     remember: Callable[[Mapping[str, Any]], Awaitable[None]]
     """`await remember({...})` keeps what the next attempt must know if this worker dies: the number of a job that was
     begun elsewhere."""
+    aside: Callable[[], AbstractContextManager[None]]
+    """`with aside():` around what only waits for something elsewhere: meanwhile its place is another account's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import randrange
@@ -15,10 +16,11 @@ from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Coalesce, Now
 
 from voiceapp.accounts.auth import Caller, caller_of_key
+from voiceapp.accounts.bookkeeper import BooksClosed
 from voiceapp.errors import InvalidApiKey, VoiceError
 from voiceapp.leases.rows import Claims, Lease
 from voiceapp.tasks import files
@@ -39,6 +41,8 @@ KEY_GONE = ("InvalidApiKey", "The API key of this task was revoked before the ta
 KIND_GONE = ("InternalError", "This server does no tasks of this kind any more.")
 KEPT_FREE = 1
 """Places, beside those of TASK_CAPACITY, for accounts with nothing under way."""
+MOST_ASIDE = 32
+"""So many tasks that only wait make room for others; more of them hold their places."""
 LOST_S = 1.0
 """How often it is looked for what lost its worker."""
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -93,13 +97,13 @@ class TaskLine:
     within an account, priority and then age decide.
 
     One place is kept for an account with nothing under way, so that however long the tasks of others take, it need not
-    wait for their end.
+    wait for their end; and one more for each task that only waits for something elsewhere.
     """
 
     name = LINE
 
     def __init__(self, *, claims: Claims[Task] | None = None) -> None:
-        self.capacity: int = settings.TASK_CAPACITY + KEPT_FREE
+        self._places: int = settings.TASK_CAPACITY
         self._claims = claims or Claims(Task, lease_s=settings.TASK_LEASE_S)
         self.renew_every_s = min(PROGRESS_S, self._claims.lease_s / 3)
         self._last_account: int | None = None
@@ -107,23 +111,35 @@ class TaskLine:
         self._look_for_lost_at = 0.0
         self._progress: dict[Lease, list[float]] = {}
         """Of running tasks: how far each of their parts is. Read by the renewing thread."""
+        self._aside: Counter[Lease] = Counter()
+        """Of running tasks: how many of their parts only wait."""
         self._guard = threading.Lock()
         self._scratch = Scratch()
+
+    @property
+    def capacity(self) -> int:
+        return self._places + self._kept_free
+
+    @property
+    def _kept_free(self) -> int:
+        """How many places are for accounts with nothing under way."""
+        return KEPT_FREE + min(len(self._aside), MOST_ASIDE)
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """First what lost its worker; then of each account as many as are its share, until there is no more or no room.
 
-        The last of `limit` places is for an account with nothing under way.
+        The last of `limit` places are for accounts with nothing under way.
         """
+        kept_free = self._kept_free
         started = {"scheduled_at": Coalesce("scheduled_at", Now())}
         taken: list[Lease] = []
-        if monotonic() >= self._look_for_lost_at and limit > KEPT_FREE:
+        if monotonic() >= self._look_for_lost_at and limit > kept_free:
             self._look_for_lost_at = monotonic() + LOST_S
             lost = Task.objects.filter(status=Status.RUNNING)
-            taken += self._claims.claim(worker, limit=limit - KEPT_FREE, rows=lost, **started)
+            taken += self._claims.claim(worker, limit=limit - kept_free, rows=lost, **started)
         while len(taken) < limit:
             more: list[Lease] = []
-            for account, share in self._shares(limit - len(taken)).items():
+            for account, share in self._shares(limit - len(taken), kept_free).items():
                 waiting = Task.objects.filter(status=Status.PENDING, account_id=account)
                 rows = waiting.order_by("-priority", "due_at")
                 more += self._claims.claim(worker, limit=share, rows=rows, **started)
@@ -196,6 +212,15 @@ class TaskLine:
                 if parts := self._progress.get(job.lease):
                     parts[number] = min(max(share, 0.0), 1.0)
 
+        @contextmanager
+        def aside() -> Iterator[None]:
+            self._aside[job.lease] += 1
+            try:
+                yield
+            finally:
+                self._aside[job.lease] -= 1
+                self._aside += Counter()  # without those that came to nothing
+
         with self._scratch.folder() as folder:
 
             async def keep(path: Path, content_type: str) -> dict[str, str]:
@@ -225,10 +250,13 @@ class TaskLine:
                 open=open_file,
                 remembered=row.result,
                 remember=remember,
+                aside=aside,
             )
             try:
                 async with asyncio.timeout(kind.time_limit_s):
                     done = await kind.run(part)
+            except (BooksClosed, OperationalError, InterfaceError):
+                raise  # no fault of the task: it begins again when its lease is over and the database answers
             except VoiceError as error:
                 return End(row, Done(), error.code, error.message)
             except TimeoutError:
@@ -279,7 +307,7 @@ class TaskLine:
             task_finished.send(Task, task=_as_finished(job.task, status, changes))
             return True
 
-    def _shares(self, room: int) -> Counter[int]:
+    def _shares(self, room: int, kept_free: int) -> Counter[int]:
         """How many tasks of which account are next."""
         live = Task.objects.filter(status=Status.RUNNING, due_at__gt=Now())
         under_way = Counter(live.values_list("account_id", flat=True))
@@ -287,7 +315,7 @@ class TaskLine:
         shares: Counter[int] = Counter()
         while turns and shares.total() < room:
             account = min(turns, key=lambda account: under_way[account])  # of equals, whose turn it is
-            if under_way[account] and shares.total() >= room - KEPT_FREE:
+            if under_way[account] and shares.total() >= room - kept_free:
                 break
             under_way[account] += 1
             shares[account] += 1
