@@ -22,6 +22,7 @@ from aioice.turn import TurnTransport
 from aiortc import RTCPeerConnection, RTCRtpTransceiver, rtcsctptransport
 from aiortc.rtcicetransport import parse_stun_turn_uri
 from aiortc.rtcrtpreceiver import StreamStatistics
+from aiortc.rtcsctptransport import InboundStream
 from aiortc.rtp import (
     RTCP_RTPFB_NACK,
     RtcpReceiverInfo,
@@ -56,7 +57,14 @@ INSIDE_INSTANCES = {
     "RTCIceTransport": ("_connection",),
     "RTCDtlsTransport": ("_rx_srtp", "_tx_srtp", "_register_rtp_receiver", "_register_rtp_sender"),
     "RTCRtpSender": ("_ssrc",),
-    "RTCSctpTransport": ("_data_channel_queue", "_outbound_queue", "_sent_queue"),
+    "RTCSctpTransport": (
+        "_data_channel_queue",
+        "_get_inbound_stream",
+        "_inbound_streams",
+        "_outbound_queue",
+        "_sack_misordered",
+        "_sent_queue",
+    ),
     "TurnTransport": ("_TurnTransport__close_task", "_TurnTransport__inner_protocol", "_TurnTransport__send_tasks"),
 }
 
@@ -74,6 +82,10 @@ COPIED_S = 15.0
 """After a report of loss, so long every packet carries a copy of the one before."""
 HISTORY_PACKETS = 32
 """Packets that can be sent again: 0.6 s."""
+WAITING_CHUNKS = 2000
+"""Pieces of messages that wait for others, of all channels of a call: 2 MiB as they usually are. aiortc knows no bound,
+and looks at all that wait when one more comes."""
+CHANNEL_STREAMS = 256
 LOOK_S = 0.01
 RELAY_S = 3.0
 """For one relay to answer."""
@@ -288,6 +300,27 @@ class _Counted:
     def __init__(self, sequence_number: int, timestamp: int) -> None:
         self.sequence_number = sequence_number
         self.timestamp = timestamp
+
+
+def bound_messages(peer: RTCPeerConnection, refuse: Callable[[], None]) -> None:
+    """Call `refuse`, maybe many times, and forget what comes, while more of a caller's messages is unfinished than a
+    call may keep."""
+    sctp: Any = peer.sctp
+    known = sctp._inbound_streams
+    stream_of = sctp._get_inbound_stream
+
+    def bounded(stream_id: int) -> InboundStream:
+        if len(known) >= CHANNEL_STREAMS and stream_id not in known:
+            refuse()
+            return InboundStream()
+        waiting = len(sctp._sack_misordered) + sum(len(stream.reassembly) for stream in known.values())
+        if waiting > WAITING_CHUNKS:
+            refuse()
+            return InboundStream()
+        found: InboundStream = stream_of(stream_id)
+        return found
+
+    sctp._get_inbound_stream = bounded
 
 
 async def wait_delivered(peer: RTCPeerConnection) -> None:

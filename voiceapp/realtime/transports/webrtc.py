@@ -78,6 +78,7 @@ class WebRtcTransport:
         self._speaker = Speaker()
         self._is_open = True
         self._is_slow = False
+        self._is_flooded = False
         self._is_answering = False
         self._may_interrupt = True
         self._is_begun = False
@@ -110,6 +111,7 @@ class WebRtcTransport:
             async with asyncio.timeout(ANSWER_S):
                 await connection.setRemoteDescription(RTCSessionDescription(sdp.sound_and_channel(offer), "offer"))
                 self._line = inside.Line(audio, self._receive_packet, redundant)
+                inside.bound_messages(connection, self._message_too_large)
                 if settings.RTC_FORCE_RELAY:
                     inside.use_relays(connection, places.relays.in_order(), places.relays.prefer)
                 elif ports := places.ports():
@@ -195,13 +197,11 @@ class WebRtcTransport:
             return _of_a_call(ev.parse_client_event(arrival))
 
     def _message(self, message: str | bytes) -> None:
-        if not self._is_open:
+        if not self._is_open or self._is_flooded:
             return
         self._is_unused = False
         if not self._meter.accept(1, self._now()) or self._waiting_texts >= WAITING_EVENTS:
-            self._arrivals.put_nowait(
-                FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
-            )
+            self._flooded(FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages"))
             return
         if isinstance(message, bytes):
             self._arrivals.put_nowait(
@@ -210,6 +210,15 @@ class WebRtcTransport:
             return
         self._waiting_texts += 1
         self._arrivals.put_nowait(message)
+
+    def _message_too_large(self) -> None:
+        self._flooded(FloodError("A message is too large, or never ends.", code="message_too_large"))
+
+    def _flooded(self, error: FloodError) -> None:
+        """Say it once: nobody reads what comes behind it."""
+        if not self._is_flooded:
+            self._is_flooded = True
+            self._arrivals.put_nowait(error)
 
     async def send(self, event: ev.ServerEvent) -> None:
         if isinstance(event, ev.AudioDelta):
