@@ -43,6 +43,8 @@ class Talker:
         self.close_code: int | None = None
         self.spoken_at = 0.0
         """When the last sample of the last utterance was sent."""
+        self.asked_at = 0.0
+        """When the last typed question was sent."""
         self._input_rate_hz = input_rate_hz
         self._output_rate_hz = output_rate_hz
         self._voice: asyncio.Queue[bytes] = asyncio.Queue()
@@ -68,6 +70,7 @@ class Talker:
 
     async def ask(self, text: str, **response: Any) -> None:
         """Type instead of speaking."""
+        self.asked_at = time.monotonic()
         await self.send(
             "conversation.item.create",
             item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},

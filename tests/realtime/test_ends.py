@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
-from tests.realtime.talker import Talker, call
+from tests.realtime.talker import PATIENCE_S, Talker, call
 
 SERVERS = ("daphne", "uvicorn")
 LONG_QUESTION = "What can you do?"
 SECOND_OF_SILENCE = bytes(32_000)
+LIFETIME_S = 5
+PROMPT_S = 15.0
+"""Five seconds are promised, to those whose machine does not run tests meanwhile."""
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -24,8 +30,8 @@ def product(request: pytest.FixtureRequest, servers: Servers) -> Product:
 
 @pytest.fixture(scope="module")
 def brief(serve: Serve) -> Product:
-    """A server whose conversations last two seconds."""
-    return serve(SESSION_LIFETIME_S="2")
+    """A server whose conversations last some seconds."""
+    return serve(SESSION_LIFETIME_S=str(LIFETIME_S))
 
 
 async def lives_on(talker: Talker) -> None:
@@ -47,6 +53,15 @@ async def announced(talker: Talker, code: int) -> None:
     assert talker.heard[-1].event["type"] == "session.closing"
     assert talker.heard[-1].event["code"] == code
     assert talker.heard[-1].event["reason"]
+
+
+async def flood(talker: Talker, send: Callable[[], Awaitable[None]]) -> None:
+    """Send until the server has had enough: how fast it reads is the machine's business."""
+    async with asyncio.timeout(PATIENCE_S):
+        with suppress(ConnectionClosed):
+            while not talker.all("error"):
+                await send()
+                await asyncio.sleep(0)
 
 
 async def closed_books(product: Product, talker: Talker) -> dict[str, Any]:
@@ -118,8 +133,7 @@ async def test_a_message_over_a_mebibyte_closes_the_connection(product: Product)
 
 async def test_audio_faster_than_twice_real_time_ends_the_session(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
-        for _ in range(25):
-            await talker.append(SECOND_OF_SILENCE)
+        await flood(talker, lambda: talker.append(SECOND_OF_SILENCE))
 
         await refused(talker, "audio_too_fast")
         await announced(talker, 4408)
@@ -137,8 +151,7 @@ async def test_a_burst_of_audio_is_no_flood(product: Product) -> None:
 
 async def test_a_flood_of_messages_ends_the_session(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
-        for _ in range(1200):
-            await talker.send("input_audio_buffer.clear")
+        await flood(talker, lambda: talker.send("input_audio_buffer.clear"))
 
         await refused(talker, "too_many_messages")
         await announced(talker, 4408)
@@ -151,7 +164,7 @@ async def test_a_session_ends_when_its_time_is_over(brief: Product) -> None:
 
         await announced(talker, 4000)
 
-    assert 1.9 < talker.heard[-1].at - talker.heard[0].at < 3
+    assert LIFETIME_S - 0.5 < talker.heard[-1].at - talker.heard[0].at < LIFETIME_S + 5
     assert (await closed_books(brief, talker))["close_code"] == 4000
     assert (await brief.row("select status from realtime_turn"))["status"] == "cancelled"
 
@@ -164,7 +177,7 @@ async def test_a_revoked_key_ends_its_sessions_and_no_others(product: Product) -
 
         await asyncio.gather(announced(first, 4401), announced(second, 4401))
 
-        assert time.monotonic() - revoked_at < 5
+        assert time.monotonic() - revoked_at < PROMPT_S
         await refused(first, "invalid_api_key")
         await lives_on(third)
     product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")

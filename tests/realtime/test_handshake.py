@@ -6,7 +6,8 @@ import asyncio
 import http.cookiejar
 import json
 import urllib.request
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import call
+from tests.realtime.talker import PATIENCE_S, Talker, call
 
 SERVERS = ("daphne", "uvicorn")
 
@@ -43,6 +44,22 @@ async def refusal(url: str, key: str | None = None, **options: Any) -> tuple[int
     return response.status_code, json.loads(response.body), dict(response.headers.raw_items())
 
 
+@asynccontextmanager
+async def opened(url: str, key: str | None = None, **options: Any) -> AsyncIterator[Talker]:
+    """A conversation, as soon as there is a place: who hung up gives it back a little later."""
+    async with AsyncExitStack() as opening:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    talker = await opening.enter_async_context(call(url, key, **options))
+                    break
+                except InvalidStatus as refused:
+                    if refused.response.status_code != 429:
+                        raise
+                await asyncio.sleep(0.05)
+        yield talker
+
+
 def cookie(product: Product) -> str:
     """The Cookie header of somebody on the page."""
     jar = http.cookiejar.CookieJar()
@@ -65,7 +82,7 @@ def signed_in(product: Product) -> str:
 
 
 async def test_a_good_key_gets_a_session(product: Product) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
+    async with opened(product.url, product.keys["good"]) as talker:
         created = talker.heard[0].event
 
     assert created["type"] == "session.created"
@@ -76,7 +93,7 @@ async def test_a_good_key_gets_a_session(product: Product) -> None:
 
 
 async def test_a_key_may_be_announced_in_any_case_and_the_path_may_end_in_a_slash(product: Product) -> None:
-    async with call(f"{product.url}/", headers={"Authorization": f"bEaReR {product.keys['good']}"}) as talker:
+    async with opened(f"{product.url}/", headers={"Authorization": f"bEaReR {product.keys['good']}"}) as talker:
         assert talker.types == ["session.created"]
 
 
@@ -127,8 +144,8 @@ async def test_no_model_is_refused_with_400(product: Product, model: str | None)
 
 async def test_one_conversation_too_many_is_refused_with_429_until_one_ends(product: Product) -> None:
     async with AsyncExitStack() as open_calls:
-        first = await open_calls.enter_async_context(call(product.url, product.keys["good"]))
-        await open_calls.enter_async_context(call(product.url, product.keys["good"]))
+        first = await open_calls.enter_async_context(opened(product.url, product.keys["good"]))
+        await open_calls.enter_async_context(opened(product.url, product.keys["good"]))
 
         status, body, headers = await refusal(product.url, product.keys["good"])
 
@@ -136,28 +153,19 @@ async def test_one_conversation_too_many_is_refused_with_429_until_one_ends(prod
         assert int(headers["retry-after"]) > 0
         await first.send("session.finish")
         assert await first.wait_closed() == 1000
-        await opens_again(product)
-
-
-async def opens_again(product: Product) -> None:
-    """Until the place that was given up can be taken."""
-    async with asyncio.timeout(10):
-        while True:
-            with suppress(InvalidStatus):
-                async with call(product.url, product.keys["good"]):
-                    return
+        await open_calls.enter_async_context(opened(product.url, product.keys["good"]))
 
 
 async def test_refused_handshakes_take_no_place(product: Product) -> None:
     for _ in range(3):
         await refusal(product.url, product.keys["good"], model="nobody")
 
-    async with call(product.url, product.keys["good"]), call(product.url, product.keys["good"]) as talker:
+    async with opened(product.url, product.keys["good"]), opened(product.url, product.keys["good"]) as talker:
         assert talker.types == ["session.created"]
 
 
 async def test_the_page_talks_with_its_cookie_from_its_own_origin(product: Product) -> None:
-    async with call(product.page_url, headers={"Cookie": cookie(product)}, origin=product.origin) as talker:
+    async with opened(product.page_url, headers={"Cookie": cookie(product)}, origin=product.origin) as talker:
         assert talker.types == ["session.created"]
         session_id = talker.heard[0].event["session"]["id"]
 

@@ -204,7 +204,7 @@ async def test_a_locked_database_does_not_hold_the_end_up(
 
         await recorder.finish(1000, "")
 
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10, "it would wait for 20 s"
     assert "was not recorded within" in caplog.text
 
 

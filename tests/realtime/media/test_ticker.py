@@ -5,51 +5,66 @@ from __future__ import annotations
 import asyncio
 import time
 
-from voiceapp.realtime.media.ticker import Ticker, ticker
+from voiceapp.realtime.media.ticker import PERIOD_S, Ticker, ticker
+
+
+class Watch:
+    """How far the counted periods are from those that passed on the clock."""
+
+    def __init__(self) -> None:
+        self.late: list[float] = []
+        """In periods, at every call. A busy machine is late at times; nobody is early."""
+        self.count = 0
+        self._begun = time.monotonic()
+
+    def note(self, periods: int) -> None:
+        self.count += periods
+        self.late.append((time.monotonic() - self._begun) / PERIOD_S - self.count)
 
 
 async def test_everybody_is_called_every_20_ms_and_nobody_after_leaving() -> None:
-    clock = Ticker()
-    counts = {"a": 0, "b": 0}
+    clock, watch = Ticker(), Watch()
+    left_at = others = 0
     done = asyncio.Event()
 
     def a(periods: int) -> None:
-        counts["a"] += periods
-        if counts["a"] >= 25:
+        watch.note(periods)
+        if watch.count >= 25:
             done.set()
 
     def b(periods: int) -> None:
-        counts["b"] += periods
-        if counts["b"] == 10:
+        nonlocal left_at, others
+        others += periods
+        if others >= 10:
+            left_at = others
             clock.leave(b)
 
-    begun = time.monotonic()
     clock.join(a)
     clock.join(b)
     await done.wait()
-    assert 0.45 < time.monotonic() - begun < 0.8
-    assert counts["b"] == 10
+    assert -0.1 < min(watch.late) < 1
+    assert others == left_at < watch.count
     clock.leave(a)
     clock.leave(a)
 
 
 async def test_lost_time_is_made_up_for() -> None:
-    clock = Ticker()
+    clock, watch = Ticker(), Watch()
     seen: list[int] = []
     enough = asyncio.Event()
 
     def tick(periods: int) -> None:
         seen.append(periods)
+        watch.note(periods)
         if len(seen) == 2:
             time.sleep(0.35)  # the loop stands still
-        if sum(seen) >= 40:
+        if watch.count >= 40:
             enough.set()
 
-    begun = time.monotonic()
     clock.join(tick)
     await enough.wait()
     clock.leave(tick)
-    assert abs(time.monotonic() - begun - 0.8) < 0.2
+    assert -0.1 < min(watch.late[2:]) < 1
     assert max(seen) > 5  # what was too old was skipped
 
 
@@ -69,7 +84,7 @@ async def test_one_who_fails_does_not_silence_the_others() -> None:
 
     clock.join(bad)
     clock.join(good)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         await done.wait()
     clock.leave(good)
 

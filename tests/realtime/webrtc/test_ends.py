@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiortc import InvalidStateError
 from django.conf import settings
 
 from tests.realtime.conftest import Serve, Servers
@@ -17,7 +18,9 @@ from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import LOUD, PATIENCE_S, Caller, calling, post_offer
 from tests.realtime.webrtc.network import Faults
 
-PROMPT_S = 5.0
+PROMPT_S = 15.0
+"""Five seconds are promised, to those whose machine does not run tests meanwhile. Without a look at what comes from a
+caller, it would be thirty."""
 AT_ONCE = 5
 WARM_UP = 150
 CALLS = 200
@@ -28,11 +31,10 @@ def product(servers: Servers) -> Product:
     return servers("daphne")
 
 
-async def closed_books(product: Product, caller: Caller, *, within_s: float = 10.0) -> dict[str, Any]:
+async def closed_books(product: Product, caller: Caller) -> dict[str, Any]:
     return await product.row(
         "select * from realtime_realtimesession where id = ? and ended_at is not null",
         caller.heard[0].event["session"]["id"],
-        within_s=within_s,
     )
 
 
@@ -95,7 +97,7 @@ async def test_a_short_cut_ends_nothing(product: Product) -> None:
     faults = Faults()
     async with calling(product.origin, product.keys["good"], faults=faults) as caller:
         faults.is_cut = True
-        await asyncio.sleep(2)
+        await asyncio.sleep(1.5)  # shorter than any patience
         faults.is_cut = False
         await caller.ask("What is twelve times twelve?")
         assert (await caller.wait("response.done"))["response"]["status"] == "completed"
@@ -184,14 +186,17 @@ async def test_an_offer_that_nobody_follows_is_written_down_and_forgotten(serve:
         offer = caller.connection.localDescription.sdp
         status, _, _ = await post_offer(product.origin, product.keys["good"], offer)
         assert status == 200
-        row = await product.row("select * from realtime_realtimesession where close_code = 1006", within_s=25)
+        row = await product.row("select * from realtime_realtimesession where close_code = 1006", within_s=40)
     assert row["close_reason"] == "The connection was not established."
 
 
 async def test_a_flood_of_messages_ends_the_call(product: Product) -> None:
     async with calling(product.origin, product.keys["good"]) as caller:
-        for _ in range(1500):
-            await caller.send("input_audio_buffer.clear")
+        async with asyncio.timeout(PATIENCE_S):
+            with contextlib.suppress(InvalidStateError):  # until the server has had enough, and closes
+                while not caller.all("error"):
+                    await caller.send("input_audio_buffer.clear")
+                    await asyncio.sleep(0)
         error = (await caller.wait("error"))["error"]
         closing = await caller.wait("session.closing")
     assert error["code"] == "too_many_messages"

@@ -111,6 +111,7 @@ async def test_a_relay_that_fell_silent_keeps_no_socket_or_task(settings: Settin
     assert "typ relay" in await transport.accept(offer)
     await transport.hang_up()
     await asyncio.sleep(0)  # tasks that were cancelled
-    assert (asyncio.all_tasks(), open_files()) == before
+    assert asyncio.all_tasks() <= before[0]
+    assert open_files() <= before[1]
     await caller.close()
     relay.close()

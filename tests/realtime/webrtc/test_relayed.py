@@ -19,7 +19,7 @@ from tests.realtime.webrtc.caller import post_offer
 
 ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 FULL = (429, "Throttling.Concurrency")
-HELD_S = "6"
+HELD_S = "10"
 SOON_S = 20.0
 
 

@@ -41,11 +41,14 @@ def with_tools(serve: Serve, chat_server: ChatServer) -> Product:
 
 async def test_what_is_said_before_the_session_is_created_is_not_heard(product: Product, voices: Voices) -> None:
     """The channel opens a second after the line here, and meanwhile somebody speaks."""
-    async with calling(product.origin, product.keys["good"], label=None, early=voices("Stop.")) as caller:
-        assert caller.microphone.spoken_at < caller.at("session.created")
-        await caller.microphone.say(voices(QUESTION))
-        transcript = await caller.wait("conversation.item.input_audio_transcription.completed")
-        assert len(caller.all("input_audio_buffer.speech_started")) == 1
+    while True:  # until it was said in time: a busy machine is slow to speak
+        async with calling(product.origin, product.keys["good"], label=None, early=voices("Stop.")) as caller:
+            if not 0 < caller.microphone.spoken_at < caller.at("session.created"):
+                continue
+            await caller.microphone.say(voices(QUESTION))
+            transcript = await caller.wait("conversation.item.input_audio_transcription.completed")
+            assert len(caller.all("input_audio_buffer.speech_started")) == 1
+            break
     assert word_errors(QUESTION, transcript["transcript"]) <= 1
 
 
