@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-MAKE_S = 120.0
+MAKE_S = 240.0
 
 _MAKE = """
 import asyncio

@@ -22,7 +22,7 @@ from voiceapp.leases.wake import on_wake
 from voiceapp.tasks.line import TaskLine
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}
-PATIENCE_S = 60.0
+PATIENCE_S = 200.0
 
 
 @dataclass

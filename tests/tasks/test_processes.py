@@ -21,7 +21,7 @@ from dashscope.embeddings import BatchTextEmbedding
 from tests.realtime.product import Home, Product, make_home
 from tests.server.process import Process
 
-SETTLED_S = 60.0
+SETTLED_S = 120.0
 
 
 @pytest.fixture(scope="module")

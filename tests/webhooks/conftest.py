@@ -23,7 +23,7 @@ from voiceapp.leases.wake import on_wake
 from voiceapp.webhooks.events import Happening, Kind, publish
 from voiceapp.webhooks.line import DeliveryLine
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from voiceapp.outbound import Outbound
-from voiceapp.webhooks.delivery import KEPT_BYTES, attempt
+from voiceapp.webhooks.delivery import KEPT_BYTES, TOTAL_S, attempt
 from voiceapp.webhooks.rules import Outcome, Trouble
 
 LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
@@ -171,8 +171,9 @@ async def test_it_waits_for_nobody_beyond_its_time(outbound: Outbound, receiver:
     async with receiving(receiver) as url:
         began = time.monotonic()
         attempted = await attempt(outbound, url, b"{}", SIGNATURE, total_s=0.5)
+        took_s = time.monotonic() - began
     assert attempted.outcome == Outcome(trouble=Trouble.TIMEOUT)
-    assert 0.4 < time.monotonic() - began < 1.5
+    assert 0.4 < took_s < TOTAL_S  # which it has unless told otherwise
 
 
 async def test_an_endless_answer_and_a_bomb_cost_no_memory(outbound: Outbound) -> None:

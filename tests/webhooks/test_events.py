@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.realtime.test_bridge import turn
+from tests.webhooks.conftest import PATIENCE_S
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.formats import identifier, ulid
 from voiceapp.leases.wake import on_wake
@@ -128,7 +129,7 @@ async def kinds_told() -> list[str]:
 
 
 async def until_told(kinds: list[str]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if await kinds_told() == kinds:
                 return

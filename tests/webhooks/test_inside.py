@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
 from tests.test_outbound import HOSTILE, Names, serving
-from tests.webhooks.conftest import Program, Receiver, sending
+from tests.webhooks.conftest import PATIENCE_S, Program, Receiver, sending
 from voiceapp.leases.loop import Loop
 from voiceapp.webhooks import store
 from voiceapp.webhooks.line import DeliveryLine
@@ -38,7 +38,7 @@ async def canary() -> AsyncIterator[tuple[int, list[str]]]:
 
 async def settled() -> None:
     """Until every delivery was tried."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if not await Delivery.objects.exclude(status__in=SETTLED).aexists():
                 return

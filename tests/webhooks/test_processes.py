@@ -29,7 +29,7 @@ from tests.realtime.product import Home, Product, make_home
 from tests.server.process import Process
 
 LOCAL = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
-SETTLED_S = 60.0
+SETTLED_S = 120.0
 ROUNDS = 6
 CHANGES = 30
 """At most, in a round."""
@@ -180,11 +180,11 @@ def test_a_conversation_is_told_from_its_beginning_to_its_end(product: Product, 
     with receiving() as receiver:
         made = client.webhook_endpoints.create(url=receiver.url(), events=kinds)
         headers = {"Authorization": f"Bearer {product.keys['good']}"}
-        with connect(f"{product.url}?model=voice", additional_headers=headers) as socket:
+        with connect(f"{product.url}?model=voice", additional_headers=headers, open_timeout=SETTLED_S) as socket:
 
             def until(wanted: str) -> dict[str, Any]:
                 while True:
-                    event: dict[str, Any] = json.loads(socket.recv(timeout=30))
+                    event: dict[str, Any] = json.loads(socket.recv(timeout=SETTLED_S))
                     if event["type"] == wanted:
                         return event
 
@@ -225,7 +225,7 @@ def test_a_finished_task_is_told(product: Product, client: Client) -> None:
                 "X-DashScope-Async": "enable",
             },
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=SETTLED_S) as answer:
             task_id = json.load(answer)["output"]["task_id"]
         receiver.until(lambda: receiver.calls)
         assert json.loads(receiver.calls[0][2])["data"].items() >= {"id": task_id, "type": "task.finished"}.items()
@@ -260,6 +260,7 @@ def test_nothing_is_lost_when_the_sender_and_the_producer_are_killed(database: d
         for _ in range(ROUNDS):
             before = len(receiver.calls)
             worker = Process("worker", environment=product.environment)
+            worker.read_on()
             producer = subprocess.Popen(
                 [sys.executable, "-c", PRODUCER],
                 env=product.environment,
@@ -282,6 +283,7 @@ def test_nothing_is_lost_when_the_sender_and_the_producer_are_killed(database: d
             producer.wait()
             worker.wait()
         worker = Process("worker", environment=product.environment)
+        worker.read_on()
         try:
             changed = {row["id"] for row in product.rows("SELECT id FROM realtime_realtimesession")}
             receiver.until(lambda: all(len(receiver.taken(path)) >= 2 * len(changed) for path in secrets))

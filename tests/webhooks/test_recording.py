@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.webhooks.conftest import PATIENCE_S
 from voiceapp.leases.rows import Claims, Lease
 from voiceapp.webhooks import store
 from voiceapp.webhooks.delivery import Attempted
@@ -53,7 +54,7 @@ def record_at_once(batches: Sequence[Sequence[Sent]]) -> None:
 
     def one(batch: Sequence[Sent]) -> None:
         try:
-            ready.wait(10)
+            ready.wait(PATIENCE_S)
             record(CLAIMS, batch)
         finally:
             connections.close_all()
