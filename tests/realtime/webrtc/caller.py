@@ -123,13 +123,17 @@ class Caller:
     async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
         """The `count`th event of this type."""
         try:
-            async with asyncio.timeout(timeout_s), self._news:
-                await self._news.wait_for(lambda: len(self.all(type_)) >= count or self.is_closed)
+            await self.until(lambda: len(self.all(type_)) >= count, timeout_s=timeout_s)
         except TimeoutError:
             raise AssertionError(f"no {type_}: {self.types}") from None
         found = self.all(type_)
         assert len(found) >= count, f"closed before {type_}: {self.types}"
         return found[count - 1]
+
+    async def until(self, is_so: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+        """Until something told or heard makes it so, or the call is over."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: is_so() or self.is_closed)
 
     async def wait_closed(self, timeout_s: float = PATIENCE_S) -> None:
         async with asyncio.timeout(timeout_s), self._news:
@@ -278,6 +282,7 @@ async def calling(
     *,
     model: str = "voice",
     label: str | None = "svc-events",
+    unused_number: int = 900,
     has_video: bool = False,
     has_copies: bool = False,
     faults: Faults | None = None,
@@ -286,7 +291,8 @@ async def calling(
 ) -> AsyncIterator[Caller]:
     """An open call, its `session.created` read.
 
-    Without a `label` the server is expected to open the channel; with `faults`, all datagrams suffer them;
+    Without a `label` the server is expected to open the channel, and the caller has only one of `unused_number` that
+    the server is not told of; with `faults`, all datagrams suffer them;
     `post` brings the offer another way than the API, and `early` is said as soon as there is a line.
     """
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
@@ -296,7 +302,9 @@ async def calling(
         if has_video:
             connection.addTransceiver("video", direction="sendrecv")
         if label is None:
-            unused = connection.createDataChannel("", negotiated=True, id=900)  # asks for channels, opens none
+            unused = connection.createDataChannel(
+                "", negotiated=True, id=unused_number
+            )  # asks for channels, opens none
             unused.on("message", lambda text: None)
         else:
             caller.adopt(connection.createDataChannel(label))

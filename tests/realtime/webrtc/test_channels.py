@@ -51,3 +51,12 @@ async def test_channels_without_number_end_the_call(product: Product) -> None:
             caller.connection.createDataChannel(f"channel {number}")
             await asyncio.sleep(0)
         await assert_ended_as_flood(caller)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+async def test_a_channel_that_the_server_does_not_know_is_no_obstacle(product: Product, number: int) -> None:
+    async with calling(product.origin, product.keys["good"], label=None, unused_number=number) as caller:
+        assert caller.channel is not None
+        assert caller.channel.label == "svc-events"
+        await caller.send("input_audio_buffer.clear")
+        await caller.wait("input_audio_buffer.cleared")

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 LABEL = "svc-events"
 """Of the channel that this server opens when the caller opens none."""
+OWN_NUMBER = 100
+"""Of that channel, or the next (RFC 8832, 6); the first ones belong to channels that callers take as agreed upon."""
 PROBE = 65_534
 """Number of a channel that is never used; the highest there may be."""
 ANSWER_S = 10.0
@@ -133,7 +135,9 @@ class WebRtcTransport:
         """Open the channel from this side."""
         if self._channel is None and self._is_open:
             self._is_unused = True
-            self._adopt(self._connection.createDataChannel(LABEL))
+            sctp = self._connection.sctp
+            assert sctp is not None
+            self._adopt(self._connection.createDataChannel(LABEL, id=OWN_NUMBER + sctp.is_server))
 
     def _channel_came(self, channel: RTCDataChannel) -> None:
         """The caller opened a channel. One is enough, whatever its label; what comes on others is not read."""
