@@ -42,3 +42,26 @@ def test_an_installation_with_a_secret_or_a_word_about_it_is_left_alone(tmp_path
 def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
     assert development(tmp_path, SECRET_KEY="long-and-random") == ""
     assert development(tmp_path, DEBUG="0") == "0"
+
+
+def commands(folder: Path, **environment: str) -> list[str]:
+    """Which management commands `make run` gives in this folder, with everything installed."""
+    shutil.copy(ROOT / "Makefile", folder)
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$2"\n')
+    python.chmod(0o755)
+    (folder / "requirements.txt").touch()
+    (folder / ".venv" / "runtime.stamp").touch()
+    clean = {name: value for name, value in os.environ.items() if name not in ("DEBUG", "SECRET_KEY", "MAKEFLAGS")}
+    command = ["make", "--silent", "run"]
+    told = subprocess.run(command, cwd=folder, env={**clean, **environment}, capture_output=True, text=True, check=True)
+    return told.stdout.split()
+
+
+def test_it_collects_what_the_pages_of_production_need(tmp_path: Path) -> None:
+    usual = ["fetch_models", "bootstrap", "serve"]
+    (tmp_path / "laptop").mkdir()
+    (tmp_path / "server").mkdir()
+    assert commands(tmp_path / "laptop") == usual
+    assert commands(tmp_path / "server", SECRET_KEY="long-and-random") == [*usual[:2], "collectstatic", "serve"]

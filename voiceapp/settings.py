@@ -6,6 +6,7 @@ Every variable has a type, a default that works on a laptop and a line in `.env.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
 from pathlib import Path
@@ -18,7 +19,24 @@ from django.core.exceptions import ImproperlyConfigured
 from voiceapp.offer import Server, Upstream, chat_cards, image_cards, retrieval_cards, upstream_cards, voice_cards
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+
+
+class _Env(environ.Env):
+    """Names the variable that cannot be read."""
+
+    def get_value(self, var: str, cast: Any = None, *args: Any, **options: Any) -> Any:
+        given = self.ENVIRON.get(var)
+        if cast is bool and given is not None and given.lower() not in {*self.BOOLEAN_TRUE_STRINGS, *_FALSE}:
+            raise ImproperlyConfigured(f"{var} is {given!r}: write 1 or 0.")
+        try:
+            return super().get_value(var, cast, *args, **options)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{var} is {given!r}, which cannot be read: {error}.") from None
+
+
+_FALSE = ("false", "off", "n", "no", "0", "")
+
+env = _Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 
@@ -164,7 +182,7 @@ TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
 AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
 """Where a server with buckets that is not Amazon's answers, such as https://minio.example.org."""
 _task_storage: dict[str, Any] = {
-    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "BACKEND": "voiceapp.tasks.folders.Folder",
     "OPTIONS": {"location": VAR_DIR / "tasks"},
 }
 if TASK_STORAGE:
@@ -186,6 +204,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
 """Where `collectstatic` puts what browsers fetch."""
 STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG  # not settings.DEBUG, which tests switch off
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "tasks": _task_storage,
@@ -485,7 +504,9 @@ VOICE_MODELS: list[dict[str, Any]] = [
 
 # ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO")
+LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO").upper()
+if LOG_LEVEL not in logging.getLevelNamesMapping():
+    raise ImproperlyConfigured(f"LOG_LEVEL is {LOG_LEVEL!r}: write DEBUG, INFO, WARNING or ERROR.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -497,6 +518,8 @@ LOGGING = {
         "django": {"handlers": []},
         # Every request has its line from voiceapp.access; Django would write a second one for each that is refused.
         "django.request": {"level": "ERROR"},
+        # Tells of every pair of addresses that it tries, at each call.
+        "aioice": {"level": {"INFO": "WARNING"}.get(LOG_LEVEL, LOG_LEVEL)},
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }

@@ -102,19 +102,25 @@ def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
 
 
-def test_it_is_clean_for_deployment(tmp_path: Path) -> None:
-    done = manage(
-        "check",
-        "--deploy",
-        "--fail-level",
-        "WARNING",
-        SECRET_KEY="a-long-random-string-0123456789-abcdefghijklmnopqrstuvwxyz",
-        ALLOWED_HOSTS="voice.example.org",
-        TRUST_PROXY="1",
-        DEBUG="0",
-        VAR_DIR=str(tmp_path),
-    )
-    assert done.returncode == 0, done.stderr
+def test_it_is_clean_for_deployment_once_static_files_are_collected(tmp_path: Path) -> None:
+    production = {
+        "SECRET_KEY": "a-long-random-string-0123456789-abcdefghijklmnopqrstuvwxyz",
+        "ALLOWED_HOSTS": "voice.example.org",
+        "TRUST_PROXY": "1",
+        "DEBUG": "0",
+        "VAR_DIR": str(tmp_path),
+        "STATIC_ROOT": str(tmp_path / "static"),
+    }
+    check = ("check", "--deploy", "--fail-level", "WARNING")
+
+    before = manage(*check, **production)
+    manage("collectstatic", "--noinput", **production).check_returncode()
+    after = manage(*check, **production)
+
+    assert before.returncode == 1
+    assert "server.W018" in before.stderr
+    assert "1 issue" in before.stderr
+    assert after.returncode == 0, after.stderr
 
 
 def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> None:
@@ -134,6 +140,10 @@ def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> 
         ("WEBHOOK_RETRY_SCHEDULE", "10,-5", "seconds, such as 10,30,60: not '-5'"),
         ("WEBHOOK_RETRY_SCHEDULE", "10,soon", "seconds, such as 10,30,60: not 'soon'"),
         ("WEBHOOK_RETRY_SCHEDULE", "inf", "seconds, such as 10,30,60: not 'inf'"),
+        ("MAX_SESSIONS", "many", "is 'many', which cannot be read"),
+        ("DRAIN_S", "soon", "is 'soon', which cannot be read"),
+        ("HTTPS", "ture", "is 'ture': write 1 or 0"),
+        ("LOG_LEVEL", "loud", "is 'LOUD': write DEBUG, INFO"),
     ],
 )
 def test_what_cannot_be_read_keeps_the_server_from_starting(name: str, value: str, said: str, tmp_path: Path) -> None:
@@ -150,3 +160,10 @@ def test_spaces_in_a_list_of_networks_do_no_harm() -> None:
     environment |= dict.fromkeys(("FETCH_ALLOWED_NETWORKS", "WEBHOOK_ALLOWED_NETWORKS"), "127.0.0.0/8, ::1/128")
     printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert printed.stdout == "['127.0.0.0/8', '::1/128'] ['127.0.0.0/8', '::1/128']\n", printed.stderr
+
+
+def test_levels_of_the_log_may_be_written_small() -> None:
+    program = "from voiceapp import settings; print(settings.LOG_LEVEL)"
+    environment = {**os.environ, "DEBUG": "1", "LOG_LEVEL": "warning"}
+    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert printed.stdout == "WARNING\n", printed.stderr

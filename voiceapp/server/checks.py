@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core.checks import CheckMessage, Error, Warning
 
 EPHEMERAL_HOSTS = {
@@ -35,7 +36,7 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_hosting(), *_values(), *_limits()]
+    return [*_hosting(), *_values(), *_limits(), *_static_files()]
 
 
 def _hosting() -> Iterator[CheckMessage]:
@@ -137,4 +138,13 @@ def _limits() -> Iterator[CheckMessage]:
             f"DRAIN_S is {settings.DRAIN_S:g}; hosts kill a process that has not ended 30 s after they asked.",
             hint=f"Use 0 to {LONGEST_DRAIN_S:g} seconds, unless your host waits longer.",
             id="server.W013",
+        )
+
+
+def _static_files() -> Iterator[CheckMessage]:
+    if isinstance(staticfiles_storage, ManifestFilesMixin) and not staticfiles_storage.hashed_files:
+        yield Warning(
+            "Static files have not been collected: every page is answered 500, the API alone works.",
+            hint="Run python manage.py collectstatic, as the same user and with the same STATIC_ROOT.",
+            id="server.W018",
         )
