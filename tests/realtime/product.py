@@ -121,7 +121,7 @@ class Product:
         self.start()
 
     def start(self) -> None:
-        """Start the server, again after a crash; returns when it is ready."""
+        """Start the server, again after a crash; returns when it is ready. One that never is, is not left behind."""
         self._serving = threading.Event()
         self._log: list[str] = []
         self._process = subprocess.Popen(
@@ -135,11 +135,11 @@ class Product:
         )
         self._reader = threading.Thread(target=self._read, args=(self._process, self._log, self._serving), daemon=True)
         self._reader.start()
-        assert self._serving.wait(START_S), self.log
-        found = re.search(r"Serving on http://([0-9.]+:[0-9]+)", self.log)
-        assert found, self.log
-        self.address = found[1]
-        self._wait_ready()
+        try:
+            self._wait_ready()
+        except BaseException:
+            self.kill()
+            raise
 
     @property
     def log(self) -> str:
@@ -229,6 +229,10 @@ class Product:
         serving.set()
 
     def _wait_ready(self) -> None:
+        assert self._serving.wait(START_S), self.log
+        found = re.search(r"Serving on http://([0-9.]+:[0-9]+)", self.log)
+        assert found, self.log
+        self.address = found[1]
         patience = threading.Event()
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
