@@ -78,8 +78,8 @@ def test_a_celery_that_is_killed_loses_nothing_and_neither_does_its_broker(
     assert house.follow(first)["task_status"] == "SUCCEEDED", celery.log
     accepted = []
     for _ in range(KILLINGS):
-        accepted += [house.create(chance.uniform(0.1, 0.8), parts=2) for _ in range(8)]
-        house.follow(chance.choice(accepted), until="RUNNING")
+        accepted += [house.create(chance.uniform(0.4, 1.0), parts=2) for _ in range(8)]
+        house.until_begun(chance.choice(accepted[-8:-4]))
         celery.kill()
         celery = CeleryWorker(house, tmp_path)
     redis.stop()

@@ -68,17 +68,16 @@ def test_a_worker_begins_what_another_process_accepts(house: House) -> None:
         ids.append(house.create(0.0))
         assert house.follow(ids[-1])["task_status"] == "SUCCEEDED"
     # PostgreSQL tells it at once, on SQLite it looks every second.
-    assert statistics.median(waits_ms(house, ids)) < (200 if house.hears_of_work else 1500)
+    assert statistics.median(waits_ms(house, ids)) < (400 if house.hears_of_work else 3000)
     worker.signal()
     assert worker.wait() == 0
 
 
 def test_a_task_is_canceled_or_run_and_never_both(house: House) -> None:
-    house.worker()
-    house.worker()
-
     with ThreadPoolExecutor(4) as pool:
-        tasks = list(pool.map(house.create, [0.1] * 80))
+        tasks = list(pool.map(house.create, [0.3] * 80))
+        for starting in [pool.submit(house.worker) for _ in range(2)]:
+            starting.result()
         house.follow(tasks[0], until="RUNNING")
         # Workers go on from the oldest, cancelling begins with the newest; they meet.
         outcomes = dict(zip(reversed(tasks), pool.map(house.cancel, reversed(tasks)), strict=True))
@@ -112,7 +111,7 @@ def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -
 
 def test_a_worker_that_was_frozen_goes_on_where_it_was(house: House) -> None:
     worker = house.worker()
-    task = house.create(3 * LEASE_S)
+    task = house.create(1.5 * LEASE_S)
     house.until_begun(task)
     (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", task)
     pid = int(row["leased_by"].split(":")[1])
@@ -128,7 +127,7 @@ def test_workers_need_not_agree_on_the_time(house: House, tmp_path: Path) -> Non
     (tmp_path / "sitecustomize.py").write_text(WRONG_CLOCK)
     for off_s in (-60, 0, 60):
         house.worker(PYTHONPATH=str(tmp_path), CLOCK_OFF_S=str(off_s))
-    tasks = [house.create(LEASE_S * 1.4) for _ in range(9)]
+    tasks = [house.create(LEASE_S * 1.2) for _ in range(9)]
     assert {house.follow(task)["task_status"] for task in tasks} == {"SUCCEEDED"}
     begun = [(task, time_s) for task, time_s in house.begun() if task in tasks]
     assert sorted(task for task, _ in begun) == sorted(tasks)
@@ -140,7 +139,7 @@ def test_workers_need_not_agree_on_the_time(house: House, tmp_path: Path) -> Non
 
 def test_no_task_is_lost_or_ends_twice_when_processes_are_killed(home: Home, tmp_path: Path) -> None:
     house = House(home, tmp_path / "house", WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8")
-    chance = random.Random(5)
+    chance, moments = random.Random(1), random.Random(5)
     accepted: list[str] = []
     seen: dict[str, list[tuple[str, str]]] = {}
     earlier = statuses(house).keys()
@@ -167,9 +166,9 @@ def test_no_task_is_lost_or_ends_twice_when_processes_are_killed(home: Home, tmp
             worker = house.worker()
             with ThreadPoolExecutor(4) as pool:
                 creating = [pool.submit(create, number) for number in range(16)]
-                creating[chance.randrange(len(creating))].result()
+                creating[moments.randrange(len(creating))].result()
                 worker.signal(signal.SIGKILL)
-                creating[chance.randrange(len(creating))].result()
+                creating[moments.randrange(len(creating))].result()
                 house.server.kill()
             house.server.start()
         found = statuses(house).keys() - earlier

@@ -12,7 +12,7 @@ import psycopg
 from tests.postgres import PostgresServer
 from voiceapp.leases.wake import CHANNEL, listen
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @asynccontextmanager

@@ -25,6 +25,10 @@ LISTENING = re.compile(r"Serving on http://127\.0\.0\.1:(\d+) ")
 PATIENCE_S = 60.0
 """For what comes at once, unless the machine is busy."""
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As of all that a shell starts in the background; what we start would not hear us interrupt it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Process:
     """A running management command."""
@@ -32,9 +36,6 @@ class Process:
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.log: list[str] = []
         self._longer = threading.Condition()
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # As of all that a shell starts in the background; what we start would not hear us interrupt it.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._popen = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
