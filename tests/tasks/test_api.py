@@ -227,6 +227,14 @@ async def test_a_link_that_was_tampered_with_or_is_old_opens_nothing(
     assert (await AsyncClient().get(url)).status_code == 404
 
 
+async def test_a_link_outlives_the_secret_that_signed_it(program: Program, worker: Loop, settings: Any) -> None:
+    url = (await program.follow(await program.create(KIND, BODY)))["output"]["url"]
+    before = await program.fetch(url)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new" * 20
+    assert await program.fetch(url) == before
+
+
 async def test_what_ended_a_day_ago_is_forgotten_with_its_files(program: Program, worker: Loop) -> None:
     task = await program.follow(await program.create(KIND, BODY))
     row = await Task.objects.aget()
@@ -239,6 +247,7 @@ async def test_what_ended_a_day_ago_is_forgotten_with_its_files(program: Program
     assert files.storage().exists(name)
     assert await sync_to_async(purge_tasks)(row.ended_at + day + timedelta(seconds=1)) == 1
     assert not files.storage().exists(name)
+    assert files.storage().listdir("tasks") == ([], [])
     assert (await program.look(task["output"]["task_id"]))["output"]["task_status"] == "UNKNOWN"
     assert (await program.look(waiting.task_id))["output"]["task_status"] == "PENDING"
 

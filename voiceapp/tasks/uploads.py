@@ -83,7 +83,9 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
     """
     name = key.removeprefix(f"{policy.folder}/")
     if name == key or not 0 < len(name) <= MAX_NAME or re.search(r"[/\\\x00-\x1f\x7f]", name):
-        raise InvalidParameter(f"key must be {policy.folder}/ and a name without slashes.", param="key")
+        raise InvalidParameter(
+            f"key must be {policy.folder}/ and a name without slashes, of up to {MAX_NAME} characters.", param="key"
+        )
     if not file.size:
         raise InvalidParameter("file is empty.", param="file")
     ending = UNFIT_FOR_A_NAME.sub("-", name)[-80:]
