@@ -23,7 +23,7 @@ class Buckets(ThreadingHTTPServer):
         self.ranges: list[str] = []
         """That were asked for, as their headers say it."""
         self.is_broken = False
-        """Keeps what it is given, and says that it failed."""
+        """Keeps what it is given and has, and says that it failed."""
         self._is_put = threading.Event()
         self._may_answer = threading.Event()
         self._may_answer.set()
@@ -73,7 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_DELETE(self) -> None:
-        if self._may_enter():
+        if self._may_enter() and self.server.is_broken:
+            self._answer(HTTPStatus.FORBIDDEN)
+        elif self._may_enter():
             self.server.objects.pop(self.path, None)
             self._answer(HTTPStatus.NO_CONTENT)
 

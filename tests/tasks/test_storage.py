@@ -25,6 +25,7 @@ from tests.tasks.conftest import PATIENCE_S, Program
 from tests.tasks.test_uploads import a_file, policy_of, sent, sent_by
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
+from voiceapp.server.housekeeping import try_to_tidy
 from voiceapp.tasks import files
 from voiceapp.tasks.models import Status, Task, Upload
 from voiceapp.tasks.retention import purge_tasks
@@ -127,6 +128,21 @@ async def test_they_leave_the_bucket_with_their_task(program: Program, worker: L
     assert bucket.objects
     assert await asyncio.to_thread(purge_tasks, timezone.now() + timedelta(hours=25)) == 1
     assert bucket.objects == {}
+
+
+async def test_a_bucket_that_refuses_is_asked_again_when_the_house_is_next_tidied(
+    program: Program, worker: Loop, bucket: Buckets, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await program.follow(await program.create(SPEECH, HELLO))
+    settings.TASK_RETENTION_HOURS = -1
+    bucket.is_broken = True
+    await asyncio.to_thread(try_to_tidy, 3600.0)
+    assert "Housekeeping" in caplog.text
+    assert bucket.objects
+    bucket.is_broken = False
+    await asyncio.to_thread(try_to_tidy, 3600.0)
+    assert bucket.objects == {}
+    assert not await Task.objects.aexists()
 
 
 def test_the_settings_name_the_bucket(tmp_path: Path) -> None:

@@ -29,12 +29,13 @@ def tidy() -> None:
 
     Raises:
         DatabaseError: if the database does not answer.
+        Exception: whatever the storage of files raises that does not answer.
     """
     overdue = close_overdue(timezone.now())
     purged = purge_transcripts(timezone.now())
-    forgotten = purge_tasks(timezone.now())
     untold = purge_events(timezone.now())
     call_command("clearsessions")
+    forgotten = purge_tasks(timezone.now())  # last: their files may lie where nobody answers
     if overdue:
         logger.info("Closed %d conversations that must be over", overdue)
     if purged:
@@ -51,6 +52,8 @@ def try_to_tidy(every_s: float) -> None:
         tidy()
     except DatabaseError as error:  # such as one before its first migration; readiness says so
         logger.warning("The database does not answer; trying again in %g s: %s", every_s, error)
+    except Exception:  # what this process works on beside it must not end with it
+        logger.exception("Housekeeping did not come to its end; trying again in %g s", every_s)
     finally:
         close_old_connections()
 
