@@ -135,7 +135,7 @@ def test_only_one_that_waits_is_canceled(site: Client, alice: Member) -> None:
 
 def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Member) -> None:
     over, waiting = write(alice, status=Status.FAILED, ended_at=timezone.now()), write(alice)
-    assert "1 new tasks" in act(site, "do_again", over, waiting)
+    assert "Began 1 of 2 anew" in act(site, "do_again", over, waiting)
     new = Task.objects.exclude(pk__in=(over.pk, waiting.pk)).get()
     assert (new.status, new.order, new.attempts) == (Status.PENDING, over.order, 0)
     assert new.subtasks.get().order == {"text": "Hello."}

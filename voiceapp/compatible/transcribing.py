@@ -78,7 +78,7 @@ class Transcribing:
         return Order(
             body.model,
             [{"file_url": url} for url in urls],
-            {"language": language, "file_urls": urls, "is_single": body.input.file_urls is None},
+            {"language": language, "file_urls": urls} | ({} if body.input.file_urls else {"is_single": True}),
         )
 
     async def run(self, part: Part) -> Done:

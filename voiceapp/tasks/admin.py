@@ -244,7 +244,7 @@ class TaskAdmin(admin.ModelAdmin):
     def do_again(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
         again = [_again(task) for task in queryset if task.status in FINAL]
         level = messages.SUCCESS if again else messages.WARNING
-        self.message_user(request, f"{len(again)} new tasks; those that are not over were left alone.", level)
+        self.message_user(request, f"Began {len(again)} of {len(queryset)} anew; the others are not over.", level)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
