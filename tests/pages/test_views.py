@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from voiceapp.accounts.guests import guest_of
 from voiceapp.accounts.limits import session_limits
 from voiceapp.engines.catalogue import catalogue
 
@@ -27,6 +29,10 @@ def person(db: None) -> Client:
     client = Client()
     client.force_login(User.objects.create_user("paula", password="a long enough secret"))
     return client
+
+
+def cookies_of(client: Client) -> dict[str, str]:
+    return {name: morsel.value for name, morsel in client.cookies.items()}
 
 
 def test_it_is_not_there_when_switched_off(person: Client, settings: Settings) -> None:
@@ -65,7 +71,7 @@ def test_it_tells_a_stranger_to_sign_in_and_leaves_no_session(guest: Client, set
     answer = guest.get("/voice/config")
     assert answer.status_code == 401
     assert answer.json()["code"] == "signed_out"
-    assert "sessionid" not in guest.cookies
+    assert not {"sessionid", "guest"} & guest.cookies.keys()
 
 
 def test_it_opens_for_people_who_signed_in(person: Client, settings: Settings) -> None:
@@ -84,9 +90,32 @@ def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -
     assert guest.get("/").status_code == 200
     config = guest.get("/voice/config").json()
     assert (config["signed_in"], config["guest"], config["session_limit_s"]) == (False, True, 180)
-    first = guest.cookies["sessionid"].value
+    name = guest_of(cookies_of(guest))
     guest.get("/voice/config")
-    assert guest.cookies["sessionid"].value == first
+    assert guest_of(cookies_of(guest)) == name != ""
+
+
+def test_it_takes_no_cookie_that_somebody_made_up(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    assert guest_of({}) == guest_of({"guest": "made-up"}) == guest_of({"guest": "made-up:1x:2y"}) == ""
+    guest.cookies["guest"] = "made-up:1x:2y"
+    guest.get("/voice/config")
+    assert guest_of(cookies_of(guest)) not in ("", "made-up")
+
+
+def test_a_guest_who_only_looks_leaves_no_row(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    guest.get("/")
+    guest.get("/voice/config")
+    assert not Session.objects.exists()
+
+
+def test_the_cookie_of_a_guest_is_not_for_scripts_or_other_sites(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE, settings.SESSION_COOKIE_SECURE = "guest", True
+    guest.get("/voice/config")
+    cookie = guest.cookies["guest"]
+    assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")
+    assert cookie["max-age"] == settings.SESSION_COOKIE_AGE
 
 
 def test_it_names_models_voices_and_the_socket(guest: Client, settings: Settings) -> None:

@@ -107,7 +107,7 @@ async def test_people_fall_with_their_login_their_person_or_their_account(alice:
         return Standing(member.account.pk, user_id=member.user.pk, session_key=login_key)
 
     here, there = await person(alice, await login(alice)), await person(alice, await login(alice))
-    guest = Standing(charlie.account.pk, session_key=await login(charlie))
+    guest = Standing(charlie.account.pk)
     everybody = (here, there, guest, by_key(charlie))
     assert await fallen(everybody) == set()
 

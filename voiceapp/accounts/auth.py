@@ -165,8 +165,8 @@ async def caller_from_user(user: AbstractBaseUser | AnonymousUser) -> Caller:
     )
 
 
-async def guest_caller(session_key: str) -> Caller:
-    """A guest of the public page, told apart from others by their browser session.
+async def guest_caller(guest: str) -> Caller:
+    """A guest of the public page, told apart from others by the name in their cookie.
 
     Raises:
         AccessDenied: if an operator has switched the guests' account off.
@@ -181,7 +181,7 @@ async def guest_caller(session_key: str) -> Caller:
         key_id=None,
         user_id=None,
         is_guest=True,
-        # The session key is as good as a password: a digest tells guests apart just as well.
-        label=f"guest {hashlib.sha256(session_key.encode()).hexdigest()[:8]}",
+        # The name is as good as a password: a digest tells guests apart just as well.
+        label=f"guest {hashlib.sha256(guest.encode()).hexdigest()[:8]}",
         scopes=frozenset({str(Scope.REALTIME)}),
     )

@@ -1,7 +1,7 @@
 """The voice page and what it needs to know before it opens its socket.
 
-The socket itself belongs to `voiceapp.realtime`; it recognises people and guests by the Django session that these views
-make sure of.
+The socket itself belongs to `voiceapp.realtime`; it knows people by their login, and guests by the cookie that these
+views give them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 from voiceapp import ice
 from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
+from voiceapp.accounts.guests import guest_of, new_guest, remember_guest
 from voiceapp.accounts.limits import session_limits
 from voiceapp.engines.catalogue import catalogue
 from voiceapp.errors import AccessDenied, Throttled
@@ -60,8 +61,8 @@ async def voice(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-async def _caller(request: HttpRequest) -> Caller:
-    """Whom the doors of the page will take this visitor for.
+async def _caller(request: HttpRequest, guest: str) -> Caller:
+    """Whom the doors of the page will take this visitor for: the one who is signed in, or else this guest.
 
     Raises:
         AccessDenied: for nobody who may talk.
@@ -69,13 +70,13 @@ async def _caller(request: HttpRequest) -> Caller:
     user = await request.auser()
     if user.is_authenticated:
         return await caller_from_user(user)
-    return await guest_caller(request.session.session_key or "")
+    return await guest_caller(guest)
 
 
-async def _refusal(request: HttpRequest) -> list[dict[str, str]]:
+async def _refusal(request: HttpRequest, guest: str) -> list[dict[str, str]]:
     """Why the socket would refuse this visitor now: the browser cannot see the answer to a refused handshake."""
     try:
-        session_limits().check(await _caller(request), address_of_request(request))
+        session_limits().check(await _caller(request, guest), address_of_request(request))
     except Throttled as full:
         return [{"code": "at_capacity", "message": full.message}]
     except AccessDenied as denied:
@@ -90,10 +91,10 @@ def _transports(provider: object) -> list[str]:
     return ["webrtc", "websocket"] if ice.available() else ["websocket"]
 
 
-async def _ice_servers(request: HttpRequest, ttl_s: int) -> list[dict[str, Any]]:
+async def _ice_servers(request: HttpRequest, guest: str, ttl_s: int) -> list[dict[str, Any]]:
     """What the browser's peer connection is told; credentials only for somebody who may talk."""
     try:
-        caller = await _caller(request)
+        caller = await _caller(request, guest)
     except AccessDenied:
         return []
     return list(ice.ice_servers(caller.label, ttl_s))
@@ -104,21 +105,20 @@ async def _ice_servers(request: HttpRequest, ttl_s: int) -> list[dict[str, Any]]
 async def config(request: HttpRequest) -> HttpResponse:
     """What the page may choose from, and whether a conversation can start now.
 
-    Asked before every conversation: it also leaves the session cookie by which the socket knows a guest again.
+    Asked before every conversation: it also leaves the cookie by which the socket knows a guest again.
     401 when the visitor has to sign in first.
     """
     if not await _may_talk(request):
         return JsonResponse({"code": "signed_out", "message": "Sign in to talk."}, status=401)
     user = await request.auser()
     is_signed_in = bool(user.is_authenticated)
-    if not is_signed_in:
-        await request.session.aset("is_guest", True)
-    reasons = [asdict(reason) for reason in await readiness()] or await _refusal(request)
+    guest = guest_of(request.COOKIES) or new_guest()
+    reasons = [asdict(reason) for reason in await readiness()] or await _refusal(request, guest)
     models = catalogue()
     cards = models.names("realtime")
     voices = {voice.name: voice for card in cards for voice in models.provider(card).voices}
     limit_s = settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S
-    return JsonResponse(
+    response = JsonResponse(
         {
             "models": [
                 {"name": card.name, "title": card.title, "transports": _transports(models.provider(card))}
@@ -134,7 +134,10 @@ async def config(request: HttpRequest) -> HttpResponse:
             "socket_path": SOCKET_PATH,
             "webrtc_path": WEBRTC_PATH,
             "csrf_token": get_token(request),
-            "ice_servers": await _ice_servers(request, limit_s),
+            "ice_servers": await _ice_servers(request, guest, limit_s),
             "session_limit_s": limit_s,
         }
     )
+    if not is_signed_in:
+        remember_guest(response, guest)
+    return response

@@ -44,7 +44,7 @@ def require_offer(request: HttpRequest) -> None:
 async def take_call(
     request: HttpRequest, caller: Caller, *, time_zone: str = "", session_key: str = ""
 ) -> HttpResponse:
-    """Answer the offer in a request's body for a caller who is known; `session_key` is that of the page's cookie.
+    """Answer the offer in a request's body for a caller who is known; `session_key` is that of their login.
 
     Raises:
         RequestRefused: another kind of body, no model, one the caller may not use, no room, an offer that is no good.

@@ -30,7 +30,7 @@ def call_of(session_id: str, model: str, time_zone: str) -> Call:
 
 
 def limits_of(admission: Admission, caller: Caller, session_key: str = "") -> bridge.Limits:
-    """What may end the conversation; `session_key` is that of the page's cookie where the caller came with one."""
+    """What may end the conversation; `session_key` is that of their login where they came with one."""
     standing = standing_of(caller, session_key)
     return bridge.Limits(
         lifetime_s=admission.lifetime_s,

@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
+from voiceapp.accounts.guests import guest_of
 from voiceapp.envelope import request_id_of
 from voiceapp.errors import AccessDenied, NotFound, VoiceError
 from voiceapp.failures import refusal_body, refusal_of, refusal_of_status
@@ -75,6 +76,7 @@ async def _caller(request: HttpRequest) -> Caller:
     user = await request.auser()
     if user.is_authenticated:
         return await caller_from_user(user)
-    if settings.PUBLIC_PAGE != "guest" or not request.session.session_key:
+    guest = guest_of(request.COOKIES)
+    if settings.PUBLIC_PAGE != "guest" or not guest:
         raise AccessDenied("Sign in to talk.")
-    return await guest_caller(request.session.session_key)
+    return await guest_caller(guest)

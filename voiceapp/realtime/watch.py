@@ -32,11 +32,11 @@ class Standing:
     key_id: int | None = None
     user_id: int | None = None
     session_key: str = ""
-    """Of the page's cookie: signing out deletes its row, and so does signing in as somebody."""
+    """Of the login: signing out deletes its row."""
 
 
 def standing_of(caller: Caller, session_key: str = "") -> Standing:
-    """`session_key` stays empty for callers with a key."""
+    """`session_key` stays empty for callers with a key, and for guests."""
     return Standing(caller.account_id, caller.key_id, caller.user_id, session_key)
 
 

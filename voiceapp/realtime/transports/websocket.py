@@ -19,6 +19,7 @@ from django.http.request import split_domain_port, validate_host
 
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer, caller_from_user, guest_caller
+from voiceapp.accounts.guests import guest_of
 from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.metering import require_model
 from voiceapp.answers import Receive, Scope, Send, refuse
@@ -120,7 +121,7 @@ class _Socket(AsyncConsumer, ABC):
         """Who knocks. Raises RequestRefused."""
 
     def session_key(self, scope: Scope) -> str:
-        """Of the cookie by which the caller is known; empty without one."""
+        """Of the login by which the caller is known; empty without one."""
         return ""
 
     async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -158,7 +159,7 @@ class ApiSocket(_Socket):
 
 
 class PageSocket(_Socket):
-    """`/voice/socket`: our own page, known by its cookie. Sits behind Channels' session and auth middleware."""
+    """`/voice/socket`: our own page, known by its cookies. Sits behind Channels' session and auth middleware."""
 
     door = str(Door.PAGE)
 
@@ -172,10 +173,10 @@ class PageSocket(_Socket):
         user = scope["user"]
         if user.is_authenticated:
             return await caller_from_user(user)
-        session_key = scope["session"].session_key
-        if settings.PUBLIC_PAGE != "guest" or not session_key:
+        guest = guest_of(scope["cookies"])
+        if settings.PUBLIC_PAGE != "guest" or not guest:
             raise AccessDenied("Sign in to talk.")
-        return await guest_caller(session_key)
+        return await guest_caller(guest)
 
 
 def require_own_origin(scope: Scope) -> None:
