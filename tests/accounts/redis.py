@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from time import monotonic
 
-START_S = 20.0
+START_S = 60.0
 
 
 class RedisServer:
