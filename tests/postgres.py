@@ -19,7 +19,7 @@ from psycopg import sql
 
 from tests.ports import free_port
 
-START_S = 30.0
+START_S = 90.0
 IN_A_HURRY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
 
 
