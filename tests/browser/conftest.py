@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
-from .page import VoicePage
+from .page import PATIENCE_MS, VoicePage
 from .proxy import Proxy
 from .server import Server, running
 from .speech import write_microphone
@@ -102,7 +102,7 @@ def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
             address: str = "", *, browser: Browser | None = None, transport: str | None = "websocket", **options: Any
         ) -> VoicePage:
             context = (browser or quiet_browser).new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-            context.set_default_timeout(15_000)
+            context.set_default_timeout(PATIENCE_MS)
             contexts.callback(context.close)
             address = address or f"http://127.0.0.1:{proxy.port}/"
             opened.append(VoicePage(context.new_page(), address, transport))

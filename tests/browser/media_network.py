@@ -14,6 +14,7 @@ from playwright.sync_api import Error
 from tests.realtime.webrtc.network import Faults, in_between
 
 from .page import VoicePage
+from .proxy import PATIENCE_S
 
 Result = TypeVar("Result")
 
@@ -37,7 +38,7 @@ class MediaNetwork:
     def close(self) -> None:
         self._run(self._paths.aclose())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     def _answer(self, route: Any) -> None:
@@ -53,4 +54,4 @@ class MediaNetwork:
         route.fulfill(response=answer, body=body)
 
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(5)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)

@@ -7,6 +7,8 @@ import contextlib
 import threading
 from collections.abc import Callable
 
+PATIENCE_S = 30.0
+
 
 class Proxy:
     """Listens on `port` of 127.0.0.1. All methods may be called from any thread."""
@@ -23,7 +25,7 @@ class Proxy:
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(
             asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop
-        ).result(5)
+        ).result(PATIENCE_S)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def hold(self) -> None:
@@ -59,9 +61,9 @@ class Proxy:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(close(), self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(close(), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     def _do(self, action: Callable[[], None]) -> None:
@@ -72,7 +74,7 @@ class Proxy:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        done.wait(5)
+        done.wait(PATIENCE_S)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_down:

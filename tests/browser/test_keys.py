@@ -43,7 +43,7 @@ def test_a_conversation_starts_stops_and_is_interrupted_by_keyboard(open_page: O
 
 
 def test_holding_space_is_talking(spoken_page: Callable[..., VoicePage]) -> None:
-    voice = spoken_page(1.5, "What time is it?")
+    voice = spoken_page(5.0, "What time is it?")
     voice.set_switch("is-push-to-talk", True)
     voice.talk()
     expect(voice.page.locator("#status")).to_have_text("Hold the circle or the space bar")

@@ -18,13 +18,13 @@ SpokenPage = Callable[..., VoicePage]
 
 
 def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp_path: Path) -> None:
-    voice = spoken_page(1.0, "What can you do?")
+    voice = spoken_page(3.0, "What can you do?")
     voice.set_switch("is-recording", True)
     voice.talk()
     voice.wait("user-speaking")
     voice.wait("ai-speaking")
     assert likeness(voice.caption("user").inner_text(), "What can you do?") > 0.7
-    voice.wait("listening", timeout=40_000)
+    voice.wait("listening", timeout=60_000)
 
     reply = voice.caption("assistant").inner_text()
     assert "convert units" in reply
@@ -41,18 +41,18 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
         assert stage in parts
     total = re.search(r"(\d+) ms", parts)
     assert total is not None
-    assert 0 < int(total[1]) < 5000
+    assert 0 < int(total[1]) < 20_000
 
 
 def test_it_falls_silent_when_it_is_interrupted(spoken_page: SpokenPage) -> None:
-    voice = spoken_page(1.0, "What can you do?", 3.5, "What time is it?")
+    voice = spoken_page(3.0, "What can you do?", 6.0, "What time is it?")
     voice.talk()
     voice.wait("ai-speaking")
-    voice.wait("user-speaking", timeout=10_000)
+    voice.wait("user-speaking")
     unheard = voice.page.locator(".turn .unheard")
     expect(unheard.first).to_be_attached()
     assert unheard.first.inner_text().strip()
-    expect(voice.caption("assistant")).to_contain_text(re.compile("It is|It's"), timeout=15_000)
+    expect(voice.caption("assistant")).to_contain_text(re.compile("It is|It's"))
     roles = [role for role, _ in voice.turns()]
     assert roles == ["user", "assistant", "user", "assistant"]
     assert voice.sent("conversation.item.truncate") >= 1
@@ -79,13 +79,13 @@ def test_it_works_from_collected_files_outside_development(spoken_page: SpokenPa
         PUBLIC_PAGE="guest",
         STATIC_ROOT=str(tmp_path / "static"),
     ) as installation:
-        voice = spoken_page(1.0, "What time is it?", address=f"http://127.0.0.1:{installation.port}/")
+        voice = spoken_page(5.0, "What time is it?", address=f"http://127.0.0.1:{installation.port}/")
         loaded = voice.page.evaluate("performance.getEntriesByType('resource').map((entry) => entry.name)")
         modules = [address for address in loaded if address.endswith(".js")]
         assert len(modules) > 15
         assert all(re.search(r"\.[0-9a-f]{12}\.js$", address) for address in modules)
         voice.talk()
-        voice.wait("ai-speaking", timeout=20_000)
+        voice.wait("ai-speaking")
         expect(voice.caption("assistant")).to_contain_text("It is")
 
 
@@ -124,7 +124,7 @@ def test_the_transcript_can_be_saved_and_heard_again(open_page: OpenPage) -> Non
     replay = voice.page.locator(".turn-replay")
     replay.click()
     expect(replay).to_be_disabled()
-    expect(replay).to_be_enabled(timeout=15_000)
+    expect(replay).to_be_enabled()
 
 
 def test_a_chosen_voice_and_instructions_reach_the_server(open_page: OpenPage) -> None:

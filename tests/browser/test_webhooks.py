@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from standardwebhooks import Webhook
 
+from .page import PATIENCE_MS
 from .server import Server, running
 
 NAME, PASSWORD = "olga", "olgas-long-password"
@@ -73,7 +74,7 @@ def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
     """A page on which an operator is signed in; complaints of its console fail the test."""
     context = quiet_browser.new_context(viewport={"width": 1280, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"{message.text} {message.location['url']}"))
