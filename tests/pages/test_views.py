@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def test_it_opens_for_people_who_signed_in(person: Client, settings: Settings) -
     answer = person.get("/")
     assert answer.status_code == 200
     assert b"Sign out" in answer.content
+    assert b"Sign in" not in answer.content
     config = person.get("/voice/config").json()
     assert (config["signed_in"], config["guest"]) == (True, False)
     assert config["session_limit_s"] == settings.SESSION_LIFETIME_S
@@ -93,6 +95,12 @@ def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -
     name = guest_of(cookies_of(guest))
     guest.get("/voice/config")
     assert guest_of(cookies_of(guest)) == name != ""
+
+
+def test_a_guest_who_is_told_to_sign_in_finds_where(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    page = guest.get("/").content.decode()
+    assert re.search(r'<a class="quiet" href="/login">.*<span>Sign in</span></a>', page)
 
 
 def test_it_takes_no_cookie_that_somebody_made_up(guest: Client, settings: Settings) -> None:
