@@ -27,7 +27,7 @@ async def test_it_is_idle_only_after_the_last_work() -> None:
         waiting = asyncio.create_task(drain.wait_idle())
         await asyncio.sleep(0)
         assert not waiting.done()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_it_forgets_a_waiter_that_was_cancelled() -> None:

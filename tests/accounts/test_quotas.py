@@ -18,6 +18,8 @@ from voiceapp.accounts.models import ApiKey, Hold, MonthlySpend, Quota
 from voiceapp.accounts.quotas import HOLD_LIFETIME, Wanted, hold, is_free_only, month_of, settle, spend
 from voiceapp.errors import AccessDenied, Throttled
 
+MIDDLE = datetime(2026, 11, 15, tzinfo=UTC)
+
 
 def wanted(member: Member, **changes: object) -> Wanted:
     """Ten tokens of the embedding family, held back by the free quota alone."""
@@ -35,8 +37,8 @@ def wanted(member: Member, **changes: object) -> Wanted:
 
 
 def priced(member: Member, **changes: object) -> Wanted:
-    """The same, held back by a budget of 1,000 nano-dollars alone."""
-    return wanted(member, **{"is_free_only": False, "budget_nano": 1000, **changes})
+    """The same in the middle of a month, held back by a budget of 1,000 nano-dollars alone."""
+    return wanted(member, **{"is_free_only": False, "budget_nano": 1000, "now": MIDDLE, **changes})
 
 
 def test_it_grants_a_million_tokens_for_ninety_days_from_the_first_use(alice: Member) -> None:
@@ -155,8 +157,7 @@ def test_it_counts_what_was_spent_before_there_was_a_budget(alice: Member) -> No
 
 
 def test_it_gives_back_what_a_killed_process_held_of_a_budget(alice: Member) -> None:
-    # In the middle of a month, so that the later call is of the same one.
-    killed = priced(alice, cost_nano=1000, now=datetime(2026, 11, 15, tzinfo=UTC))
+    killed = priced(alice, cost_nano=1000)
     hold(killed)
     hold(dataclasses.replace(killed, now=killed.now + HOLD_LIFETIME))
     assert MonthlySpend.objects.get().spent_nano == 1000

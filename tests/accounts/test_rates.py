@@ -207,7 +207,7 @@ def test_real_processes_share_one_limit(redis_server: RedisServer) -> None:
     root = Path(rates_module.__file__).parents[2]
     command = [sys.executable, "-c", OTHER_PROCESS, redis_server.url, str(PATIENCE_S)]
     processes = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) for _ in range(2)]
-    assert sum(int(process.communicate(timeout=60)[0]) for process in processes) == 20
+    assert sum(int(process.communicate(timeout=120)[0]) for process in processes) == 20
 
 
 async def test_it_goes_on_counting_alone_when_redis_is_gone(redis_server: RedisServer) -> None:

@@ -72,5 +72,5 @@ def test_what_django_says_is_written_once_and_masked(debug: str) -> None:
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "voiceapp.settings", "DEBUG": debug, "SECRET_KEY": "s" * 50}
     command = [sys.executable, "-c", program]
-    said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60).stderr
+    said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120).stderr
     assert (said.count("seen with"), said.count("sk-***"), "abcdefgh" in said) == (1, 1, False)

@@ -195,7 +195,7 @@ def test_what_names_no_bucket_is_refused_at_once(wrong: str, tmp_path: Path) -> 
         env={"DEBUG": "1", "TASK_STORAGE": wrong, "VAR_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=Path(__file__).parent.parent.parent,
     )
     assert "TASK_STORAGE must be s3://bucket or s3://bucket/folder." in done.stderr
