@@ -195,10 +195,11 @@ def test_a_conversation_is_told_from_its_beginning_to_its_end(product: Product, 
             socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
             socket.send(json.dumps({"type": "response.create"}))
             until("response.done")
-        receiver.until(lambda: len(receiver.calls) >= len(kinds))
+        receiver.until(lambda: len(receiver.taken()) >= len(kinds))
+        told = [Webhook(made.signing_secret).verify(body, head) for _, head, body, _ in receiver.calls]
+        # One whose answer a busy machine is late with may come again.
         events = sorted(
-            (Webhook(made.signing_secret).verify(body, head) for _, head, body, _ in receiver.calls),
-            key=lambda event: (event["created_at"], event["id"]),
+            {event["id"]: event for event in told}.values(), key=lambda event: (event["created_at"], event["id"])
         )
         assert sorted(event["data"]["type"] for event in events) == sorted(kinds)
         assert {event["data"]["id"] for event in events} == {session}
