@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from pytest_django import Settings
@@ -35,10 +36,10 @@ class House:
         self.now = 5000.0
         self.limits = SessionLimits(dataclasses.replace(RULES, **changes), clock=lambda: self.now)
 
-    def refusal(self, caller: Caller, address: str = "192.0.2.1") -> Throttled:
+    def refusal(self, caller: Caller, address: str = "192.0.2.1", elsewhere: Sequence[str] = ()) -> Throttled:
         before = self.limits.open_sessions
         with pytest.raises(Throttled) as refused:
-            self.limits.admit(caller, address)
+            self.limits.admit(caller, address, elsewhere)
         assert self.limits.open_sessions == before, "a refusal takes no seat"
         assert refused.value.retry_after_s >= 1
         return refused.value
@@ -151,6 +152,18 @@ def test_it_does_not_count_refused_guests_towards_the_hour() -> None:
 
 def test_it_tells_a_guest_to_wait_when_guests_may_never_begin() -> None:
     assert House(guests_per_hour=0).refusal(GUEST).retry_after_s == 3600
+
+
+def test_it_counts_what_other_processes_hold() -> None:
+    house = House(guests_total=4)
+    house.limits.admit(member(1), "192.0.2.1")
+    assert house.refusal(member(1), elsewhere=["192.0.2.1", "192.0.2.2"]).code == "Throttling.Concurrency"
+    house.limits.admit(member(1), "192.0.2.1", ["192.0.2.2"])
+
+    house.limits.admit(GUEST, "2001:db8::1", ["2001:db8::2"])
+    house.refusal(GUEST, "2001:db8::3", elsewhere=["2001:db8::2"])
+    house.limits.admit(GUEST, "192.0.2.1", ["192.0.2.2"] * 2)
+    house.refusal(GUEST, elsewhere=["192.0.2.2"] * 2)
 
 
 def test_it_gives_guests_shorter_conversations() -> None:

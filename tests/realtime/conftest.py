@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -76,3 +78,12 @@ def voices() -> Callable[[str], Samples]:
         return known[text]
 
     return say
+
+
+@pytest.fixture
+def dead() -> str:
+    """The name of a process of this host that is no more."""
+    program = "from voiceapp.realtime.processes import own_name; print(own_name())"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    ).stdout.strip()

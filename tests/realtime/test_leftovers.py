@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
@@ -20,15 +18,6 @@ from voiceapp.webhooks.events import Kind
 from voiceapp.webhooks.models import WebhookEndpoint, WebhookEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def dead() -> str:
-    """The name of a process of this host that is no more."""
-    program = "from voiceapp.realtime.processes import own_name; print(own_name())"
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
-    ).stdout.strip()
 
 
 async def end_of(row: RealtimeSession) -> tuple[int | None, bool]:

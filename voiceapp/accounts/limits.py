@@ -1,7 +1,7 @@
 """How many conversations may be open at once, and how often guests may begin one.
 
-Counted in this process: each server process admits up to its own limits. Not safe for several threads; every door
-admits from the event loop's.
+Counted in this process; the doors tell what other processes hold. Not safe for several threads; every door admits from
+the event loop's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import math
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -32,11 +32,12 @@ class SessionRules:
     """The limits; every number counts conversations unless its name says otherwise."""
 
     total: int
+    """Of this process."""
     per_account: int
     guests_total: int
     guests_per_address: int
     guests_per_hour: int
-    """Begun from one address within any 60 minutes."""
+    """Begun in this process from one address within any 60 minutes."""
     lifetime_s: int
     guest_lifetime_s: int
 
@@ -96,13 +97,16 @@ class SessionLimits:
     def remembered_addresses(self) -> int:
         return len(self._begun)
 
-    def admit(self, caller: Caller, address: str) -> Admission:
+    def admit(self, caller: Caller, address: str, elsewhere: Collection[str] = ()) -> Admission:
         """A seat for a conversation of `caller` from an Internet `address` (empty: unknown, counted as one address).
+
+        `elsewhere` has the addresses of the conversations that other processes hold: of the caller's account, or of all
+        guests for a guest.
 
         Raises:
             Throttled: if a limit is reached; nothing has been counted then.
         """
-        self.check(caller, address)
+        self.check(caller, address, elsewhere)
         if not caller.is_guest:
             return self._seat(self._rules.lifetime_s, _account(caller))
         place = neighbourhood(address)
@@ -114,7 +118,7 @@ class SessionLimits:
             self._begun.popitem(last=False)
         return self._seat(self._rules.guest_lifetime_s, _place(place), guests=1)
 
-    def check(self, caller: Caller, address: str) -> None:
+    def check(self, caller: Caller, address: str, elsewhere: Collection[str] = ()) -> None:
         """Whether `admit` would give a seat now; counts nothing.
 
         Raises:
@@ -123,17 +127,18 @@ class SessionLimits:
         if self._open >= self._rules.total:
             raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
         if caller.is_guest:
-            self._check_guest(neighbourhood(address))
-        elif self._held[_account(caller)] >= self._rules.per_account:
+            self._check_guest(neighbourhood(address), elsewhere)
+        elif self._held[_account(caller)] + len(elsewhere) >= self._rules.per_account:
             raise _full(
                 f"Your account has {self._rules.per_account} conversations open already. End one of them first."
             )
 
-    def _check_guest(self, place: str) -> None:
+    def _check_guest(self, place: str, elsewhere: Collection[str]) -> None:
         rules = self._rules
-        if self._guests >= rules.guests_total:
+        if self._guests + len(elsewhere) >= rules.guests_total:
             raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
-        if self._held[_place(place)] >= rules.guests_per_address:
+        from_here = sum(neighbourhood(address) == place for address in elsewhere)
+        if self._held[_place(place)] + from_here >= rules.guests_per_address:
             raise _full(
                 f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
                 "End one of them first, or sign in."
@@ -185,5 +190,5 @@ def _full(message: str) -> Throttled:
 
 @functools.cache
 def session_limits() -> SessionLimits:
-    """The process-wide limits, by the settings."""
+    """The limits of this process, by the settings."""
     return SessionLimits(SessionRules.from_settings())

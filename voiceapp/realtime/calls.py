@@ -23,6 +23,7 @@ from voiceapp.failures import MediaTypeRefused
 from voiceapp.formats import identifier
 from voiceapp.health import readiness
 from voiceapp.realtime import peers, sdp
+from voiceapp.realtime.elsewhere import held_elsewhere
 from voiceapp.realtime.models import Door
 from voiceapp.realtime.opening import call_of, limits_of
 from voiceapp.realtime.records import Beginning, Recorder, record_relayed
@@ -74,7 +75,7 @@ async def take_call(
     session_id = identifier("sess")
     call = replace(call_of(session_id, name, time_zone), input_rate_hz=opus.DECODED_RATE_HZ)
     recorder = Recorder(Beginning(session_id, caller, name, str(Door.WEBRTC), address))
-    seat = session_limits().admit(caller, address)
+    seat = session_limits().admit(caller, address, await held_elsewhere(caller))
     limits = limits_of(seat, caller, session_key)
     return _answer(await peers.answer(offer, provider, call, recorder, seat, limits))
 
@@ -82,7 +83,7 @@ async def take_call(
 async def _pass_on(offer: str, provider: Any, beginning: Beginning) -> str:
     """The answer of the service elsewhere; the call holds a seat from now on."""
     caller = beginning.caller
-    seat = session_limits().admit(caller, beginning.client_address)
+    seat = session_limits().admit(caller, beginning.client_address, await held_elsewhere(caller))
     try:
         text: str = await provider.relay_offer(offer, beginning.model)
         await record_relayed(beginning)

@@ -11,23 +11,25 @@ import pytest
 
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.webrtc.caller import Caller, calling
+from tests.realtime.webrtc.caller import Caller, calling, post_offer
 
 PORTS = "42600-42699"
 CALLS = 24
 """The system deals connections out as it likes; that all of so many go to one process happens once in 2^23 times."""
+MOST = {"MAX_SESSIONS_PER_ACCOUNT": str(CALLS)}
 SHARING = ("--share-port",)
 ROW = "select served_by, ended_at, close_code from realtime_realtimesession where id = ?"
 
 
 @pytest.fixture(scope="module")
 def both(serve: Serve) -> tuple[Product, Product]:
-    first = serve(arguments=SHARING, RTC_PORT_RANGE=PORTS)
+    first = serve(arguments=SHARING, RTC_PORT_RANGE=PORTS, **MOST)
     second = serve(
         port=int(first.address.rpartition(":")[2]),
         arguments=SHARING,
         RTC_PORT_RANGE=PORTS,
         DATABASE_URL=first.environment["DATABASE_URL"],
+        **MOST,
     )
     return first, second
 
@@ -55,6 +57,26 @@ async def answered(caller: Caller, question: str, count: int) -> str:
     done = await caller.wait("response.done", count=count)
     assert done["response"]["status"] == "completed"
     return str(caller.all("response.audio_transcript.done")[-1]["transcript"])
+
+
+async def all_over(product: Product) -> None:
+    async with asyncio.timeout(20):
+        while product.rows("select id from realtime_realtimesession where ended_at is null"):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_an_account_s_calls_are_counted_over_both(both: tuple[Product, Product]) -> None:
+    """Whichever process is asked: neither holds them all."""
+    product, _ = both
+    await all_ready(product)
+    async with AsyncExitStack() as calls:
+        for _ in range(CALLS):
+            caller = await calls.enter_async_context(calling(product.origin, product.keys["good"]))
+            await product.row(ROW, session_of(caller))
+        offer = caller.connection.localDescription.sdp
+        status, body, _ = await post_offer(product.origin, product.keys["good"], offer)
+    assert status == 429, body
+    await all_over(product)
 
 
 async def test_calls_go_on_in_both_and_a_crash_ends_only_its_own(both: tuple[Product, Product]) -> None:

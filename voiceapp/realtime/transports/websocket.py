@@ -37,6 +37,7 @@ from voiceapp.formats import identifier
 from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent, parse_client_event
 from voiceapp.realtime import bridge
+from voiceapp.realtime.elsewhere import held_elsewhere
 from voiceapp.realtime.models import Door
 from voiceapp.realtime.opening import call_of, limits_of
 from voiceapp.realtime.records import Beginning, Recorder
@@ -135,7 +136,7 @@ class _Socket(AsyncConsumer, ABC):
         provider = catalogue().provider(card)
         provider.check()
         address = address_of_scope(scope)
-        with session_limits().admit(caller, address) as admission:
+        with session_limits().admit(caller, address, await held_elsewhere(caller)) as admission:
             session_id = identifier("sess")
             await send({"type": "websocket.accept"})
             await bridge.run(

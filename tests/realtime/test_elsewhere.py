@@ -1,0 +1,56 @@
+"""Conversations in other processes are found, and those of the dead are not counted."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from tests.conftest import Member
+from voiceapp.accounts.auth import Caller
+from voiceapp.realtime.elsewhere import held_elsewhere
+from voiceapp.realtime.models import RealtimeSession
+from voiceapp.realtime.processes import own_name
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ELSEWHERE = "another-host:1:boot+1"
+
+
+def caller(member: Member, *, is_guest: bool = False) -> Caller:
+    return Caller(
+        account_id=member.account.pk,
+        workspace_id=member.workspace.pk,
+        key_id=None if is_guest else member.row.pk,
+        user_id=None,
+        is_guest=is_guest,
+        label="somebody",
+    )
+
+
+async def begun(member: Member, served_by: str, address: str, **changes: object) -> None:
+    await RealtimeSession.objects.acreate(
+        account=member.account,
+        workspace=member.workspace,
+        model="voice",
+        transport="webrtc",
+        served_by=served_by,
+        client_address=address,
+        **changes,
+    )
+
+
+async def test_open_conversations_of_living_processes_count(alice: Member, charlie: Member, dead: str) -> None:
+    await begun(alice, ELSEWHERE, "192.0.2.1")
+    await begun(alice, ELSEWHERE, "192.0.2.1")
+    await begun(alice, ELSEWHERE, "192.0.2.2", ended_at=timezone.now())
+    for number, served_by in enumerate((own_name(), dead, ""), start=3):
+        await begun(alice, served_by, f"192.0.2.{number}")
+    assert await held_elsewhere(caller(alice)) == ["192.0.2.1", "192.0.2.1"]
+    assert await held_elsewhere(caller(charlie)) == []
+
+
+async def test_guests_count_together_and_for_nobody_else(alice: Member, charlie: Member) -> None:
+    await begun(alice, ELSEWHERE, "192.0.2.1")
+    await begun(charlie, ELSEWHERE, "192.0.2.2", is_guest=True)
+    assert await held_elsewhere(caller(alice, is_guest=True)) == ["192.0.2.2"]
+    assert await held_elsewhere(caller(charlie)) == []
