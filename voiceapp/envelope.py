@@ -89,7 +89,7 @@ async def translate(request: HttpRequest, error: Exception) -> HttpResponse:
         logger.error("%s %s failed (%s)", request.method, request.path, request.request_id, exc_info=error)
         await got_request_exception.asend(sender=EnvelopeMiddleware, request=request)
     elif refusal.status >= 500:
-        logger.warning("%s: %s (%s)", refusal.code, refusal.message, request.request_id)
+        logger.warning("%s: %s (%s)", refusal.code, error, request.request_id)
     return answer(request, refusal)
 
 

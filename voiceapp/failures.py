@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
@@ -110,6 +111,9 @@ def refusal_of(error: Exception) -> Refusal:
         return _refusal_of_values(error)
     if isinstance(error, HttpError):
         return refusal_of_status(error.status_code, error.message)
+    if isinstance(error, (OperationalError, InterfaceError)):
+        message = "The server's database does not answer just now. Try again shortly."
+        return refusal_of_status(503, message, headers={"Retry-After": "1"})
     if isinstance(error, Http404):
         return refusal_of_status(404)
     if isinstance(error, PermissionDenied):

@@ -161,7 +161,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     )
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # Async views run in many short threads; without a pool each would open a connection of its own.
-    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("pool", {"min_size": 1, "max_size": 8})
+    # A call that gets none of its connections in time (seconds) is refused.
+    pool = {"min_size": 1, "max_size": 8, "timeout": 5}
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("pool", pool)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.str("REDIS_URL", default="")

@@ -7,6 +7,7 @@ import http.server
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -18,6 +19,7 @@ import pytest
 from dashscope.audio.asr import Transcription
 from dashscope.embeddings import BatchTextEmbedding
 
+from tests.postgres import start_postgres
 from tests.realtime.product import Home, Product, make_home
 from tests.server.process import Process
 
@@ -125,6 +127,20 @@ def test_no_accepted_task_is_lost_when_the_server_is_killed(product: Product) ->
         "WHERE operation = 'speech'"
     )
     assert billed == [{"lines": len(accepted), "requests": len(accepted)}]
+
+
+def test_calls_are_refused_while_the_database_is_away(tmp_path: Path) -> None:
+    with start_postgres() as database:
+        product = Product(make_home(tmp_path / "home", DATABASE_URL=database.fresh()), tmp_path / "served")
+    try:
+        for _ in range(2):  # a connection that breaks, then none
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                asked(product, "tasks")
+            assert refused.value.code == HTTPStatus.SERVICE_UNAVAILABLE
+            assert json.load(refused.value)["code"] == "ServiceUnavailable"
+            assert refused.value.headers["Retry-After"] == "1"
+    finally:
+        product.stop()
 
 
 def test_a_stream_does_not_hold_up_the_stop(home: Home, tmp_path: Path) -> None:
