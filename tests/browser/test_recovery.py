@@ -14,9 +14,9 @@ from .server import running
 
 def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: OpenPage, proxy: Proxy) -> None:
     voice = open_page()
-    voice.type("How do I create an API key?")
+    voice.type("What is two plus two?")
     voice.wait("ai-speaking")
-    voice.wait("listening", timeout=60_000)
+    voice.wait("listening")
     before = voice.turns()
     proxy.set_down(True)
     proxy.cut()
@@ -28,7 +28,7 @@ def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: Ope
     assert voice.sent("conversation.item.create") == 1 + len(before)
     voice.type("Can you repeat that?")
     voice.wait("ai-speaking")
-    expect(voice.caption("assistant")).to_contain_text("createkey")
+    expect(voice.caption("assistant")).to_contain_text("4")
 
 
 def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPage, proxy: Proxy) -> None:

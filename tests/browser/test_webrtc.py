@@ -223,9 +223,9 @@ def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
 def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_page: OpenPage, tmp_path: Path) -> None:
     with running(tmp_path) as server:
         voice = open_page(f"http://127.0.0.1:{server.port}/", transport="webrtc")
-        voice.type("How do I create an API key?")
+        voice.type("What is two plus two?")
         voice.wait("ai-speaking")
-        voice.wait("listening", timeout=60_000)
+        voice.wait("listening")
         before = voice.turns()
         server.kill()
         voice.wait("reconnecting")
@@ -235,16 +235,16 @@ def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_pag
         expect(badge(voice)).to_contain_text("WebRTC")
         voice.type("Can you repeat that?")
         voice.wait("ai-speaking")
-        expect(voice.caption("assistant")).to_contain_text("createkey")
+        expect(voice.caption("assistant")).to_contain_text("4")
 
 
 def test_a_cut_network_loses_nothing_that_was_said(open_page: OpenPage, proxy: Proxy) -> None:
     voice = open_page(transport="webrtc")
     media = MediaNetwork(voice)
     try:
-        voice.type("How do I create an API key?")
+        voice.type("What is two plus three?")
         voice.wait("ai-speaking")
-        voice.wait("listening", timeout=60_000)
+        voice.wait("listening")
         before = voice.turns()
         media.set_cut(True)
         proxy.set_down(True)

@@ -19,9 +19,9 @@ from voiceapp.realtime.transports.webrtc import WebRtcTransport
 
 AT_ONCE = 5
 WARM_UP = 100
-CALLS = 200
+CALLS = 100
 GROWTH_KB = 5000
-"""200 calls that stay would hold some 50 MB. Alone, 300 calls leave less than 0.2 MB; pytest keeps their log."""
+"""100 calls that stay would hold some 25 MB. Alone, 300 calls leave less than 0.2 MB; pytest keeps their log."""
 ROUNDS = 3
 """What leaks, leaks in every round; what other tests of the process left to be tidied up grows it once."""
 

@@ -17,7 +17,7 @@ from tests.realtime.product import Product
 from tests.realtime.test_chat_elsewhere import WEATHER
 from tests.realtime.webrtc.caller import calling, post_offer
 from tests.realtime.webrtc.network import Faults
-from tests.realtime.webrtc.test_turns import LONG_QUESTION, QUESTION, Voices, ask_aloud
+from tests.realtime.webrtc.test_turns import QUESTION, Voices, ask_aloud, question_errors
 from voiceapp.engines.embedded.asr import Moonshine
 
 
@@ -169,7 +169,7 @@ async def test_a_function_is_called_and_its_answer_spoken(with_tools: Product) -
 
 async def test_finishing_ends_the_turn_that_is_being_spoken(product: Product, voices: Voices) -> None:
     async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.microphone.say(voices(LONG_QUESTION))
+        await caller.microphone.say(voices(QUESTION))
         await caller.send("session.finish")
         await caller.wait("session.finished")
         await caller.wait_closed()
@@ -178,5 +178,5 @@ async def test_finishing_ends_the_turn_that_is_being_spoken(product: Product, vo
             caller.heard[0].event["session"]["id"],
         )
     (transcript,) = caller.all("conversation.item.input_audio_transcription.completed")
-    assert word_errors(LONG_QUESTION, transcript["transcript"]) <= 1
+    assert question_errors(transcript["transcript"]) <= 1
     assert row["close_code"] == 1000
