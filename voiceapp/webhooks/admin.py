@@ -94,7 +94,7 @@ def change_of(operation: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 class WebhookEndpointAdmin(admin.ModelAdmin):
     form = EndpointForm
     add_form_template = "admin/webhooks/webhookendpoint/change_form.html"
-    list_display = ("url", "status", "consecutive_fail", "last_success_at", "log", "workspace", "disabled_reason")
+    list_display = ("url", "state", "consecutive_fail", "last_success_at", "workspace", "log")
     list_filter = ("status", "disabled_reason", "workspace__account")
     list_select_related = ("workspace__account",)
     search_fields = ("public_id", "url", "description", "workspace__name", "workspace__account__name")
@@ -116,6 +116,12 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
         rows: QuerySet[WebhookEndpoint] = super().get_queryset(request)
         return rows.filter(deleted_at__isnull=True).select_related("workspace")
+
+    @admin.display(description="status", ordering="status")
+    def state(self, row: WebhookEndpoint) -> str:
+        """With the reason, where it is told nothing."""
+        reason = row.get_disabled_reason_display()
+        return f"{row.get_status_display()}: {reason}" if reason else str(row.get_status_display())
 
     @admin.display(description="log")
     def log(self, row: WebhookEndpoint) -> str:
