@@ -317,6 +317,19 @@ async def test_a_secret_that_cannot_be_read_is_said_and_nothing_is_sent(
     assert (await WebhookEndpoint.objects.aget()).consecutive_fail == 0
 
 
+async def test_an_old_secret_signs_until_its_time_is_over(program: Program, receiver: Receiver, sender: Loop) -> None:
+    made = await program.subscribe(receiver.url)
+    reset = await program.good("POST", f"/{made['id']}/reset_secret", {"keep_old_secret_active_for_24_hours": True})
+    await program.happen()
+    await program.until(made, "SUCCEEDED")
+    receiver.verified(made["signing_secret"])
+    await WebhookEndpoint.objects.aupdate(old_secret_until=timezone.now() - timedelta(seconds=1))
+    await program.happen()
+    await program.until(made, "SUCCEEDED")
+    receiver.verified(reset["signing_secret"], 1)
+    assert len(receiver.calls[1]["webhook-signature"].split()) == 1
+
+
 async def test_what_nobody_foresaw_is_logged_written_down_and_no_fault_of_the_receiver(
     program: Program,
     receiver: Receiver,

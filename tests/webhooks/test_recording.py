@@ -20,7 +20,7 @@ from voiceapp.webhooks.delivery import Attempted
 from voiceapp.webhooks.events import Happening, Kind, publish
 from voiceapp.webhooks.line import DeliveryLine
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.rules import Outcome
+from voiceapp.webhooks.rules import Outcome, Trouble
 from voiceapp.webhooks.sending import Sent, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,7 +55,7 @@ def record_at_once(batches: Sequence[Sequence[Sent]]) -> None:
     def one(batch: Sequence[Sent]) -> None:
         try:
             ready.wait(PATIENCE_S)
-            record(CLAIMS, batch)
+            record(batch)
         finally:
             connections.close_all()
 
@@ -77,7 +77,7 @@ def test_a_success_among_many_failures_begins_the_count_anew(alice: Member, endp
     happen(alice, 40)
     first, *rest = CLAIMS.claim("worker", limit=40)
     record_at_once([[sent(endpoint, lease, 500) for lease in rest[part::AT_ONCE]] for part in range(AT_ONCE)])
-    record(CLAIMS, [sent(endpoint, first, 200)])
+    record([sent(endpoint, first, 200)])
     endpoint.refresh_from_db()
     assert (endpoint.consecutive_fail, endpoint.first_fail_at) == (0, None)
     assert endpoint.last_success_at is not None
@@ -92,7 +92,7 @@ def test_ends_that_are_written_together_count_in_their_order(
 ) -> None:
     happen(alice, 3)
     leases = CLAIMS.claim("worker", limit=3)
-    record(CLAIMS, [sent(endpoint, lease, status) for lease, status in zip(leases, statuses, strict=True)])
+    record([sent(endpoint, lease, status) for lease, status in zip(leases, statuses, strict=True)])
     endpoint.refresh_from_db()
     assert endpoint.consecutive_fail == in_a_row
     assert (endpoint.first_fail_at is None) == (in_a_row == 0)
@@ -114,11 +114,11 @@ def test_who_comes_too_late_changes_nothing(alice: Member, endpoint: WebhookEndp
     happen(alice)
     [late] = Claims(Delivery, lease_s=-1.0).claim("frozen")
     [current] = CLAIMS.claim("next")
-    record(CLAIMS, [sent(endpoint, late, 500)])
+    record([sent(endpoint, late, 500)])
     endpoint.refresh_from_db()
     assert (endpoint.consecutive_fail, Attempt.objects.count()) == (0, 0)
-    record(CLAIMS, [sent(endpoint, current, 200)])
-    record(CLAIMS, [sent(endpoint, late, 500), sent(endpoint, current, 500)])
+    record([sent(endpoint, current, 200)])
+    record([sent(endpoint, late, 500), sent(endpoint, current, 500)])
     endpoint.refresh_from_db()
     assert (endpoint.consecutive_fail, Attempt.objects.count()) == (0, 1)
     assert Delivery.objects.get().status == "SUCCEEDED"
@@ -144,7 +144,34 @@ def test_a_call_that_outlives_its_endpoint_is_not_tried_again(
     happen(alice, 2)
     failed, succeeded = CLAIMS.claim("worker", limit=2)
     end(endpoint)
-    record(CLAIMS, [sent(endpoint, failed, 503), sent(endpoint, succeeded, 200)])
+    record([sent(endpoint, failed, 503), sent(endpoint, succeeded, 200)])
     assert Delivery.objects.get(pk=failed.row_id).status == "CANCELED"
     assert Delivery.objects.get(pk=succeeded.row_id).status == "SUCCEEDED"
     assert Attempt.objects.count() == 2
+
+
+def test_what_was_never_sent_says_nothing_about_the_receiver(alice: Member, endpoint: WebhookEndpoint) -> None:
+    happen(alice, 2)
+    unsent, good = CLAIMS.claim("worker", limit=2)
+    hopeless = Sent(unsent, endpoint.pk, Attempted(Outcome(), 0, error="No secret."), timezone.now(), is_hopeless=True)
+    record([sent(endpoint, good, 200), hopeless])
+    endpoint.refresh_from_db()
+    assert (endpoint.consecutive_fail, endpoint.last_failure_at) == (0, None)
+    assert endpoint.last_success_at is not None
+    assert Delivery.objects.get(pk=good.row_id).status == "SUCCEEDED"
+    failed = Delivery.objects.get(pk=unsent.row_id)
+    assert (failed.status, failed.failure_reason) == ("FAILED", "No secret.")
+
+
+def test_the_log_says_of_each_attempt_what_came_of_it(alice: Member, endpoint: WebhookEndpoint) -> None:
+    happen(alice, 2)
+    answered, silent = CLAIMS.claim("worker", limit=2)
+    at = timezone.now()
+    said = Attempted(Outcome(200), duration_ms=7, answer_start='{"it\'s": "\u00e9%s"}')
+    nothing = Attempted(Outcome(trouble=Trouble.TIMEOUT), duration_ms=5000, error="x" * 400)
+    record([Sent(answered, endpoint.pk, said, at), Sent(silent, endpoint.pk, nothing, at)])
+    columns = ("delivery", "at", "status_code", "duration_ms", "answer_start", "error")
+    assert set(Attempt.objects.values_list(*columns)) == {
+        (answered.row_id, at, 200, 7, '{"it\'s": "\u00e9%s"}', ""),
+        (silent.row_id, at, None, 5000, "", "x" * 300),
+    }

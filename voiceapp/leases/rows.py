@@ -10,18 +10,19 @@ The clock is the database's: workers on several hosts need not agree on the time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connections, models, router
+from django.db import connection, models
 from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
-from django.db.models.sql import UpdateQuery
 from django.utils import timezone
+
+from voiceapp.leases.statements import Statement
 
 LEASE_S = 30.0
 """How long a row stays with a worker that gives no sign of life."""
@@ -95,39 +96,43 @@ class Claims(Generic[Row]):
 
         They come in no particular order. `changes` are further columns to set; a column may refer to itself.
         """
-        using = router.db_for_write(self.model)
-        wanted = self.due(rows).using(using)
+        try:
+            claiming = self.claiming(worker, limit, rows, **changes)
+        except EmptyResultSet:
+            return []
+        return [Lease(*found) for found in claiming.run()]
+
+    def claiming(self, worker: str, limit: int, rows: QuerySet[Row] | None = None, **changes: object) -> Statement:
+        """The statement that `claim` runs; its answer has the fields of leases.
+
+        Raises:
+            EmptyResultSet: if there can be no such rows.
+        """
+        wanted = self.due(rows)
         wanted = wanted if wanted.query.order_by else wanted.order_by("due_at")
-        update = self.model._default_manager.filter(pk__in=RawSQL("SELECT * FROM due", ())).query.chain(UpdateQuery)
-        update.add_update_values(
-            {
+        select = Statement.selecting(wanted.values("pk")[:limit])
+        change = Statement.updating(
+            self.model._default_manager.filter(pk__in=RawSQL("SELECT * FROM due", ())),
+            **{
                 "status": self.model.WORKING,
                 "version": F("version") + 1,
                 "attempts": F("attempts") + 1,
                 "leased_by": worker,
                 "due_at": self._end_of_lease(),
                 **changes,
-            }
+            },
         )
-        try:
-            select, selected = wanted.values("pk")[:limit].query.get_compiler(using).as_sql()
-        except EmptyResultSet:
-            return []
-        change, changed = update.get_compiler(using).as_sql()
-        connection = connections[using]
         table, *columns = map(
             connection.ops.quote_name,
             (self.model._meta.db_table, self.model._meta.pk.column, "version", "attempts"),
         )
         # SQLite locks the database for any statement that changes it.
         lock = f"FOR UPDATE OF {table} SKIP LOCKED" if connection.features.has_select_for_update_skip_locked else ""
-        with connection.cursor() as cursor:
-            # Materialized, the rows are looked for once; joined, PostgreSQL might do it again and again and lock more.
-            cursor.execute(
-                f"WITH due AS MATERIALIZED ({select} {lock}) {change} RETURNING {', '.join(columns)}",
-                (*selected, *changed),
-            )
-            return [Lease(*found) for found in cursor.fetchall()]
+        # Materialized, the rows are looked for once; joined, PostgreSQL might do it again and again and lock more.
+        return Statement(
+            f"WITH due AS MATERIALIZED ({select.sql} {lock}) {change.sql} RETURNING {', '.join(columns)}",
+            (*select.parameters, *change.parameters),
+        )
 
     def renew(self, lease: Lease, **changes: object) -> bool:
         """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
@@ -139,18 +144,6 @@ class Claims(Generic[Row]):
         What must be written together with the end is written in the same transaction, after this returned True.
         """
         return bool(self.held(lease).update(status=status, **changes))
-
-    def hold(self, leases: Sequence[Lease]) -> set[Any]:
-        """Keys of the rows whose lease still stands. Inside a transaction, they stand until its end."""
-        rows = self.model._default_manager.filter(pk__in=[lease.row_id for lease in leases], status=self.model.WORKING)
-        current = dict(rows.order_by("pk").select_for_update(of=("self",)).values_list("pk", "version"))
-        return {lease.row_id for lease in leases if current.get(lease.row_id) == lease.version}
-
-    def finish_held(self, leases: Sequence[Lease], status: str, **changes: object) -> None:
-        """Leave rows in `status` that the transaction at hand holds (`hold`)."""
-        if leases:
-            rows = self.model._default_manager.filter(pk__in=[lease.row_id for lease in leases])
-            rows.update(status=status, **changes)
 
     def release(self, lease: Lease) -> bool:
         """Give the row back at once and uncounted: the worker stops before the work is done."""

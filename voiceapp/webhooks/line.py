@@ -13,24 +13,25 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from aiohttp.abc import AbstractResolver
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
-from django.db.models import Case, F, OuterRef, QuerySet, Subquery, When
+from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db.models import Case, F, OuterRef, QuerySet, Subquery, TextField, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from voiceapp.leases.rows import Claims, Lease
+from voiceapp.leases.statements import Statement, keys_given
 from voiceapp.outbound import Outbound
 from voiceapp.webhooks import sending
 from voiceapp.webhooks.delivery import Attempted, attempt
 from voiceapp.webhooks.events import LINE
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
 from voiceapp.webhooks.rules import Outcome
-from voiceapp.webhooks.secrets import SecretLost
+from voiceapp.webhooks.secrets import SecretLost, unseal_both
 from voiceapp.webhooks.sending import Sent
 from voiceapp.webhooks.signing import signature_headers
 from voiceapp.webhooks.trial import holes
@@ -53,10 +54,19 @@ RETRY_S = 1.0
 
 FAILED_HERE = "The server failed on this delivery; its log says why."
 
-RECEIVER = ("url", "secret_sealed", "old_secret_sealed", "old_secret_until")
-"""Columns of an endpoint that a call is made of."""
-
 Database = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """What is known of an endpoint when it is called."""
+
+    endpoint_id: int
+    """The row's key."""
+    url: str
+    secret_sealed: str
+    old_secret_sealed: str
+    """Empty when only one secret signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,7 @@ class Parcel:
 
     event_id: str
     body: bytes
-    endpoint: WebhookEndpoint
+    receiver: Receiver
 
 
 class DeliveryLine:
@@ -77,9 +87,9 @@ class DeliveryLine:
     def __init__(self, *, resolver: AbstractResolver | None = None) -> None:
         """`resolver` is asked what names mean, instead of the system."""
         self._resolver = resolver
-        lease_s: float = settings.TASK_LEASE_S
-        self.renew_every_s = lease_s / 3
-        self._claims: Claims[Delivery] = Claims(Delivery, lease_s=lease_s)
+        self._lease_s: float = settings.TASK_LEASE_S
+        self.renew_every_s = self._lease_s / 3
+        self._claims: Claims[Delivery] = Claims(Delivery, lease_s=self._lease_s)
         self._parcels: dict[int, Parcel] = {}
         """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
         self._was_slow: dict[int, bool] = {}
@@ -93,19 +103,16 @@ class DeliveryLine:
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take due deliveries, the oldest of each endpoint, from as many endpoints as there are."""
-        wanted = _next(worker, limit, self._was_slow.copy())
-        if not wanted:
+        receivers = _next(worker, limit, self._was_slow.copy())
+        if not receivers:
             return ()
-        rows = Delivery.objects.filter(pk__in=wanted)
-        # What became of a call whose sender was killed nobody knows; it takes none of the receiver's chances.
-        attempts = Case(When(status=Delivery.WORKING, then=F("attempts")), default=F("attempts") + 1)
-        with transaction.atomic():
-            leases = self._claims.claim(worker, limit=limit, rows=rows, delivery_at=Now(), attempts=attempts)
-            taken = Delivery.objects.filter(pk__in=[lease.row_id for lease in leases])
-            found = list(taken.values_list("pk", "event__public_id", "event__body", "endpoint"))
-            endpoints = WebhookEndpoint.objects.only(*RECEIVER).in_bulk({endpoint for *_, endpoint in found})
-        for row, event_id, body, endpoint in found:
-            self._parcels[row] = Parcel(event_id, body.encode(), endpoints[endpoint])
+        parcels = {
+            row: Parcel(event_id, body.encode(), receivers[row])
+            for row, event_id, body in _events_statement().run(receivers)
+        }
+        leases = [Lease(*found) for found in _claim_statement(worker, self._lease_s).run(parcels)]
+        for lease in leases:
+            self._parcels[lease.row_id] = parcels[lease.row_id]
         return leases
 
     def count_due(self, limit: int) -> int:
@@ -121,10 +128,12 @@ class DeliveryLine:
     async def work(self, lease: Lease, database: Database) -> None:
         """Make the call and write down what became of it."""
         parcel = self._parcels.pop(lease.row_id)
+        receiver = parcel.receiver
         now = timezone.now()
         is_hopeless = False
         try:
-            signature = signature_headers(parcel.event_id, parcel.body, parcel.endpoint.secrets(now), now)
+            secrets = unseal_both(receiver.secret_sealed, receiver.old_secret_sealed)
+            signature = signature_headers(parcel.event_id, parcel.body, secrets, now)
             attempted = await self._call(parcel, signature)
         except SecretLost as lost:
             attempted = Attempted(Outcome(), duration_ms=0, error=lost.message)
@@ -133,8 +142,8 @@ class DeliveryLine:
             # Unrecorded, it would be claimed again at the end of every lease, for ever.
             logger.exception("Delivery %s failed in a way nobody foresaw", lease.row_id)
             attempted = Attempted(Outcome(), duration_ms=0, error=FAILED_HERE)
-        self._note_pace(parcel.endpoint.pk, attempted.duration_ms)
-        await self._record(Sent(lease, parcel.endpoint.pk, attempted, now, is_hopeless), database)
+        self._note_pace(receiver.endpoint_id, attempted.duration_ms)
+        await self._record(Sent(lease, receiver.endpoint_id, attempted, now, is_hopeless), database)
 
     async def close(self) -> None:
         """Hang up."""
@@ -148,7 +157,7 @@ class DeliveryLine:
         self._calling += 1
         self._quiet.clear()
         try:
-            return await attempt(await self._client(), parcel.endpoint.url, parcel.body, signature)
+            return await attempt(await self._client(), parcel.receiver.url, parcel.body, signature)
         finally:
             self._calling -= 1
             if not self._calling:
@@ -182,7 +191,7 @@ class DeliveryLine:
             batch = [(one, written) for one, written in self._sent if not written.done()]
             self._sent = []
             try:
-                await database(sending.record, self._claims, [one for one, _ in batch])
+                await database(sending.record, [one for one, _ in batch])
             except (OperationalError, InterfaceError) as error:
                 logger.warning("What became of calls cannot be written, trying again in %g s: %s", RETRY_S, error)
                 self._sent = batch + self._sent
@@ -199,20 +208,22 @@ class DeliveryLine:
         self._recording = None
 
 
-def _next(worker: str, limit: int, was_slow: Mapping[int, bool]) -> list[int]:
+def _next(worker: str, limit: int, was_slow: Mapping[int, bool]) -> dict[int, Receiver]:
     """Keys of up to `limit` due deliveries, no more of any endpoint or account than it may have under way.
 
     Those that were quick the last time come first, then those that `was_slow` does not know.
     """
     called: list[tuple[int, int]] = []
     rows: dict[int, list[int]] = {}
-    for endpoint, account, status, deleted_at, _, *found in _answer(_waiting_statement()):
+    receivers: dict[int, Receiver] = {}
+    for endpoint, account, status, deleted_at, url, secret, old_secret, _, *found in _waiting_statement().run():
         if status == WebhookEndpoint.Status.ACTIVE and deleted_at is None:
             called.append((endpoint, account))
             rows[endpoint] = [row for row in found if row is not None]
+            receivers[endpoint] = Receiver(endpoint, url, secret, old_secret)
         else:  # what a sender left behind that was killed
             sending.cancel_uncalled(due(endpoint=endpoint))
-    under_way = _answer(_under_way_statement()) if called else ()
+    under_way = _under_way_statement().run() if called else ()
     of_endpoint = Counter(endpoint for endpoint, _, _ in under_way)
     ours = [(endpoint, account) for endpoint, account, sender in under_way if sender == worker]
     shares: Counter[int] = Counter()
@@ -221,38 +232,46 @@ def _next(worker: str, limit: int, was_slow: Mapping[int, bool]) -> list[int]:
         of_account = Counter(account for endpoint, account in ours if was_slow.get(endpoint) is pace)
         room = min(limit - shares.total(), capacity - of_account.total())
         shares += share_out(alike, of_endpoint, of_account, room)
-    return [row for endpoint, share in shares.items() for row in rows[endpoint][:share]]
-
-
-Statement = tuple[str, tuple[Any, ...]]
-"""SQL and its parameters. They never change, and to put them together takes longer than the database does."""
+    return {row: receivers[endpoint] for endpoint, share in shares.items() for row in rows[endpoint][:share]}
 
 
 @cache
 def _waiting_statement() -> Statement:
-    """Endpoints with something due, the longest due first: key, account, status, end, since when, and first rows."""
+    """Endpoints with something due, the longest due first: key, account, status, end, what is needed to call them,
+    since when, and first rows.
+    """
     first = due(endpoint=OuterRef("pk")).order_by("due_at")
     oldest = {f"due_{place}": Subquery(first.values("pk")[place : place + 1]) for place in range(PER_ENDPOINT)}
-    waiting = WebhookEndpoint.objects.annotate(since=Subquery(first.values("due_at")[:1]), **oldest)
+    old_secret = Case(
+        When(old_secret_until__gt=Now(), then=F("old_secret_sealed")), default=Value("", output_field=TextField())
+    )
+    waiting = WebhookEndpoint.objects.annotate(since=Subquery(first.values("due_at")[:1]), old=old_secret, **oldest)
     waiting = waiting.filter(since__isnull=False).order_by("since")
-    columns = waiting.values_list("pk", "workspace__account_id", "status", "deleted_at", "since", *oldest)
-    statement: Statement = columns.query.sql_with_params()
-    return statement
+    state = ("pk", "workspace__account_id", "status", "deleted_at")
+    return Statement.selecting(waiting.values_list(*state, "url", "secret_sealed", "old", "since", *oldest))
 
 
 @cache
 def _under_way_statement() -> Statement:
     """Endpoint, account and worker of each call under way, in this process or another."""
     calls = Delivery.objects.filter(finish_at__isnull=True, status=Delivery.WORKING, due_at__gt=Now())
-    columns = calls.values_list("endpoint_id", "endpoint__workspace__account_id", "leased_by")
-    statement: Statement = columns.query.sql_with_params()
-    return statement
+    return Statement.selecting(calls.values_list("endpoint_id", "endpoint__workspace__account_id", "leased_by"))
 
 
-def _answer(statement: Statement) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(*statement)
-        return list(cursor.fetchall())
+@cache
+def _events_statement() -> Statement:
+    """Key, event and body of deliveries."""
+    wanted = Delivery.objects.filter(pk__in=keys_given())
+    return Statement.selecting(wanted.values_list("pk", "event__public_id", "event__body"))
+
+
+@lru_cache(maxsize=4)
+def _claim_statement(worker: str, lease_s: float) -> Statement:
+    """Takes deliveries that are due."""
+    # What became of a call whose sender was killed nobody knows; it takes none of the receiver's chances.
+    attempts = Case(When(status=Delivery.WORKING, then=F("attempts")), default=F("attempts") + 1)
+    rows = Delivery.objects.filter(pk__in=keys_given())
+    return Claims(Delivery, lease_s=lease_s).claiming(worker, CAPACITY, rows, delivery_at=Now(), attempts=attempts)
 
 
 def due(**wanted: Any) -> QuerySet[Delivery]:

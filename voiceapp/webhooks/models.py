@@ -6,7 +6,6 @@ rolled back is told to nobody, and what was committed is told even when the proc
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 
 from django.db import models
@@ -16,7 +15,7 @@ from django.utils import timezone
 from voiceapp.accounts.models import Workspace
 from voiceapp.formats import ulid
 from voiceapp.leases.rows import Leased
-from voiceapp.webhooks.secrets import SecretLost, unseal
+from voiceapp.webhooks.secrets import unseal_both
 
 
 def endpoint_identifier() -> str:
@@ -93,11 +92,8 @@ class WebhookEndpoint(models.Model):
         Raises:
             SecretLost: if the key that the newest was sealed with is not known any more.
         """
-        current = [unseal(self.secret_sealed)]
-        if self.old_secret_sealed and self.old_secret_until is not None and self.old_secret_until > now:
-            with suppress(SecretLost):  # the new one signs all the same
-                current.append(unseal(self.old_secret_sealed))
-        return current
+        is_overlapping = self.old_secret_until is not None and self.old_secret_until > now
+        return unseal_both(self.secret_sealed, self.old_secret_sealed if is_overlapping else "")
 
 
 class WebhookEvent(models.Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import secrets
+from contextlib import suppress
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives import hashes
@@ -47,6 +48,19 @@ def unseal(sealed: str) -> str:
         return _unsealed(_keys(), sealed)
     except InvalidToken:
         raise SecretLost from None
+
+
+def unseal_both(sealed: str, old_sealed: str) -> list[str]:
+    """What a body is signed with: a secret, and the one before it, where there is one that can be read.
+
+    Raises:
+        SecretLost: if the first cannot be read.
+    """
+    known = [unseal(sealed)]
+    if old_sealed:
+        with suppress(SecretLost):  # the new one signs all the same
+            known.append(unseal(old_sealed))
+    return known
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,21 +10,24 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from voiceapp.leases.rows import Claims, Lease
+from voiceapp.leases.rows import Lease
+from voiceapp.leases.statements import Statement, insert, keys_given
 from voiceapp.webhooks.delivery import Attempted
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.rules import Disable, Next, Outcome, Verdict, failed_too_long, judge
 from voiceapp.webhooks.store import cancel_waiting
 
 NOT_CALLED = "The endpoint was disabled or deleted before this could be delivered."
+ATTEMPT = ("delivery", "at", "status_code", "duration_ms", "answer_start", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +55,30 @@ class Sent:
         return judge(self.attempted.outcome, self.lease.attempts, now, random.random, schedule)
 
 
-def record(claims: Claims[Delivery], sent: Sequence[Sent]) -> None:
+def record(sent: Sequence[Sent]) -> None:
     """Write down what became of calls. What somebody else has taken over meanwhile is left to them."""
     now = timezone.now()
     with transaction.atomic():
-        locked = WebhookEndpoint.objects.select_for_update(no_key=True).order_by("pk").only("status", "deleted_at")
-        endpoints = locked.in_bulk({one.endpoint_id for one in sent})
-        held = claims.hold([one.lease for one in sent])
-        ours = [one for one in sent if one.lease.row_id in held]
-        Attempt.objects.bulk_create([_attempt(one) for one in ours])
-        by_endpoint: defaultdict[int, list[tuple[Sent, Verdict]]] = defaultdict(list)
-        for one in ours:
-            by_endpoint[one.endpoint_id].append((one, one.verdict(now)))
-        good = [one.lease for one, verdict in _all(by_endpoint) if verdict.next is Next.SUCCEEDED]
-        claims.finish_held(good, str(Delivery.Status.SUCCEEDED), finish_at=Now(), failure_reason="")
-        for one, verdict in _all(by_endpoint):
+        held = dict(_hold_statement().run(one.lease.row_id for one in sent))
+        ours = [one for one in sent if held.get(one.lease.row_id) == one.lease.version]
+        if not ours:
+            return
+        insert(Attempt, ATTEMPT, [_attempt(one) for one in ours])
+        ends = [(one, one.verdict(now)) for one in ours]
+        _succeed_statement().run(one.lease.row_id for one, verdict in ends if verdict.next is Next.SUCCEEDED)
+        unhappy = {one.endpoint_id for one, verdict in ends if verdict.next is not Next.SUCCEEDED}
+        _count_statement().run({one.endpoint_id for one in ours} - unhappy)
+        endpoints = WebhookEndpoint.objects.only("status", "deleted_at").in_bulk(unhappy)
+        for one, verdict in ends:
             if verdict.next is not Next.SUCCEEDED:
-                claims.finish_held([one.lease], **_end_of(one, verdict, endpoints[one.endpoint_id]))
-        ends = {
-            endpoint_id: [verdict for one, verdict in pairs if one.is_of_receiver]
-            for endpoint_id, pairs in by_endpoint.items()
-        }
-        flawless = [pk for pk, verdicts in ends.items() if {one.next for one in verdicts} == {Next.SUCCEEDED}]
-        _count_successes(flawless)
-        for endpoint_id in sorted(ends.keys() - set(flawless)):
-            _count(endpoints[endpoint_id], ends[endpoint_id], now)
+                row = Delivery.objects.filter(pk=one.lease.row_id)
+                row.update(**_end_of(one, verdict, endpoints[one.endpoint_id]))
+        verdicts: defaultdict[int, list[Verdict]] = defaultdict(list)
+        for one, verdict in ends:
+            if one.is_of_receiver:
+                verdicts[one.endpoint_id].append(verdict)
+        for endpoint_id in sorted(unhappy):
+            _count(endpoints[endpoint_id], verdicts[endpoint_id], now)
 
 
 def cancel_uncalled(due: QuerySet[Delivery]) -> None:
@@ -84,19 +86,10 @@ def cancel_uncalled(due: QuerySet[Delivery]) -> None:
     due.update(status=Delivery.Status.CANCELED, finish_at=Now(), failure_reason=NOT_CALLED, version=F("version") + 1)
 
 
-def _all(by_endpoint: defaultdict[int, list[tuple[Sent, Verdict]]]) -> list[tuple[Sent, Verdict]]:
-    return [pair for pairs in by_endpoint.values() for pair in pairs]
-
-
-def _attempt(one: Sent) -> Attempt:
-    return Attempt(
-        delivery_id=one.lease.row_id,
-        at=one.at,
-        status_code=one.attempted.outcome.status,
-        duration_ms=one.attempted.duration_ms,
-        answer_start=one.attempted.answer_start,
-        error=one.attempted.error[:300],
-    )
+def _attempt(one: Sent) -> Sequence[Any]:
+    """Values of `ATTEMPT`."""
+    at, done = connection.ops.adapt_datetimefield_value(one.at), one.attempted
+    return (one.lease.row_id, at, done.outcome.status, done.duration_ms, done.answer_start, done.error[:300])
 
 
 def _end_of(one: Sent, verdict: Verdict, endpoint: WebhookEndpoint) -> dict[str, Any]:
@@ -115,7 +108,7 @@ def _count(endpoint: WebhookEndpoint, verdicts: Sequence[Verdict], now: datetime
     rows = WebhookEndpoint.objects.filter(pk=endpoint.pk)
     ends = [verdict.next for verdict in verdicts if verdict.next is not Next.RETRY]
     if Next.SUCCEEDED in ends:
-        _count_successes([endpoint.pk])
+        _count_statement().run([endpoint.pk])
         ends = ends[len(ends) - ends[::-1].index(Next.SUCCEEDED) :]
     if failures := len(ends):
         rows.update(
@@ -132,7 +125,21 @@ def _count(endpoint: WebhookEndpoint, verdicts: Sequence[Verdict], now: datetime
         cancel_waiting(endpoint, f"The endpoint was disabled: {WebhookEndpoint.Reason(reason).label}.")
 
 
-def _count_successes(endpoint_ids: Sequence[int]) -> None:
-    if endpoint_ids:
-        rows = WebhookEndpoint.objects.filter(pk__in=endpoint_ids)
-        rows.update(consecutive_fail=0, first_fail_at=None, last_success_at=Now())
+@cache
+def _hold_statement() -> Statement:
+    """Key and version of deliveries that are worked on; locks their endpoints, then them."""
+    rows = WebhookEndpoint.objects.filter(deliveries__pk__in=keys_given(), deliveries__status=Delivery.WORKING)
+    rows = rows.select_for_update(no_key=True).order_by("pk")
+    return Statement.selecting(rows.values_list("deliveries__pk", "deliveries__version"))
+
+
+@cache
+def _succeed_statement() -> Statement:
+    rows = Delivery.objects.filter(pk__in=keys_given())
+    return Statement.updating(rows, status=Delivery.Status.SUCCEEDED, finish_at=Now(), failure_reason="")
+
+
+@cache
+def _count_statement() -> Statement:
+    rows = WebhookEndpoint.objects.filter(pk__in=keys_given())
+    return Statement.updating(rows, consecutive_fail=0, first_fail_at=None, last_success_at=Now())
