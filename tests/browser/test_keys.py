@@ -15,7 +15,7 @@ from .speech import likeness
 def test_tab_reaches_everything_in_order_and_focus_is_seen(open_page: OpenPage) -> None:
     voice = open_page()
     reached = []
-    for _ in range(9):
+    for _ in range(10):
         voice.page.keyboard.press("Tab")
         name, outline = voice.page.evaluate(
             "[document.activeElement.id || document.activeElement.className,"
@@ -23,8 +23,8 @@ def test_tab_reaches_everything_in_order_and_focus_is_seen(open_page: OpenPage) 
         )
         reached.append(name)
         assert outline != "none", name
-    assert reached[:6] == ["skip", "brand", "open-transcript", "open-drawer", "open-settings", "orb"]
-    assert reached[6:9] == ["try", "try", "try"]
+    assert reached[:6] == ["skip", "brand", "open-transcript", "open-drawer", "open-settings", "sign-in"]
+    assert reached[6:] == ["orb", "try", "try", "try"]
 
 
 def test_a_conversation_starts_stops_and_is_interrupted_by_keyboard(open_page: OpenPage) -> None:

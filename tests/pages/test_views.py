@@ -100,7 +100,7 @@ def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -
 def test_a_guest_who_is_told_to_sign_in_finds_where(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
     page = guest.get("/").content.decode()
-    assert re.search(r'<a class="quiet" href="/login">.*<span>Sign in</span></a>', page)
+    assert re.search(r'<a class="quiet" id="sign-in" href="/login">.*<span>Sign in</span></a>', page)
 
 
 def test_it_takes_no_cookie_that_somebody_made_up(guest: Client, settings: Settings) -> None:
