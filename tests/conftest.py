@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connections
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -24,8 +24,8 @@ from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
 from voiceapp.webhooks.backlog import backlog
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("beside others", deadline=None)
+# How long an example takes, or its making, says how busy the machine is.
+settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("beside others")
 
 APART = {
