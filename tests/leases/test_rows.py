@@ -60,7 +60,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, max_size=25))
 def test_a_row_has_one_holder_and_one_end(steps: list[tuple[str, str]], alice: Member) -> None:
     Task.objects.all().delete()
