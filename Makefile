@@ -20,9 +20,9 @@ PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ON
 .PHONY: run install models key test lint format bench bench-webrtc soak lock screenshot clean
 
 run: install
+	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
 	$(BIN)/python manage.py bootstrap  # tables; on first start, an account, a key and a login
-	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
 	exec $(BIN)/python manage.py serve
 
 install: .venv/runtime.stamp

@@ -64,4 +64,4 @@ def test_it_collects_what_the_pages_of_production_need(tmp_path: Path) -> None:
     (tmp_path / "laptop").mkdir()
     (tmp_path / "server").mkdir()
     assert commands(tmp_path / "laptop") == usual
-    assert commands(tmp_path / "server", SECRET_KEY="long-and-random") == [*usual[:2], "collectstatic", "serve"]
+    assert commands(tmp_path / "server", SECRET_KEY="long-and-random") == ["collectstatic", *usual]
