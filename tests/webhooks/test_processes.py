@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import random
@@ -26,6 +27,7 @@ from websockets.sync.client import connect
 
 from tests.postgres import PostgresServer
 from tests.realtime.product import Home, Product, make_home
+from tests.realtime.webrtc.caller import calling
 from tests.server.process import Process
 
 LOCAL = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
@@ -211,6 +213,34 @@ def test_a_conversation_is_told_from_its_beginning_to_its_end(product: Product, 
         assert order.index("session.updated") < order.index("session.status_run_started")
         assert order.index("session.status_run_started") < order.index("session.status_idled")
         assert order.index("session.status_idled") < order.index("session.status_terminated")
+        client.webhook_endpoints.delete(made.id)
+
+
+async def test_a_call_is_told_as_any_conversation_is(product: Product, client: Client) -> None:
+    kinds = [
+        "session.created",
+        "session.thread_created",
+        "session.updated",
+        "session.status_run_started",
+        "session.thread_run_started",
+        "session.thread_idled",
+        "session.status_idled",
+        "session.thread_terminated",
+        "session.status_terminated",
+    ]
+    with receiving() as receiver:
+        made = client.webhook_endpoints.create(url=receiver.url(), events=kinds)
+        async with calling(product.origin, product.keys["good"]) as caller:
+            session = (await caller.wait("session.created"))["session"]["id"]
+            await caller.send("session.update", session={"modalities": ["text"]})
+            await caller.wait("session.updated")
+            await caller.ask("What time is it?")
+            await caller.wait("response.done")
+        await asyncio.to_thread(receiver.until, lambda: len(receiver.calls) >= len(kinds))
+        events = [Webhook(made.signing_secret).verify(body, head) for _, head, body, _ in receiver.calls]
+        events.sort(key=lambda event: (event["created_at"], event["id"]))
+        assert [event["data"]["type"] for event in events] == kinds
+        assert {event["data"]["id"] for event in events} == {session}
         client.webhook_endpoints.delete(made.id)
 
 
