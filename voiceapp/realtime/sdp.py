@@ -225,7 +225,7 @@ def _require_what_is_needed(description: SessionDescription) -> None:
         if media.dtls is None or not any(
             fingerprint.algorithm.lower() in X509_DIGEST_ALGORITHMS for fingerprint in media.dtls.fingerprints
         ):
-            raise _refused("a media section has no fingerprint that is understood, such as one by sha-256")
+            raise _refused("a media section has no a=setup, or no fingerprint that is understood, such as by sha-256")
         if media.ice is None or not media.ice.usernameFragment or not media.ice.password:
             raise _refused("a media section has no ICE credentials")
         if media.kind == "audio" and not any(codec.mimeType.lower() == "audio/opus" for codec in media.rtp.codecs):

@@ -201,6 +201,7 @@ async def test_it_is_answered_and_the_channel_opens(name: str) -> None:
     [
         (lambda offer: re.sub(r"a=fingerprint:sha-\d+", "a=fingerprint:md5", offer), "fingerprint"),
         (lambda offer: re.sub(r"a=fingerprint:sha-\d+", "a=fingerprint:foo", offer), "fingerprint"),
+        (lambda offer: offer.replace("a=setup:actpass\r\n", ""), "a=setup"),
         (lambda offer: offer.replace("m=audio 9", "m=audio 0"), "one audio track"),
         (lambda offer: re.sub(r"m=application \d+", "m=application 0", offer), "one data channel"),
         (lambda offer: offer.replace("BUNDLE 0 1", "BUNDLE 0 1 2"), "not there"),
@@ -208,7 +209,7 @@ async def test_it_is_answered_and_the_channel_opens(name: str) -> None:
         (lambda offer: offer.replace("m=audio", "m=audio x"), "cannot be read"),
         (lambda offer: unbundled(bundle_only(offer)), "fingerprint"),
     ],
-    ids=["md5", "foo", "audio off", "channel off", "strange bundle", "same name", "no port", "no transport"],
+    ids=["md5", "foo", "no role", "audio off", "channel off", "strange bundle", "same name", "no port", "no transport"],
 )
 async def test_it_is_refused_with_a_reason(change: Change, reason: str) -> None:
     caller, _, offer = await offering((AUDIO, CHANNEL))
