@@ -95,6 +95,7 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
+    """Found by their names in capitals or not."""
     body_start: bytes
     elapsed_ms: int
 
@@ -267,7 +268,7 @@ class Outbound:
             start = await _at_most(response, MAX_ANSWER_BYTES)
             return Answer(
                 status=response.status,
-                headers=dict(response.headers),
+                headers=response.headers,
                 body_start=start[:keep],
                 elapsed_ms=round((time.monotonic() - began) * 1000),
             )

@@ -44,9 +44,8 @@ async def attempt(
     except (InvalidParameter, FetchFailed) as error:
         elapsed_ms = round((time.monotonic() - began) * 1000)
         return Attempted(Outcome(trouble=_trouble(error)), elapsed_ms, error=error.message)
-    retry_after = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
     return Attempted(
-        Outcome(answer.status, retry_after=retry_after),
+        Outcome(answer.status, retry_after=answer.headers.get("Retry-After", "")),
         answer.elapsed_ms,
         answer_start=_text(answer.body_start),
     )
