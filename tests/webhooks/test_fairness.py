@@ -140,9 +140,8 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program) ->
         tracemalloc.stop()
         sender.stop()
         await names.close()
-    # Names that nobody knows are waited for for three seconds, receivers that hang for five. A few may meet a machine
-    # that does something else.
-    assert sorted(waits_s)[-6] < 3.0
+    # Names that nobody knows are waited for for three seconds, receivers that hang for five.
+    assert max(waits_s) < 3.0
     assert peak < 20_000_000
 
 
