@@ -143,7 +143,7 @@ async def test_video_is_accepted_and_ignored(product: Product) -> None:
 
 
 async def silence_after(product: Product, speech: Samples | None) -> float:
-    """Seconds from the event (or from the request, if nothing is said) to the last loud frame of an answer cut short.
+    """Seconds from the event (that it is over, if nothing is said) to the last loud frame of an answer cut short.
 
     At the caller, whose aiortc is as it comes: it holds back four packets, 80 ms of what was sent before.
     """
@@ -153,8 +153,10 @@ async def silence_after(product: Product, speech: Samples | None) -> float:
         await caller.wait_loud()
         if speech is None:
             await caller.send("response.cancel")
-            begun = time.monotonic()
+            asked_at = time.monotonic()
             done = await caller.wait("response.done")
+            begun = caller.at("response.done")
+            assert begun - asked_at < 5
             await caller.wait_quiet()
             over = time.monotonic()
         else:
