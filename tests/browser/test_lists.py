@@ -81,3 +81,16 @@ def test_an_endpoints_form_and_an_event_fit(desk: Page, desk_server: Server) -> 
                 ".map(e => e.getBoundingClientRect().right))"
             )
             assert right <= width, (place, width)
+
+
+def test_a_secret_and_its_words_fit_a_phone(desk: Page, desk_server: Server) -> None:
+    desk.set_viewport_size({"width": 390, "height": 844})
+    desk.goto(f"http://127.0.0.1:{desk_server.port}/admin/webhooks/webhookendpoint/")
+    desk.locator("#result_list tbody th a").click()
+    desk.get_by_role("button", name="Rotate the secret").click()
+    expect(desk.get_by_label("Signing secret")).to_be_visible()
+    beside = desk.evaluate(
+        "(content => Math.max(...[...content.querySelectorAll('*')].map(e => e.getBoundingClientRect().right))"
+        " - content.getBoundingClientRect().right)(document.querySelector('#content-main'))"
+    )
+    assert beside <= 0
