@@ -18,6 +18,7 @@ from pytest_django.fixtures import Settings
 
 from tests.webhooks.conftest import PATIENCE_S, Program, Receiver, receiving
 from voiceapp.leases.loop import Loop
+from voiceapp.server.housekeeping import tidy
 from voiceapp.webhooks.events import Kind, envelope
 from voiceapp.webhooks.line import PER_ENDPOINT, DeliveryLine, due
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint, WebhookEvent
@@ -315,6 +316,25 @@ async def test_a_secret_that_cannot_be_read_is_said_and_nothing_is_sent(
     assert "reset it" in logged["delivery"]["failure_reason"]
     assert receiver.calls == []
     assert (await WebhookEndpoint.objects.aget()).consecutive_fail == 0
+
+
+async def test_after_a_change_of_the_servers_key_the_one_before_is_needed_no_longer_than_until_the_next_tidying(
+    program: Program, receiver: Receiver, sender: Loop, settings: Settings
+) -> None:
+    made = await program.subscribe(receiver.url)
+    reset = await program.good("POST", f"/{made['id']}/reset_secret", {"keep_old_secret_active_for_24_hours": True})
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another one that is long enough to be taken for a secret key"
+    await sync_to_async(tidy)()
+    sealed = await WebhookEndpoint.objects.values_list("secret_sealed", flat=True).aget()
+    await sync_to_async(tidy)()
+    assert await WebhookEndpoint.objects.values_list("secret_sealed", flat=True).aget() == sealed
+
+    settings.SECRET_KEY_FALLBACKS = []
+    await program.happen()
+    await program.until(made, "SUCCEEDED")
+    receiver.verified(made["signing_secret"])
+    receiver.verified(reset["signing_secret"])
 
 
 async def test_an_old_secret_signs_until_its_time_is_over(program: Program, receiver: Receiver, sender: Loop) -> None:

@@ -1,4 +1,4 @@
-"""What is due now and then: words, tasks and events past their time, logins past theirs.
+"""What is due now and then: words, tasks, events and logins past their time, secrets sealed with yesterday's key.
 
 `serve` sees to it by itself, because an installation is complete with that one process; `worker` does the same in a
 process of its own. Doing it twice at once does no harm.
@@ -18,6 +18,7 @@ from voiceapp.realtime.leftovers import close_overdue
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
+from voiceapp.webhooks.store import seal_anew
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ def tidy() -> None:
     overdue = close_overdue(timezone.now())
     purged = purge_transcripts(timezone.now())
     untold = purge_events(timezone.now())
+    sealed = seal_anew()
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their files may lie where nobody answers
     if overdue:
@@ -44,6 +46,8 @@ def tidy() -> None:
         logger.info("Deleted %d tasks", forgotten)
     if untold:
         logger.info("Deleted %d webhook events", untold)
+    if sealed:
+        logger.info("Sealed the signing secrets of %d webhook endpoints with the present key", sealed)
 
 
 def try_to_tidy(every_s: float) -> None:

@@ -21,7 +21,7 @@ from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.wake import wake
 from voiceapp.webhooks.events import LINE, Kind
 from voiceapp.webhooks.models import DELIVERED, Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.secrets import new_secret, seal
+from voiceapp.webhooks.secrets import new_secret, seal, sealed_anew
 
 MAX_ENDPOINTS = 20
 """In one workspace."""
@@ -176,6 +176,17 @@ def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[
         old_secret_sealed=F("secret_sealed") if keep_old else "",
         old_secret_until=timezone.now() + OVERLAP if keep_old else None,
     ), secret
+
+
+def seal_anew() -> int:
+    """Seal all secrets with the present key, so that the one before may be forgotten; how many endpoints had others."""
+    changed = 0
+    for row in WebhookEndpoint.objects.only("secret_sealed", "old_secret_sealed").iterator():
+        now = {"secret_sealed": sealed_anew(row.secret_sealed), "old_secret_sealed": sealed_anew(row.old_secret_sealed)}
+        was = {"secret_sealed": row.secret_sealed, "old_secret_sealed": row.old_secret_sealed}
+        if now != was:  # what is reset meanwhile is sealed with that key already
+            changed += WebhookEndpoint.objects.filter(pk=row.pk, **was).update(**now)
+    return changed
 
 
 def log(
