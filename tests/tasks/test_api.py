@@ -138,6 +138,7 @@ async def test_a_list_is_narrowed(program: Program) -> None:
         ({"task_id": old.task_id}, {old}),
         ({"task_id": UNKNOWN_ID}, set()),
         ({"api_key_id": key}, {ended, canceled, waiting}),
+        ({"api_key_id": "", "status": "", "model_name": "", "task_id": ""}, {ended, canceled, waiting}),
         ({"api_key_id": key + 1}, set()),
         ({"api_key_id": "no number"}, set()),
         ({"api_key_id": "9" * 23}, set()),

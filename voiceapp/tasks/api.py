@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.utils import timezone
 from ninja import Path, Query, Router
 from ninja.errors import ValidationError
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.bookkeeper import on_the_books
@@ -84,7 +84,7 @@ class ListQuery(Schema):
     """`YYYYMMDDhhmmss`, UTC: submitted then or earlier. Without it, 24 hours after `start_time`, or now."""
     model_name: CleanStr | None = None
     """Only tasks of this model."""
-    status: Shown | None = None
+    status: Annotated[Shown | None, BeforeValidator(lambda given: given or None)] = None
     """Only tasks that stand here."""
     api_key_id: CleanStr | None = None
     """Only tasks created with this key."""
