@@ -81,6 +81,27 @@ def voices() -> Callable[[str], Samples]:
 
 
 @pytest.fixture
+def other() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The name that another process of this host gives itself, and that process."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from voiceapp.realtime.processes import own_name; print(own_name(), flush=True); input()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip(), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
 def dead() -> str:
     """The name of a process of this host that is no more."""
     program = "from voiceapp.realtime.processes import own_name; print(own_name())"

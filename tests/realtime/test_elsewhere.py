@@ -1,6 +1,8 @@
-"""Conversations in other processes are found, and those of the dead are not counted."""
+"""Conversations in other processes of this host are found, and those of the dead are not counted."""
 
 from __future__ import annotations
+
+from subprocess import Popen
 
 import pytest
 from django.utils import timezone
@@ -13,7 +15,7 @@ from voiceapp.realtime.processes import own_name
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ELSEWHERE = "another-host:1:boot+1"
+OTHER_HOST = "another-host:1:boot+1"
 
 
 def caller(member: Member, *, is_guest: bool = False) -> Caller:
@@ -39,18 +41,22 @@ async def begun(member: Member, served_by: str, address: str, **changes: object)
     )
 
 
-async def test_open_conversations_of_living_processes_count(alice: Member, charlie: Member, dead: str) -> None:
-    await begun(alice, ELSEWHERE, "192.0.2.1")
-    await begun(alice, ELSEWHERE, "192.0.2.1")
-    await begun(alice, ELSEWHERE, "192.0.2.2", ended_at=timezone.now())
-    for number, served_by in enumerate((own_name(), dead, ""), start=3):
+async def test_open_conversations_of_living_processes_count(
+    alice: Member, charlie: Member, other: tuple[str, Popen[str]], dead: str
+) -> None:
+    await begun(alice, other[0], "192.0.2.1")
+    await begun(alice, other[0], "192.0.2.1")
+    await begun(alice, other[0], "192.0.2.2", ended_at=timezone.now())
+    for number, served_by in enumerate((own_name(), dead, OTHER_HOST, ""), start=3):
         await begun(alice, served_by, f"192.0.2.{number}")
     assert await held_elsewhere(caller(alice)) == ["192.0.2.1", "192.0.2.1"]
     assert await held_elsewhere(caller(charlie)) == []
 
 
-async def test_guests_count_together_and_for_nobody_else(alice: Member, charlie: Member) -> None:
-    await begun(alice, ELSEWHERE, "192.0.2.1")
-    await begun(charlie, ELSEWHERE, "192.0.2.2", is_guest=True)
+async def test_guests_count_together_and_for_nobody_else(
+    alice: Member, charlie: Member, other: tuple[str, Popen[str]]
+) -> None:
+    await begun(alice, other[0], "192.0.2.1")
+    await begun(charlie, other[0], "192.0.2.2", is_guest=True)
     assert await held_elsewhere(caller(alice, is_guest=True)) == ["192.0.2.2"]
     assert await held_elsewhere(caller(charlie)) == []

@@ -5,33 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 
 import pytest
 
 from voiceapp.realtime.processes import NAME_LENGTH, is_gone, own_name
-
-
-@pytest.fixture
-def other() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The name that another process of this host gives itself, and that process."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from voiceapp.realtime.processes import own_name; print(own_name(), flush=True); input()",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip(), process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_process_that_lives_is_not_gone(other: tuple[str, subprocess.Popen[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Conversations that other processes on the same database hold: they count against the limits of this one as well."""
+"""Conversations that other processes of this host hold: they count against the limits of this one as well."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.realtime.models import RealtimeSession
-from voiceapp.realtime.processes import is_gone, own_name
+from voiceapp.realtime.processes import is_gone, own_host, own_name
 
 
 @sync_to_async
@@ -14,10 +14,11 @@ def held_elsewhere(caller: Caller) -> list[str]:
     """Client addresses of the open conversations in other processes: of the caller's account, or of all guests for a
     guest.
 
-    A conversation counts once its row is written, so two that begin at the same moment may both be let in. What died
-    with a process of this host does not count, nor does what a service elsewhere holds.
+    A conversation counts once its row is written, so two that begin at the same moment may both be let in. Those of
+    other hosts do not count: which of them died with a host that is no more, nobody here can tell.
     """
-    rows = RealtimeSession.objects.filter(ended_at__isnull=True).exclude(served_by__in=("", own_name()))
+    rows = RealtimeSession.objects.filter(ended_at__isnull=True, served_by__startswith=own_host())
+    rows = rows.exclude(served_by=own_name())
     rows = rows.filter(is_guest=True) if caller.is_guest else rows.filter(is_guest=False, account_id=caller.account_id)
     found = list(rows.order_by().values_list("served_by", "client_address"))
     gone = {name for name in {name for name, _ in found} if is_gone(name)}

@@ -21,6 +21,11 @@ def own_name() -> str:
     return _name(os.getpid())
 
 
+def own_host() -> str:
+    """What the names of this host's processes begin with."""
+    return f"{_host()}:"
+
+
 def is_gone(name: str) -> bool:
     """Whether the process of that name ran on this host and is no more; False for those of other hosts.
 
