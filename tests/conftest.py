@@ -84,6 +84,7 @@ class BesideEachOther(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BesideEachOther:
+    config.option.loadscopereorder = False  # browser tests come last, however `pytest` was called
     return BesideEachOther(config, log)
 
 
