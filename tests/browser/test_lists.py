@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from .operators import make_operator, sign_in
 from .server import Server, running
-
-NAME, PASSWORD = "olga", "olgas-long-password"
 
 FILL = """
 from django.utils import timezone
@@ -39,8 +38,7 @@ Task.objects.create(
 @pytest.fixture(scope="module")
 def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running(tmp_path_factory.mktemp("lists"), TASK_ENGINE="worker") as server:
-        command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
-        server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+        make_operator(server)
         server.manage("shell", "--command", FILL)
         yield server
 
@@ -49,11 +47,7 @@ def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
     context = quiet_browser.new_context()
     page = context.new_page()
-    page.goto(f"http://127.0.0.1:{desk_server.port}/admin/")
-    page.get_by_label("Username").fill(NAME)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    sign_in(page, desk_server)
     yield page
     context.close()
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from .operators import make_operator, sign_in
 from .server import Server
 
-NAME, PASSWORD = "oscar", "oscars-long-password"
 WIDTHS = (390, 768, 1000, 1280)
 
 FILL = """
@@ -34,8 +34,7 @@ UsageRecord.objects.create(
 
 @pytest.fixture(scope="module")
 def filled(server: Server) -> Server:
-    command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "oscar@example.org")
-    server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+    make_operator(server)
     server.manage("shell", "--command", FILL)
     return server
 
@@ -44,11 +43,7 @@ def filled(server: Server) -> Server:
 def desk(quiet_browser: Browser, filled: Server) -> Iterator[Page]:
     context = quiet_browser.new_context()
     page = context.new_page()
-    page.goto(f"http://127.0.0.1:{filled.port}/admin/")
-    page.get_by_label("Username").fill(NAME)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    sign_in(page, filled)
     yield page
     context.close()
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from .operators import make_operator, sign_in
 from .server import Server, running
-
-NAME, PASSWORD = "olga", "olgas-long-password"
 
 CREATE = """
 from voiceapp.accounts.auth import Caller
@@ -31,8 +30,7 @@ store.accept(caller, kind_at("audio/tts/synthesis"), order, request_id="browser"
 @pytest.fixture(scope="module")
 def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running(tmp_path_factory.mktemp("tasks")) as server:
-        command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
-        server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+        make_operator(server)
         yield server
 
 
@@ -42,11 +40,7 @@ def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
-    page.goto(f"http://127.0.0.1:{desk_server.port}/admin/")
-    page.get_by_label("Username").fill(NAME)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    sign_in(page, desk_server)
     yield page
     context.close()
     assert complaints == []

@@ -13,10 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from standardwebhooks import Webhook
 
+from .operators import make_operator, sign_in
 from .page import PATIENCE_MS
 from .server import Server, running
-
-NAME, PASSWORD = "olga", "olgas-long-password"
 
 HAPPEN = """
 import django
@@ -56,8 +55,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     place = tmp_path_factory.mktemp("webhooks")
     with running(place, WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8", WEBHOOK_RETRY_SCHEDULE="0.1") as server:
-        command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
-        server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+        make_operator(server)
         server.manage("createkey", "--account", "Acme")
         yield server
 
@@ -78,11 +76,7 @@ def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"{message.text} {message.location['url']}"))
-    page.goto(f"http://127.0.0.1:{desk_server.port}/admin/")
-    page.get_by_label("Username").fill(NAME)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+    sign_in(page, desk_server)
     yield page
     context.close()
     assert complaints == []
