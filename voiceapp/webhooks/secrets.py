@@ -57,7 +57,7 @@ def sealed_anew(sealed: str) -> str:
         _cipher(keys[:1]).decrypt(sealed.encode())
         return sealed
     with suppress(InvalidToken):
-        return seal(_cipher(keys).decrypt(sealed.encode()).decode())
+        return _cipher(keys).rotate(sealed.encode()).decode()
     return sealed
 
 
