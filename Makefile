@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+JAVASCRIPT := var/javascript/node_modules/.bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-# Without a secret, and without a word about DEBUG, this is somebody's laptop: guests may talk, a local account is made.
+# Without SECRET_KEY and DEBUG this is a laptop for development: guests may talk, a local account is made.
 ifeq ($(SECRET_KEY)$(shell grep -sE '^(SECRET_KEY|DEBUG)=.' .env),)
 export DEBUG ?= 1
 endif
@@ -17,9 +18,9 @@ endif
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
 PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadscope --no-loadscope-reorder
 
-.PHONY: run install models key test lint format bench bench-webrtc soak lock screenshot clean
+.PHONY: run install llm models key test lint format bench bench-webrtc soak lock screenshot clean
 
-run: install
+run: install llm
 	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
 	$(BIN)/python manage.py bootstrap  # tables; on first start, an account, a key and a login
@@ -27,20 +28,24 @@ run: install
 
 install: .venv/runtime.stamp
 
-models: install
+llm: .venv/llm.stamp
+
+models: install llm
 	$(BIN)/python manage.py fetch_models
 
 # An API key, alone on standard output.
 key: install
-	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Say whose: make key ACCOUNT=NAME))"
+	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
 
 test: .venv/tests.stamp models .venv/system.stamp lint
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-lint: .venv/tests.stamp
+lint: .venv/tests.stamp var/javascript/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(JAVASCRIPT)/eslint --config var/javascript/eslint.config.mjs static
+	$(JAVASCRIPT)/tsc --project tests/javascript
 
 format: .venv/tests.stamp
 	$(BIN)/ruff check --fix .
@@ -48,16 +53,28 @@ format: .venv/tests.stamp
 
 bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.retrieval $(ARGS)
 	$(BIN)/python -m tests.bench.generation $(ARGS)
+	$(BIN)/python -m tests.bench.language_model $(ARGS)
 	$(BIN)/python -m tests.bench.metering
 	$(BIN)/python -m tests.bench.webrtc
 	$(BIN)/python -m tests.bench.tasks
 	$(BIN)/python -m tests.bench.webhooks
 
-# What the tests try some hundreds of times, tried many thousand times.
-soak: .venv/tests.stamp
+# What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
+# do not read in ten rounds, outages of half a minute, two hundred clients that vanish.
+soak: .venv/tests.stamp models .venv/system.stamp
+	THOROUGH=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/webrtc/test_offers.py -k mutation $(ARGS)
+	AOQ_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/aoq/test_network.py -k mutated $(ARGS)
+	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/test_stalls.py $(ARGS)
+	SLOW_READERS=100 SLOW_ROUNDS=10 $(BIN)/python -m pytest -n 0 -s tests/server/test_slow_readers.py -k megabyte $(ARGS)
+	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_postgresql.py $(ARGS)
+	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_redis.py $(ARGS)
+	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_network.py $(ARGS)
+	CALLS_IN_A_ROW=5000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/webrtc/test_ends.py -k nothing_behind $(ARGS)
+	VANISHING_CLIENTS=200 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/server/test_vanishing.py $(ARGS)
 
 # Calls per core beside FastRTC, which brings a gigabyte with it into an environment of its own.
 bench-webrtc: .venv/tests.stamp models var/fastrtc/stamp
@@ -79,17 +96,35 @@ lock: .venv/tests.stamp
 		requirements-celery.in -o requirements-celery.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-s3.in -o requirements-s3.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-aoq.in -o requirements-aoq.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-llm.in -o requirements-llm.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-wyoming.in -o requirements-wyoming.txt
 
 clean:
 	rm -rf .venv staticfiles .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
-.venv/runtime.stamp: requirements.txt
+# What is installed is told on standard error: standard output belongs to `make key`.
+.venv/runtime.stamp: requirements.txt requirements-aoq.txt
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@echo "Installing the packages of the server: about 158 MB to download, once." >&2
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.txt >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: \
+		-r requirements-aoq.txt >&2 || echo "AOQ is left out: its library has no package for this system." >&2
+	touch $@
+
+# Where there is no wheel for this machine, the server runs without a language model of its own.
+.venv/llm.stamp: .venv/runtime.stamp requirements-llm.txt
+	@echo "Installing what runs the language model: 34 MB to download, once." >&2
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-llm.txt >&2 \
+		|| echo "There is no language model for this machine: the assistant goes without one." >&2
 	touch $@
 
 .venv/tests.stamp: .venv/runtime.stamp tests/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
+	@echo "Installing the packages of the tests." >&2
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r tests/requirements.txt >&2
 	touch $@
 
 var/fastrtc/stamp: tests/bench/fastrtc-requirements.txt
@@ -97,11 +132,21 @@ var/fastrtc/stamp: tests/bench/fastrtc-requirements.txt
 	var/fastrtc/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
+var/javascript/stamp: .venv/system.stamp $(addprefix tests/javascript/,package.json package-lock.json eslint.config.mjs)
+	mkdir -p var/javascript
+	cp tests/javascript/package.json tests/javascript/package-lock.json tests/javascript/eslint.config.mjs var/javascript
+	cd var/javascript && npm ci --no-audit --no-fund --ignore-scripts --loglevel error
+	touch $@
+
 # What the tests need of the system; on machines without apt, install these by hand.
-PROGRAMS := chromium node npm redis-server turnserver pg_ctlcluster
+# The headless shell is Chromium without its windows: it takes two thirds of the processor time.
+BROWSERS := chromium-headless-shell chromium
+PROGRAMS := curl ip node npm redis-server turnserver pg_ctlcluster
 .venv/system.stamp: .venv/runtime.stamp
-	which $(PROGRAMS) >/dev/null || \
-		{ $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-			--no-install-recommends chromium $$(which npm >/dev/null || echo nodejs npm) redis-server \
-			coturn postgresql fonts-dejavu-core >/dev/null; }
+	{ PATH=$$PATH:/usr/sbin:/sbin which $(PROGRAMS) >/dev/null && which $(BROWSERS) 2>/dev/null | grep -q .; } || \
+		{ echo "Installing the programs of the tests with apt." >&2; \
+		$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+			--no-install-recommends curl \
+			$$(apt-cache show $(BROWSERS) 2>/dev/null | sed -n 's/^Package: //p' | head -1) $$(which npm >/dev/null || echo nodejs npm) redis-server \
+			coturn iproute2 postgresql >/dev/null; }
 	touch $@

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import coerce_node_id
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connections
 from hypothesis import HealthCheck, settings
+from pytest_django.fixtures import Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.models import offered
 from tests.postgres import PostgresServer, start_postgres
 from voiceapp.accounts.auth import key_directory
-from voiceapp.accounts.bookkeeper import close_the_books
 from voiceapp.accounts.keys import new_key
-from voiceapp.accounts.limits import session_limits
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.accounts.rates import rates
+from voiceapp.accounts.seats import seats
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.database.thread import close_db_thread
 from voiceapp.webhooks.backlog import backlog
 
 # How long an example takes, or its making, says how busy the machine is.
@@ -31,7 +37,7 @@ settings.load_profile("beside others")
 APART = {
     *("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere"),
     *("sqlite", "postgresql"),
-    *("leases", "tasks", "webhooks", "books"),
+    *("patience", "leases", "tasks", "webhooks", "books"),
 }
 """Parameters whose tests share nothing with those of another: servers, databases, what leans on a database."""
 
@@ -57,15 +63,22 @@ class Member:
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A test database in a file: async code reaches rows from other threads, and one in memory locks those out."""
     default = connections["default"].settings_dict
-    if default["ENGINE"] == "django.db.backends.sqlite3":
+    if default["ENGINE"] == "voiceapp.database.sqlite3":
         path: Path = tmp_path_factory.mktemp("database") / "test.sqlite3"
         default.setdefault("TEST", {})["NAME"] = str(path)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Rows of an async test are committed, for its threads to see; rows of any other test are rolled back."""
+    """Rows of an async test are committed, for its threads to see; rows of any other test are rolled back.
+
+    Schemathesis gives the tests of all operations one name, of which pytest-xdist would run only one: they get numbers.
+    """
+    seen: Counter[str] = Counter()
     for item in items:
+        seen[item.nodeid] += 1
+        if seen[item.nodeid] > 1:
+            item._id = coerce_node_id(f"{item.nodeid}[{seen[item.nodeid]}]")
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
             item.add_marker(pytest.mark.django_db(transaction=True))
 
@@ -92,7 +105,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BesideE
 def _nothing_remembered() -> None:
     """What the process counts and remembers between requests starts empty in every test."""
     key_directory.forget()
-    session_limits.cache_clear()
+    seats.cache_clear()
     rates.cache_clear()
     backlog.forget()
     cache.clear()
@@ -102,7 +115,7 @@ def _nothing_remembered() -> None:
 def _no_connection_stays_open(django_db_setup: None) -> Iterator[None]:
     """PostgreSQL drops no database that somebody is connected to."""
     yield
-    close_the_books()
+    close_db_thread()
 
 
 @pytest.fixture(scope="session")
@@ -146,3 +159,14 @@ def charlie(db: None) -> Member:
 def operator(db: None) -> User:
     """Somebody who runs this installation: a superuser without an account of their own."""
     return User.objects.create_superuser("operator", password="operator-password")
+
+
+@pytest.fixture
+def only_models(settings: Settings) -> Iterator[Callable[..., None]]:
+    """Makes the cards that it is called with the models of this server."""
+    with ExitStack() as offers:
+
+        def offer(*cards: ModelCard) -> None:
+            offers.enter_context(offered(settings, cards))
+
+        yield offer

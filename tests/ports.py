@@ -7,6 +7,13 @@ import socket
 _kept: list[socket.socket] = []
 
 
+def free_udp_port() -> int:
+    """A UDP port of 127.0.0.1 that nobody uses at present."""
+    with socket.socket(type=socket.SOCK_DGRAM) as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])
+
+
 def free_port() -> int:
     """A TCP port of 127.0.0.1 for a server of ours: nobody listens there, and nobody else is given it.
 

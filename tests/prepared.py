@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -37,7 +38,15 @@ def environment_of(folder: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite:///{folder / 'voiceapp.sqlite3'}",
         "MODELS_DIR": str(settings.MODELS_DIR),
         "LOG_LEVEL": "INFO",
+        "AOQ_PORT": "0",  # tests of the relay choose a free one
+        "DATABASE_WAIT_S": "30",  # a busy machine is no database that is away
     }
+
+
+def light_models(variables: Mapping[str, str]) -> dict[str, str]:
+    """Skills and documents reply, unless the variables name a server elsewhere, and espeak-ng speaks: a language model
+    and a neural voice cost each server four seconds of a core, so tests that need them ask for them."""
+    return {"CHAT_ENGINE": "auto" if "CHAT_BASE_URL" in variables else "retrieval", "DEFAULT_VOICE": "en-us"}
 
 
 def prepare(folder: Path) -> None:
@@ -51,7 +60,7 @@ def _prepared() -> Path:
     made = subprocess.run(
         [sys.executable, "-c", _MAKE],
         cwd=settings.BASE_DIR,
-        env=environment_of(folder),
+        env=environment_of(folder) | light_models({}),
         capture_output=True,
         text=True,
         timeout=MAKE_S,

@@ -3,8 +3,13 @@
 import os
 
 os.environ.setdefault("DEBUG", "1")
+# Quick, and the same each time; tests of the language model and of the neural voice ask for them.
+os.environ.setdefault("CHAT_ENGINE", "retrieval")
+os.environ.setdefault("DEFAULT_VOICE", "en-us")
 
 from voiceapp.settings import *  # noqa: F403
 
 LOGGING = {}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+WEBHOOK_ALLOWED_NETWORKS = []
+"""As in production: a test opens the networks that it needs."""

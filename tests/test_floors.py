@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -11,46 +12,16 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "voiceapp"
 
-FLOORS: dict[str, float] = {
-    "protocol": 0,
-    "errors": 0,
-    "formats": 0,
-    "failures": 0.5,
-    "answers": 0.5,
-    "drain": 0.5,
-    "envelope": 0.5,
-    "examples": 0.5,
-    "offer": 0.5,
-    "openapi": 0.5,
-    "outbound": 0.5,
-    "schemas": 0.5,
-    "settings": 0.5,
-    "storage": 0.5,
-    "engines": 1,
-    "accounts": 1,
-    "leases": 1,
-    "tasks": 2,
-    "webhooks": 2,
-    "health": 2,
-    "ice": 2,
-    "realtime": 3,
-    "generation": 3,
-    "retrieval": 3,
-    "pages": 3,
-    "pictures": 3,
-    "compatible": 4,
-    "docs": 4,
-    "server": 4,
-    "site": 4,
-    "apps": 4,
-    "api": 4,
-    "urls": 4,
-    "asgi": 4,
+ROOMS: dict[float, str] = {
+    4: "server operators api urls asgi docs compatible",
+    3: "realtime speech generation retrieval images pages",
+    2: "tasks webhooks health ice relays",
+    1: "engines accounts leases",
+    0.5: "http catalogue database event_loops outbound disk drain memory settings storage",
+    0: "protocol errors formats",
 }
-"""A room of `voiceapp/` and its floor. A new one has to be given a place here.
-
-Between the ground and the first floor lie tools of the doors that know no other room: shapes of answers, the stop.
-"""
+"""The rooms of `voiceapp/`, by floor. A new one has to be given a place here and in CONTRIBUTING.md."""
+FLOORS: dict[str, float] = {room: floor for floor, rooms in ROOMS.items() for room in rooms.split()}
 
 ON_THE_GROUND = sys.stdlib_module_names | {"numpy"}
 """All that floor 0 may import from outside."""
@@ -100,7 +71,48 @@ def arrows() -> list[tuple[str, str]]:
 
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(dotted_name(path)) for path in modules()} - {""}
-    assert rooms <= FLOORS.keys(), f"give these a floor: {sorted(rooms - FLOORS.keys())}"
+    assert rooms == FLOORS.keys(), f"give these a floor, or take it from them: {sorted(rooms ^ FLOORS.keys())}"
+
+
+def block_of(text: str, heading: str) -> list[str]:
+    """The lines of the first indented block under a heading of CONTRIBUTING.md, without the indent."""
+    section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return [line[4:] for line in section.splitlines() if line.startswith("    ")]
+
+
+def floors_drawn(lines: list[str]) -> dict[float, set[str]]:
+    """The table as it is drawn: a floor, its rooms, a remark; a line without a floor goes on with the one above."""
+    drawn: dict[float, set[str]] = {}
+    floor = 0.0
+    for line in lines:
+        if line[0] != " ":
+            floor = 0.5 if line[0] == "½" else float(line[0])
+        rooms = line[1:].strip().partition("   ")[0]
+        drawn.setdefault(floor, set()).update(rooms.split())
+    return drawn
+
+
+def test_contributing_draws_the_same_floors() -> None:
+    drawn = floors_drawn(block_of((ROOT / "CONTRIBUTING.md").read_text(), "Who may import whom"))
+    assert drawn == {floor: set(rooms.split()) for floor, rooms in ROOMS.items()}
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = [path for path in re.findall(r"`([\w./]+/[\w./]*|[\w/]+\.(?:py|js|md|in))`", text) if "<" not in path]
+    layout, folders = [], [ROOT]
+    for line in block_of(text, "Where things live"):
+        indent = (len(line) - len(line.lstrip())) // 2
+        names = re.match(r" *((?:[\w.]+(?:/|\.\w+)(?:[\w./]*) *?)+)(?: {2,}|$)", line)
+        if names:
+            del folders[indent + 1 :]
+            for name in names[1].split():
+                layout.append(folders[indent] / name)
+            folders.append(layout[-1])
+    missing = [path for path in paths if not any((root / path).exists() for root in (ROOT, PACKAGE))]
+    missing = [path for path in missing if "/" in path or not any(PACKAGE.rglob(path))]  # a file of several rooms
+    assert layout
+    assert [*missing, *(str(path.relative_to(ROOT)) for path in layout if not path.exists())] == []
 
 
 def test_arrows_point_down() -> None:
@@ -163,3 +175,120 @@ def test_imports_are_found_however_they_are_written(
     path.write_text(source)
 
     assert imports_of(path) == found
+
+
+def test_nothing_outside_engines_and_catalogue_names_a_provider() -> None:
+    packages = tuple(f"voiceapp.engines.{path.name}" for path in (PACKAGE / "engines").iterdir() if path.is_dir())
+    wrong = [
+        f"{dotted_name(path)} imports {target}"
+        for path in modules()
+        if room_of(dotted_name(path)) not in ("engines", "catalogue")
+        for target in sorted(imports_of(path))
+        if target.startswith(packages)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+MOST_IMPORTS = 15
+"""How many modules of ours one module may import."""
+
+
+def fan_out(path: Path) -> set[str]:
+    """The modules and packages of `voiceapp` that a module imports, anywhere in it, each counted once."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            inside = [f"{module}.{alias.name}" for alias in node.names]
+            names = [name if (ROOT / name.replace(".", "/")).with_suffix(".py").exists() else module for name in inside]
+        found |= {name for name in names if name.split(".")[0] == "voiceapp"}
+    return found
+
+
+def test_no_module_imports_too_many_others() -> None:
+    wrong = {dotted_name(path): len(fan_out(path)) for path in modules() if len(fan_out(path)) > MOST_IMPORTS}
+    assert wrong == {}
+
+
+MOST_LINES = 350
+CATALOGUES = frozenset({"protocol/events.py"})
+"""Data, which is as long as there are things."""
+
+
+def test_no_module_is_too_long() -> None:
+    lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in modules()}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES and name not in CATALOGUES} == {}
+
+
+PROBED = frozenset({"provider", "model", "model_name", "engine", "card"})
+"""Variables and fields that hold a model, its name, or what serves it."""
+LOOKS_INTO_A_NAME = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"})
+FAMILIES = re.compile(r"(gpt|qwen|whisper|claude|llama|gemma|mistral|cosyvoice|paraformer|tts-|dall-e)", re.IGNORECASE)
+
+
+def is_probed(node: ast.AST) -> bool:
+    """Whether an expression is a model, its name or its provider: `model`, `wish.model`, `str(card).lower()`."""
+    if isinstance(node, ast.Call):
+        return is_probed(node.func) or any(map(is_probed, node.args))
+    if isinstance(node, ast.Attribute):
+        return node.attr in PROBED or (node.attr in ("lower", "casefold", "name") and is_probed(node.value))
+    return isinstance(node, ast.Name) and node.id in PROBED
+
+
+def texts_in(node: ast.AST) -> list[str]:
+    return [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def is_a_probe(node: ast.AST) -> bool:
+    """Whether a piece of code decides by a model's name or a provider's attributes instead of by the card."""
+    match node:
+        case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[subject, *_]):
+            return is_probed(subject)
+        case ast.Call(func=ast.Attribute(value=subject, attr=attr), args=args) if attr in LOOKS_INTO_A_NAME:
+            found = [text for argument in args for text in texts_in(argument)]
+            return bool(found) and (is_probed(subject) or any(FAMILIES.match(text) for text in found))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"))):
+            return any(map(is_probed, node.args))
+        case ast.Compare():
+            sides = [node.left, *node.comparators]
+            return any(map(is_probed, sides)) and any(text for side in sides for text in texts_in(side))
+        case ast.Match(subject=subject, cases=cases):
+            return is_probed(subject) and any(texts_in(case.pattern) for case in cases)
+    return False
+
+
+def test_what_a_model_can_do_is_read_from_its_card() -> None:
+    wrong = [
+        f"{dotted_name(path)}: {ast.unparse(node).splitlines()[0]}"
+        for path in modules()
+        if room_of(dotted_name(path)) not in ("engines", "catalogue")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if is_a_probe(node)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ('model.startswith("gpt-")', True),
+        ('call.model.lower().startswith(("gpt-", "o1"))', True),
+        ('name.startswith("whisper")', True),
+        ('"realtime" in wish.model', True),
+        ('model == "voice"', True),
+        ('card.name in {"voice", "tts-1"}', True),
+        ('re.match("gpt", model)', True),
+        ('hasattr(provider, "relay_offer")', True),
+        ('getattr(engine, "languages", ())', True),
+        ('match model:\n    case "voice":\n        pass', True),
+        ('path.startswith("/api/")', False),
+        ('card.kind == "chat"', False),
+        ("model == other", False),
+        ("if not model:\n    pass", False),
+    ],
+)
+def test_probes_are_found_however_they_are_written(code: str, is_found: bool) -> None:
+    assert any(map(is_a_probe, ast.walk(ast.parse(code)))) is is_found

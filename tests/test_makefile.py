@@ -44,6 +44,24 @@ def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
     assert development(tmp_path, DEBUG="0") == "0"
 
 
+def test_it_says_what_it_installs_and_leaves_standard_output_to_the_key(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "requirements-aoq.txt"):
+        (tmp_path / name).touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\ncase "$*" in *createkey*) echo sk-1 ;; *) echo "Downloading for $*" ;; esac\n')
+    python.chmod(0o755)
+    command = ["make", "--silent", "key", "ACCOUNT=Acme"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert told.stdout == "sk-1\n"
+    announced, progress, aoq = told.stderr.splitlines()
+    assert announced == "Installing the packages of the server: about 158 MB to download, once."
+    assert progress.startswith("Downloading for -m pip install ")
+    assert "--quiet" not in progress
+    assert aoq.endswith("-r requirements-aoq.txt")
+
+
 def commands(folder: Path, **environment: str) -> list[str]:
     """Which management commands `make run` gives in this folder, with everything installed."""
     shutil.copy(ROOT / "Makefile", folder)
@@ -51,8 +69,14 @@ def commands(folder: Path, **environment: str) -> list[str]:
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$2"\n')
     python.chmod(0o755)
-    (folder / "requirements.txt").touch()
-    (folder / ".venv" / "runtime.stamp").touch()
+    for needed in (
+        "requirements.txt",
+        "requirements-llm.txt",
+        "requirements-aoq.txt",
+        ".venv/runtime.stamp",
+        ".venv/llm.stamp",
+    ):
+        (folder / needed).touch()
     clean = {name: value for name, value in os.environ.items() if name not in ("DEBUG", "SECRET_KEY", "MAKEFLAGS")}
     command = ["make", "--silent", "run"]
     told = subprocess.run(command, cwd=folder, env={**clean, **environment}, capture_output=True, text=True, check=True)

@@ -10,19 +10,25 @@ from pathlib import Path
 import pytest
 
 from tests.postgres import PostgresServer
+from tests.thorough import usually
 
 ROOT = Path(__file__).resolve().parent.parent
 LEANING = {
+    "patience": ["tests/database/test_patience.py"],
     "leases": ["tests/leases/test_rows.py"],
-    "tasks": ["tests/tasks/test_api.py", "tests/tasks/test_uploads.py"],
-    "webhooks": [
-        "tests/webhooks/test_line.py",
-        "tests/webhooks/test_fairness.py",
-        "tests/webhooks/test_recording.py",
-        "tests/webhooks/test_inside.py",
-        "tests/webhooks/test_events.py",
-    ],
-    "books": ["tests/accounts/test_quotas.py", "tests/accounts/test_ledger.py", "tests/realtime/test_leftovers.py"],
+    "tasks": usually(
+        "tests/tasks/test_api.py",
+        more=("tests/tasks/test_uploads.py", "tests/tasks/test_storage_use.py"),
+    ),
+    "webhooks": usually(
+        *("tests/webhooks/test_queue.py", "tests/webhooks/test_fairness.py"),
+        more=("tests/webhooks/test_recording.py", "tests/webhooks/test_inside.py", "tests/webhooks/test_events.py"),
+    ),
+    "books": usually(
+        *("tests/accounts/test_budgets.py", "tests/realtime/test_stale_sessions.py"),
+        "tests/realtime/test_turn_charges.py::test_several_sessions_spend_no_more_than_one_turn_each_beyond_the_budget",
+        more=("tests/accounts/test_units.py", "tests/accounts/test_ledger.py"),
+    ),
 }
 
 

@@ -18,12 +18,14 @@ from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.compatible import api as compatible
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation import api as generation
-from voiceapp.openapi import complete
+from voiceapp.http.openapi import complete
+from voiceapp.http.schemas import is_clean
 from voiceapp.realtime.api import router as realtime
+from voiceapp.realtime.openai_api import router as openai_realtime
 from voiceapp.retrieval import api as retrieval
-from voiceapp.schemas import is_clean
 from voiceapp.tasks import api as tasks
 from voiceapp.tasks import upload_api as uploads
+from voiceapp.tasks.file_api import router as task_files
 from voiceapp.tasks.kinds import kinds
 from voiceapp.webhooks import api as webhooks
 
@@ -49,10 +51,11 @@ class CleanJson(Parser):
     """Reads a body into values that can be stored, searched and sent on without further thought."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        """
+        """The JSON of a body.
+
         Raises:
-            InvalidParameter: if the body is no JSON in UTF-8, lies deeper than MAX_DEPTH, or holds NUL characters,
-                halves of surrogate pairs, or numbers that JSON does not know.
+            InvalidParameter: if the body is not JSON in UTF-8, is nested deeper than MAX_DEPTH, or holds NUL
+                characters, halves of surrogate pairs, or numbers that JSON does not know.
         """
         body: bytes = request.body
         try:
@@ -73,7 +76,7 @@ TOO_DEEP = f"The body nests arrays and objects deeper than {MAX_DEPTH}."
 
 class VoiceApi(NinjaAPI):
     def set_default_exception_handlers(self) -> None:
-        """None: whatever is raised travels on to `voiceapp.envelope`, the one place that translates."""
+        """None: whatever is raised travels on to `voiceapp.http.middleware`, the one place that translates."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         house = operation.view_func.__module__.removeprefix("voiceapp.").removesuffix(".api").replace(".", "_")
@@ -96,8 +99,10 @@ api.add_router("/api/v1/services", retrieval.native)
 api.add_router("/compatible-api/v1", retrieval.flat)
 api.add_router("/compatible-mode/v1", compatible.router)
 api.add_router("/compatible-mode/v1", retrieval.compatible)
+api.add_router("/compatible-mode/v1", openai_realtime)
 api.add_router("/api/v1", accounts)
 api.add_router("/api/v1", tasks.router)
+api.add_router("/api/v1", task_files)
 api.add_router("/api/v1", uploads.router)
 services = Router()
 for kind in kinds().values():

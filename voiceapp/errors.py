@@ -1,19 +1,48 @@
-"""The one tree of errors.
+"""The one tree of errors, with the HTTP status of each class and the home of those that are defined elsewhere.
 
-    VoiceError
-      RequestRefused           the caller asked for something we will not do
-        InvalidParameter 400   InvalidApiKey 401   AccessDenied 403   Throttled 429
-        NotFound 404           ModelNotFound
-        PayloadTooLarge 413
-      ProtocolError            an illegal step in a conversation
-        LocalProtocolError     we asked for it (a bug of ours)
-        RemoteProtocolError    the peer did
-          FloodError           … so fast that the conversation ends
-      EngineError              a model could not do its work; `retryable` says whether asking again may help
-        EngineUnavailable 503  EngineTimeout 504  EngineRefused 400
+    VoiceError                      500
+      RequestRefused                400   the caller asked for something that the server will not do
+        InvalidParameter            400
+          AddressNotAllowed         400   outbound/addresses.py
+        InvalidApiKey               401
+        AccessDenied                403
+          SignInRequired            403   accounts/page.py
+        NotFound                    404
+          ModelNotFound             404
+          SecretNotReset            404   webhooks/api.py
+        PayloadTooLarge             413
+        MediaTypeRefused            415   http/error_responses.py
+        Throttled                   429
+        ServiceUnavailable          503
+        NotPending                  400   tasks/store.py
+        Conflict                    409   webhooks/store.py
+        SecretLost                  409   webhooks/secrets.py
+        ReceiverFailed              502   webhooks/api.py
+      ProtocolError                 500   an illegal step in a session
+        LocalProtocolError          500   our own code took it
+        RemoteProtocolError         500   the peer did; it is told by an error event
+          EventError                500   protocol/reading.py
+            RunTaskError            500   protocol/run_task.py
+          FloodError                500   the session ends
+      EngineError                   500   a model could not do its work; `retryable` says whether to ask again
+        EngineUnavailable           503
+          WeightsMissing            503   engines/weights.py
+          LaneFull                  429   engines/lanes.py
+          Busy                      503   engines/openai/client.py
+          Unreachable               503   engines/openai/client.py
+          VoiceUnusable             503   engines/piper/model.py
+        EngineTimeout               504
+        EngineRefused               400
+          DataInspectionFailed      400   content inspection lets something not pass
+      FetchFailed                   400   outbound/client.py
+        TlsInvalid                  400   outbound/client.py
+        ResponseTooLarge            400   outbound/client.py
+        FetchTimeout                400   outbound/client.py
+      DatabaseUnavailable           503   database/thread.py
+      DiskFull                      503   disk.py
 
 Raise where the fact is known; each door translates once. `message` is one sentence for the person who called, without
-secrets and without internals.
+secrets and without internals. An exception outside this tree never leaves the room that raises it.
 """
 
 from __future__ import annotations
@@ -24,6 +53,10 @@ class VoiceError(Exception):
 
     code: str = "InternalError"
     http_status: int = 500
+    retry_after_s: int = 1
+    """Goes out as Retry-After with the statuses 429 and 503."""
+    param: str | None = None
+    """Dotted path of the offending field, for example `session.turn_detection.threshold`; None when there is none."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -41,7 +74,6 @@ class InvalidParameter(RequestRefused):
     def __init__(self, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
         self.param = param
-        """Dotted path of the offending field, for example `session.turn_detection.threshold`."""
 
 
 class InvalidApiKey(RequestRefused):
@@ -69,6 +101,13 @@ class ModelNotFound(NotFound):
 class PayloadTooLarge(RequestRefused):
     code = "InvalidParameter"
     http_status = 413
+
+
+class ServiceUnavailable(RequestRefused):
+    """The server takes nothing new for the moment."""
+
+    code = "ServiceUnavailable"
+    http_status = 503
 
 
 class Throttled(RequestRefused):
@@ -113,6 +152,18 @@ class FloodError(RemoteProtocolError):
 class EngineError(VoiceError):
     retryable: bool = False
 
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        """`remedy` is what the operator can do; it may name settings, and callers never read it."""
+        super().__init__(message)
+        self.remedy = remedy
+        if remedy:
+            self.add_note(remedy)  # tracebacks are for operators, too
+
+    @property
+    def for_operators(self) -> str:
+        """What is wrong and what to do about it, for the log, `/readyz` and `doctor`."""
+        return f"{self.message} {self.remedy}".strip()
+
 
 class EngineUnavailable(EngineError):
     """The engine cannot serve now: weights missing, lane full, server elsewhere unreachable."""
@@ -133,3 +184,9 @@ class EngineRefused(EngineError):
 
     code = "InvalidParameter"
     http_status = 400
+
+
+class DataInspectionFailed(EngineRefused):
+    """Content inspection does not let a text pass."""
+
+    code = "DataInspectionFailed"

@@ -1,4 +1,4 @@
-"""Identifiers and times as the wire shows them."""
+"""Identifiers and times as the wire shows them, durations and sizes in words."""
 
 from __future__ import annotations
 
@@ -32,3 +32,38 @@ def ulid() -> str:
 def moment(at: datetime) -> str:
     """A time as ISO 8601 in UTC, to the millisecond: `2026-03-04T05:06:07.890Z`."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_UNITS = ((3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words, to the second: `2 hours`, `1 minute 30 seconds`, `less than a second`."""
+    left = int(seconds)
+    words = []
+    for length, name in _UNITS:
+        count, left = divmod(left, length)
+        if count:
+            words.append(f"{count} {name}{'' if count == 1 else 's'}")
+    return " ".join(words) or "less than a second"
+
+
+_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def size(count: int) -> str:
+    """A number of bytes in words: `5 GiB`, `1.5 MiB`, `12 bytes`."""
+    number, unit = float(count), 0
+    while number >= 1024 and unit < len(_SIZES) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:.1f}".removesuffix(".0") + f" {_SIZES[unit]}"
+
+
+def one_line(text: object, limit: int = 300) -> str:
+    """A caller's words for the log: on one line whatever they hold, and no longer than `limit` characters.
+
+    What is no printable ASCII is escaped as in a Python string.
+    """
+    words = str(text)
+    escaped = words[:limit].encode("unicode_escape").decode("ascii")
+    return escaped if len(words) <= limit and len(escaped) <= limit else f"{escaped[: limit - 1]}…"

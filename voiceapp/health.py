@@ -8,28 +8,41 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from voiceapp.database.patience import waits_at_most
+from voiceapp.disk import disks
 from voiceapp.drain import drain_event
-from voiceapp.engines.embedded import weights
+from voiceapp.engines import providers
+from voiceapp.engines.weights import WeightsMissing
+from voiceapp.errors import EngineUnavailable
 
 logger = logging.getLogger(__name__)
 
+LOOK_S = 2.0
+"""How long a look at the database may take: one that is frozen is as good as gone."""
 FRESH_S = 1.0
 """How long one look at the database serves: anybody may ask, as often as they like."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why no conversation can start now: a code for programs, a sentence with the remedy for people."""
+class NotReadyReason:
+    """Why no conversation can start now: a code for programs, a sentence for people."""
 
     code: str
     message: str
+    remedy: str = ""
+    """What the operator can do; callers and visitors never read it."""
+
+    @property
+    def for_operators(self) -> str:
+        """What is wrong and what to do about it."""
+        return f"{self.message} {self.remedy}".strip()
 
 
 class Readiness:
@@ -41,45 +54,41 @@ class Readiness:
         self.warm_up_failed = False
         self._migrated = False
         self._looked_at = 0.0
-        self._last: list[Reason] | None = None
+        self._last: list[NotReadyReason] | None = None
         self._looking = False
 
-    async def reasons(self) -> list[Reason]:
+    async def reasons(self) -> list[NotReadyReason]:
         """Empty when a conversation can start."""
-        own: list[Reason] = []
+        own: list[NotReadyReason] = []
         if drain_event().begun:
-            own.append(Reason("draining", "The server is stopping; try again in a moment."))
+            own.append(NotReadyReason("draining", "The server is stopping; try again in a moment."))
         if self.warming:
-            own.append(Reason("warming_up", "The engines are being loaded; this takes a few seconds."))
+            own.append(NotReadyReason("warming_up", "The server is starting; this takes a few seconds."))
         if self.warm_up_failed:
-            own.append(Reason("engines_failed", "An engine could not be loaded; the server's log says why."))
+            own.append(NotReadyReason("engines_failed", "An engine could not be loaded.", "The server's log says why."))
         return own + await self._outside()
 
-    async def _outside(self) -> list[Reason]:
+    async def _outside(self) -> list[NotReadyReason]:
         fresh = time.monotonic() - self._looked_at < FRESH_S
         if self._last is None or not (fresh or self._looking):
             self._looking = True
             try:
+                await providers.probe()
                 # Not the shared thread: a slow query elsewhere must not make this process look unwell.
-                self._last = await sync_to_async(self._look, thread_sensitive=False)()
+                with waits_at_most(LOOK_S):
+                    self._last = await sync_to_async(self._look, thread_sensitive=False)()
                 self._looked_at = time.monotonic()
             finally:
                 self._looking = False
         return self._last
 
-    def _look(self) -> list[Reason]:
+    def _look(self) -> list[NotReadyReason]:
         found = self._database()
-        if missing := weights.missing():
-            found.append(
-                Reason(
-                    "models_missing",
-                    f"Voice models missing: {', '.join(missing)}; run `make models`, or without make "
-                    "`python manage.py fetch_models`.",
-                )
-            )
-        return found
+        if shortage := disks().shortage():
+            found.append(NotReadyReason("disk_full", "The server has too little disk space.", str(shortage)))
+        return found + [_reason(error) for error in providers.unavailable()]
 
-    def _database(self) -> list[Reason]:
+    def _database(self) -> list[NotReadyReason]:
         connection = connections["default"]
         try:
             if self._migrated:
@@ -90,18 +99,28 @@ class Readiness:
                 plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
                 if plan:
                     return [
-                        Reason(
+                        NotReadyReason(
                             "migrations_pending",
-                            f"{len(plan)} database migrations are not applied; run `python manage.py migrate`.",
+                            "The database is not set up for this version yet.",
+                            f"{len(plan)} migrations are not applied: run `python manage.py migrate`.",
                         )
                     ]
                 self._migrated = True
-        except DatabaseError:
-            logger.warning("The database does not answer", exc_info=True)
-            return [Reason("database_unreachable", "The database does not answer; check DATABASE_URL and its server.")]
+        except DatabaseError as error:
+            logger.warning("The database does not answer: %s", error)
+            return [
+                NotReadyReason(
+                    "database_unreachable", "The database does not answer.", "Check DATABASE_URL and its server."
+                )
+            ]
         finally:
             connection.close()  # this thread belongs to a pool and may not come here again
         return []
+
+
+def _reason(error: EngineUnavailable) -> NotReadyReason:
+    code = "models_missing" if isinstance(error, WeightsMissing) else "model_unavailable"
+    return NotReadyReason(code, error.message, error.remedy)
 
 
 _process = Readiness()
@@ -112,7 +131,7 @@ def process_readiness() -> Readiness:
     return _process
 
 
-async def readiness() -> list[Reason]:
+async def readiness() -> list[NotReadyReason]:
     """Why no conversation can start in this process now; empty when one can."""
     return await _process.reasons()
 
@@ -122,4 +141,7 @@ async def readiness_answer(readiness: Readiness) -> tuple[int, dict[str, Any]]:
     reasons = await readiness.reasons()
     if not reasons:
         return 200, {"status": "ready"}
-    return 503, {"status": "not ready", "reasons": [asdict(reason) for reason in reasons]}
+    return 503, {
+        "status": "not ready",
+        "reasons": [{"code": reason.code, "message": reason.for_operators} for reason in reasons],
+    }

@@ -6,6 +6,8 @@ from django.urls import include, path
 
 from voiceapp.api import api, openapi
 
+handler500 = "voiceapp.pages.failed.failed"
+
 urlpatterns = [
     path(settings.ADMIN_PATH, admin.site.urls),
     path("", include("voiceapp.pages.urls")),

@@ -1,6 +1,6 @@
-// A button that copies the field it names; where pages may not write to the clipboard, it selects the field instead.
-for (const button of document.querySelectorAll("[data-copies]")) {
-  const field = document.getElementById(button.dataset.copies);
+// A button that copies the field it names, shown as soon as it does; where pages may not write to the clipboard, it selects the field instead.
+for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-copies]"))) {
+  const field = /** @type {HTMLInputElement} */ (document.getElementById(button.dataset.copies));
   const told = button.parentElement.querySelector("output");
   button.addEventListener("click", async () => {
     field.select();
@@ -11,4 +11,5 @@ for (const button of document.querySelectorAll("[data-copies]")) {
       told.value = "Press Ctrl+C (⌘C).";
     }
   });
+  button.hidden = false;
 }

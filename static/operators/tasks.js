@@ -16,7 +16,8 @@ if (place) {
     find(alone, document.querySelector("#content-main"));
   } else {
     for (const row of document.querySelectorAll("#result_list tbody tr")) {
-      const id = row.querySelector("th a")?.pathname.match(/(\d+)\/change\/$/)?.[1];
+      const link = /** @type {HTMLAnchorElement} */ (row.querySelector("th a"));
+      const id = link?.pathname.match(/(\d+)\/change\/$/)?.[1];
       if (id) find(id, row);
     }
   }

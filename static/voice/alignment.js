@@ -2,6 +2,10 @@
 
 export const USUAL_MS_PER_CHAR = 66; // 165 words a minute
 
+const LONGEST_WORD = 40; // characters: how far a boundary is looked for either way
+const WORDS = new Intl.Segmenter(undefined, { granularity: "word" });
+const SENTENCES = new Intl.Segmenter(undefined, { granularity: "sentence" });
+
 /**
  * How many characters of `text` have been spoken after `playedMs`, moved to the end of a word.
  *
@@ -16,11 +20,28 @@ export function spokenChars({ text, audioMs, isComplete, msPerChar = USUAL_MS_PE
   return playedMs >= lengthMs ? text.length : endOfWord(text, Math.floor((text.length * playedMs) / lengthMs));
 }
 
-/** `position`, or the end of the word it lies in. */
+/** How many characters of `text` are whole sentences that end at or before `position`. */
+export function wholeSentences(text, position) {
+  let end = 0;
+  for (const { index, segment } of SENTENCES.segment(text)) {
+    if (index + segment.trimEnd().length > position) {
+      break;
+    }
+    end = index + segment.length;
+  }
+  return Math.min(end, position);
+}
+
+/** `position`, or the end of the word it lies in, in scripts with spaces between words and without. */
 function endOfWord(text, position) {
+  const from = Math.max(0, position - LONGEST_WORD);
   let end = position;
-  while (end > 0 && end < text.length && !/\s/.test(text[end]) && !/\s/.test(text[end - 1])) {
-    end += 1;
+  for (const { index, segment, isWordLike } of WORDS.segment(text.slice(from, position + LONGEST_WORD))) {
+    const begin = from + index;
+    if (begin >= end && (isWordLike || /^\s/u.test(segment))) {
+      break;
+    }
+    end = Math.max(end, begin + segment.length); // and the full stop that belongs to it
   }
   return end;
 }

@@ -1,21 +1,41 @@
 // Getting a session and keeping it: dialling, standing in line, coming back after a cut. Knows nothing of what is said.
 
-import { SERVER } from "./events.js";
+import * as events from "./events.js";
+import { delayMs } from "./backoff.js";
 
-const RECONNECT_DELAYS_MS = [200, 1000, 2000, 4000, 8000, 8000, 8000, 8000];
+const { SERVER } = events;
 const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
 const QUEUE_DELAY_MS = 3000;
 const GREETING_TIMEOUT_MS = 10000;
+const SIGN_OF_LIFE_MS = 4000;
+const SLOW_SIGN_OF_LIFE_MS = 10000; // behind six seconds of speech that the network has not taken yet
+const HIDDEN_PATIENCE_MS = 120000; // people who look at another tab may still be talking; after that, they have left
+const FRESH_DIAL_MS = 1000;
 
-/** Close codes after which trying again cannot help, and the card that explains each. */
-const FINAL_CLOSES = { 4000: "session_over", 4400: "refused", 4401: "signed_out" };
+/** Close codes after which trying again cannot help, and the notice that explains each. */
+const FINAL_CLOSES = { 1000: "ended", 4000: "session_over", 4401: "signed_out" };
+const TOO_SLOW = 4408;
+
+/** What a person has to do something about: trying again would only be refused again. */
+const FINAL_PROBLEMS = ["signed_out", "not_allowed", "guest_limit"];
+
+/** What passes by itself. Whatever else is in the way is believed when it has been said a few times. */
+const PASSING_PROBLEMS = ["unreachable", "at_capacity", "warming_up", "draining", "database_unreachable"];
+const TIMES_BELIEVED = 6;
+
+/** What a close code means: the code of a notice for one that will not change, or null where coming back may help. */
+function finalClose(code) {
+  const isRefusal = code >= 4400 && code < 4500 && code !== TOO_SLOW;
+  return FINAL_CLOSES[code] ?? (isRefusal ? "refused" : null);
+}
 
 /**
- * Events: `phase` (detail {phase, retryAt}), `event` (detail: a server event), `congested` (detail: boolean),
- * `quality` (detail {rttMs, lossShare, playoutMs}), `fallback` (detail: a TransportFailure) when an open session is
+ * Events: `phase` (detail {phase, retryAt, reason}), `event` (detail: a server event), `congested` (detail: boolean),
+ * `quality` (detail {rttMs, lossShare, playoutMs}), `fallback` (detail: [{name, failure}]) when an open session is
  * not on the transport that was tried first, `lost` before the first attempt to come back, `failed` (detail {code,
  * message, reasons}) when it stays closed.
- * Phases: closed, connecting, queued, open, reconnecting.
+ * Phases: closed, connecting, queued, open, reconnecting. `retryAt` is when the next attempt is due (epoch ms), and
+ * `reason` the code of what was in the way last.
  */
 export class Connection extends EventTarget {
   #makeTransport;
@@ -25,9 +45,15 @@ export class Connection extends EventTarget {
   #attempt = 0;
   #failed = []; // transports that did not come up in the last attempt: {name, failure}
   #greetedAt = 0;
+  #lostAt = 0;
   #quickLosses = 0; // in a row
-  #wake = null;
+  #quickRefusals = 0; // those of them that the server closed by its own decision
+  #tries = 0; // to come back
+  #triedAt = null; // while an attempt to come back is under way
+  #pausing = null; // ends the pause
+  #isHurried = false;
   #closing = null;
+  #signOfLife = null; // a timer, while we wait for one
 
   /**
    * `makeTransport(failed)` gives a fresh one, or null when none is left beside those that failed, [{name, failure}];
@@ -37,7 +63,9 @@ export class Connection extends EventTarget {
     super();
     this.#makeTransport = makeTransport;
     this.#diagnose = diagnose;
-    window.addEventListener("online", () => this.#wake?.());
+    window.addEventListener("online", () => this.#surroundingsChanged());
+    window.addEventListener("offline", () => this.#check());
+    document.addEventListener("visibilitychange", () => this.#isVisible && this.#surroundingsChanged());
   }
 
   get phase() {
@@ -62,6 +90,7 @@ export class Connection extends EventTarget {
     this.#attempt += 1;
     const attempt = this.#attempt;
     this.#quickLosses = 0;
+    this.#quickRefusals = 0;
     this.#enter("connecting");
     let wasQueued = false;
     for (;;) {
@@ -87,14 +116,20 @@ export class Connection extends EventTarget {
 
   close() {
     this.#attempt += 1;
-    this.#wake?.();
+    this.#pausing?.();
     this.#hangUp();
     this.#enter("closed");
   }
 
   /** Try at once instead of waiting. */
   hurry() {
-    this.#wake?.();
+    this.#tries = 0;
+    if (this.#pausing) {
+      this.#pausing();
+    } else if (this.#triedAt !== null && Date.now() - this.#triedAt > FRESH_DIAL_MS) {
+      this.#isHurried = true;
+      this.#transport?.close(); // an attempt that began in the outage may hang for long
+    }
   }
 
   /** One attempt by whichever transport comes up: the greeting's session, or null. */
@@ -112,7 +147,7 @@ export class Connection extends EventTarget {
       }
       if (session) {
         if (this.#failed.length > 0) {
-          this.dispatchEvent(new CustomEvent("fallback", { detail: this.#failed[0].failure }));
+          this.dispatchEvent(new CustomEvent("fallback", { detail: this.#failed }));
         }
         return session;
       }
@@ -137,6 +172,8 @@ export class Connection extends EventTarget {
           resolve(detail.session);
         } else if (detail.type === SERVER.SESSION_CLOSING) {
           this.#closing = detail;
+        } else if (detail.type === SERVER.SESSION_UPDATED) {
+          this.#forgetCheck();
         }
         this.dispatchEvent(new CustomEvent("event", { detail }));
       });
@@ -151,6 +188,7 @@ export class Connection extends EventTarget {
     for (const name of ["congested", "quality"]) {
       transport.addEventListener(name, ({ detail }) => this.dispatchEvent(new CustomEvent(name, { detail })));
     }
+    transport.addEventListener("congested", ({ detail }) => detail && this.#check(SLOW_SIGN_OF_LIFE_MS));
     const failure = await transport.connect().then(() => null, (error) => error);
     const session = failure ? null : await greeted;
     if (!session && transport === this.#transport) {
@@ -159,58 +197,127 @@ export class Connection extends EventTarget {
     return { session, failure };
   }
 
+  // ── Noticing that it is gone ─────────────────────────────────────────────────────────────────────────────────────
+
+  get #isVisible() {
+    return document.visibilityState !== "hidden";
+  }
+
+  /** The network or the person is back: whatever we waited for, it is worth a try now. */
+  #surroundingsChanged() {
+    if (this.#phase === "open") {
+      this.#check();
+    } else {
+      this.hurry();
+    }
+  }
+
+  /** Is the other side still there? After a change of networks or a sleep, an open socket may be dead for minutes. */
+  #check(patienceMs = SIGN_OF_LIFE_MS) {
+    if (this.#phase !== "open" || this.#signOfLife !== null) {
+      return;
+    }
+    this.send(events.sessionUpdate({})); // changes nothing, and is confirmed
+    this.#signOfLife = setTimeout(() => {
+      this.#signOfLife = null;
+      this.#hangUp();
+      this.#comeBack();
+    }, patienceMs);
+  }
+
+  #forgetCheck() {
+    clearTimeout(this.#signOfLife);
+    this.#signOfLife = null;
+  }
+
   /** The open socket closed and we did not ask for it. */
   #closed({ code, reason }) {
     this.#transport = null;
+    this.#forgetCheck();
     if (this.#phase !== "open") {
-      return; // a dial failed: whoever dialled deals with it
+      return; // a dial failed: the attempt that dialled deals with it
     }
     const message = this.#closing?.reason || reason;
-    if (FINAL_CLOSES[code] || code === 1000) {
-      this.#fail({ code: FINAL_CLOSES[code] ?? "ended", message, reasons: [] });
+    const isQuick = Date.now() - this.#greetedAt < STEADY_MS;
+    this.#quickRefusals = isQuick && code >= 4000 ? this.#quickRefusals + 1 : 0;
+    const final = finalClose(code) ?? (this.#quickRefusals >= TIMES_BELIEVED ? "refused" : null);
+    if (final) {
+      this.#fail({ code: final, message, reasons: [] });
     } else {
       this.#comeBack();
     }
   }
 
+  // ── Coming back ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Try until it works or is refused for good; in a hidden tab, only for some minutes and then when it is seen. */
   async #comeBack() {
     this.#attempt += 1;
     const attempt = this.#attempt;
-    this.#quickLosses = Date.now() - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
+    this.#lostAt = Date.now();
+    this.#quickLosses = this.#lostAt - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
     this.#enter("reconnecting");
     this.dispatchEvent(new Event("lost"));
-    for (const delayMs of RECONNECT_DELAYS_MS.slice(Math.max(0, this.#quickLosses - 1))) {
-      await this.#pause(delayMs, "reconnecting");
-      if (attempt !== this.#attempt) {
+    let reason = "";
+    let refusals = 0;
+    for (this.#tries = Math.max(0, this.#quickLosses - 1); ; ) {
+      await this.#pauseToComeBack(reason);
+      const problem = attempt === this.#attempt ? await this.#tryToComeBack(attempt) : null;
+      if (problem === null) {
         return;
       }
-      const session = await this.#dial(attempt);
-      if (session || attempt !== this.#attempt) {
-        return;
-      }
-      const problem = await this.#diagnose(this.#failed);
-      if (attempt === this.#attempt && problem.code === "signed_out") {
+      reason = problem.code;
+      refusals = PASSING_PROBLEMS.includes(reason) ? 0 : refusals + 1;
+      if (FINAL_PROBLEMS.includes(reason) || refusals >= TIMES_BELIEVED) {
         this.#fail(problem);
         return;
       }
     }
-    this.#fail({ code: "connection_lost", message: "", reasons: [] });
   }
 
-  #pause(delayMs, phase) {
-    this.#enter(phase, Date.now() + delayMs);
+  async #pauseToComeBack(reason) {
+    if (this.#isHurried) {
+      this.#isHurried = false;
+      return;
+    }
+    const hasPatience = this.#isVisible || Date.now() - this.#lostAt < HIDDEN_PATIENCE_MS;
+    const delay = delayMs(this.#tries);
+    this.#tries += 1;
+    await this.#pause(hasPatience ? delay : null, "reconnecting", reason);
+  }
+
+  /** What was in the way; null when we are back, or when coming back is over for another reason. */
+  async #tryToComeBack(attempt) {
+    this.#triedAt = Date.now();
+    try {
+      if ((await this.#dial(attempt)) || attempt !== this.#attempt) {
+        return null;
+      }
+      const problem = await this.#diagnose(this.#failed);
+      return attempt === this.#attempt ? problem : null;
+    } finally {
+      this.#triedAt = null;
+    }
+  }
+
+  /** `delay` is null for a pause that only `#pausing` ends. */
+  #pause(delay, phase, reason = "") {
+    this.#enter(phase, delay === null ? null : Date.now() + delay, reason);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, delayMs);
-      this.#wake = () => {
+      const end = () => {
         clearTimeout(timer);
+        this.#pausing = null;
         resolve();
       };
+      const timer = delay === null ? null : setTimeout(end, delay);
+      this.#pausing = end;
     });
   }
 
   #hangUp() {
     const transport = this.#transport;
     this.#transport = null;
+    this.#forgetCheck();
     transport?.close();
   }
 
@@ -221,8 +328,8 @@ export class Connection extends EventTarget {
     this.dispatchEvent(new CustomEvent("failed", { detail: problem }));
   }
 
-  #enter(phase, retryAt = null) {
+  #enter(phase, retryAt = null, reason = "") {
     this.#phase = phase;
-    this.dispatchEvent(new CustomEvent("phase", { detail: { phase, retryAt } }));
+    this.dispatchEvent(new CustomEvent("phase", { detail: { phase, retryAt, reason } }));
   }
 }

@@ -1,48 +1,12 @@
 // What was said, item by item, as the server's events tell it. Knows no socket and no sound.
 
-import { USUAL_MS_PER_CHAR, spokenChars } from "./alignment.js";
-import { SERVER } from "./events.js";
+import { USUAL_MS_PER_CHAR, wholeSentences } from "./alignment.js";
+import { SERVER, identifier } from "./events.js";
+import { Item } from "./item.js";
 
 const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a flood of more
+const SAID_AGAIN_WITHIN_MS = 120000; // who comes back later is not startled by the end of a sentence
 const KEPT_AUDIO_SAMPLES = 24000 * 60 * 8; // for "play again"; the oldest replies lose their sound first
-
-/** One message or tool call. `state` is live, done, interrupted or failed. */
-class Item {
-  constructor(id, role) {
-    this.id = id;
-    this.role = role;
-    this.at = new Date();
-    this.text = "";
-    this.stash = ""; // words of the caller that may still change
-    this.unheard = ""; // what the assistant had left to say when it was interrupted
-    this.state = "live";
-    this.isTyped = false;
-    this.metrics = null;
-    this.playoutMs = null;
-    this.tool = null; // {name, arguments}
-    this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false };
-    this.msPerChar = USUAL_MS_PER_CHAR;
-    this.playedMs = 0;
-  }
-
-  get audioMs() {
-    return (this.audio.samples * 1000) / this.audio.rateHz;
-  }
-
-  /** Text split where the voice is now: [spoken, not yet spoken]. */
-  get spokenSplit() {
-    if (this.role !== "assistant" || this.audio.samples === 0 || this.state === "interrupted") {
-      return [this.text, ""];
-    }
-    const { text, audioMs, msPerChar } = this;
-    const chars = spokenChars({ text, audioMs, msPerChar, isComplete: this.audio.isComplete }, this.playedMs);
-    return [this.text.slice(0, chars), this.text.slice(chars)];
-  }
-
-  get isEmpty() {
-    return !this.text && !this.stash && !this.unheard && !this.tool;
-  }
-}
 
 /** Events: `item` (detail: the item that appeared or changed), `removed` (detail: id), `cleared`. */
 export class Conversation extends EventTarget {
@@ -58,9 +22,9 @@ export class Conversation extends EventTarget {
     return this.#items.find((item) => item.id === id) ?? null;
   }
 
-  /** The last message of one side that has words, or null. */
+  /** The last message of one side that has words, in the conversation that goes on, or null. */
   last(role) {
-    return this.#items.findLast((item) => item.role === role && !item.isEmpty) ?? null;
+    return this.#items.findLast((item) => item.role === role && !item.isEmpty && !item.isPast) ?? null;
   }
 
   clear() {
@@ -126,30 +90,85 @@ export class Conversation extends EventTarget {
     const item = this.find(id);
     if (item?.role === "assistant" && item.state !== "interrupted") {
       item.playedMs = heardMs;
-      [item.text, item.unheard] = item.spokenSplit;
-      item.state = "interrupted";
-      this.#changed(item);
+      this.#update(item, item.closing());
     }
   }
 
-  /** The connection is gone: nothing will complete what is still open. */
-  interruptOpen() {
-    for (const item of this.#items.filter(({ state }) => state === "live")) {
-      if (item.role === "assistant" && item.audio.samples > 0) {
-        this.cutShort(item.id, item.playedMs);
-      } else {
-        item.text += item.stash;
-        item.stash = "";
-        item.state = "done";
-        this.#changed(item);
-      }
+  /** A word of the page's own between the items, such as that something was not heard. */
+  addNote(text, { isPast = false } = {}) {
+    const item = this.#add(identifier("note"), "note");
+    this.#update(item, { text, isPast, state: "done" });
+  }
+
+  /** Items of before; of a conversation that `isOver` they can only be read. */
+  restore(items, { isOver }) {
+    this.#items.push(...items);
+    for (const item of items) {
+      this.#update(item, { isPast: item.isPast || isOver });
     }
+  }
+
+  /** Replies that are not complete. */
+  get openReplies() {
+    return this.#items.filter(({ role, state }) => role === "assistant" && state === "live");
+  }
+
+  /**
+   * The connection is gone: nothing will complete what is still open. `replies` were open when it went; what was heard
+   * of them is known. Returns whether something that the caller was saying is lost.
+   */
+  loseOpen(replies, now = Date.now()) {
+    for (const item of replies) {
+      this.cutShort(item.id, item.playedMs);
+      item.cutOffAt = now;
+    }
+    return this.#closeOpen();
+  }
+
+  /** The caller has ended the session. */
+  endOpen() {
+    for (const item of this.openReplies) {
+      this.cutShort(item.id, item.playedMs);
+    }
+    this.#closeOpen();
+  }
+
+  #closeOpen() {
+    let isSpeechLost = false;
+    for (const item of this.#items.filter(({ state }) => state === "live")) {
+      const closing = item.closing();
+      isSpeechLost ||= closing.isUnanswerable ?? false;
+      this.#update(item, closing);
+    }
+    return isSpeechLost;
+  }
+
+  /**
+   * The reply that the loss of a connection cut off just now, with nothing said since, goes back to the end of the last
+   * sentence that was heard in full, and is forgotten where there is none. Returns whether there is one to go on with:
+   * {heard, unheard}, or null.
+   */
+  takeUpCutOff(now = Date.now()) {
+    const last = this.#items.findLast((item) => ["user", "assistant"].includes(item.role) && !item.isEmpty);
+    if (!last || last.isPast || last.cutOffAt === null || now - last.cutOffAt > SAID_AGAIN_WITHIN_MS) {
+      return null;
+    }
+    const whole = last.text + last.unheard;
+    const end = wholeSentences(whole, last.text.length);
+    const [heard, unheard] = [whole.slice(0, end), whole.slice(end)];
+    if (heard.trim()) {
+      this.#update(last, { text: heard, unheard, cutOffAt: null });
+    } else {
+      this.#remove(last.id);
+    }
+    return { heard, unheard };
   }
 
   /** What a new session must be told so that the assistant remembers: [{id, role, text}]. */
   history() {
     return this.items
-      .filter(({ role, text }) => (role === "user" || role === "assistant") && text.trim() !== "")
+      .filter(({ role, text }) => ["user", "assistant"].includes(role) && text.trim() !== "")
+      .filter(({ isUnanswerable, isPast }) => !isUnanswerable && !isPast)
       .slice(-REMEMBERED_MESSAGES)
       .map(({ id, role, text }) => ({ id, role, text }));
   }
@@ -159,6 +178,9 @@ export class Conversation extends EventTarget {
     switch (event.type) {
       case SERVER.SPEECH_STARTED:
         this.#add(event.item_id, "user");
+        break;
+      case SERVER.SPEECH_STOPPED:
+        this.#update(this.find(event.item_id), event.reason === "turn_invalid" ? { state: "done" } : { isOver: true });
         break;
       case SERVER.ITEM_CREATED:
         this.#created(event);
@@ -183,13 +205,16 @@ export class Conversation extends EventTarget {
         break;
       case SERVER.AUDIO_TRANSCRIPT_DELTA:
       case SERVER.TEXT_DELTA:
-        this.#spoke(event);
+        this.#wrote(event);
         break;
       case SERVER.AUDIO_DONE:
         this.#audioDone(event);
         break;
       case SERVER.FUNCTION_ARGUMENTS_DONE:
         this.#update(this.find(event.item_id), { tool: { name: event.name, arguments: event.arguments } });
+        break;
+      case SERVER.SOURCE_ADDED:
+        this.dispatchEvent(new CustomEvent("source", { detail: event }));
         break;
       case SERVER.RESPONSE_DONE:
         this.#responseDone(event.response);
@@ -203,6 +228,7 @@ export class Conversation extends EventTarget {
     const known = this.find(item.id);
     const ours = known ?? this.#add(item.id, role);
     this.#place(ours, previousId);
+    ours.isOver = true;
     const words = (item.content ?? []).map((part) => part.text ?? part.transcript ?? "").join("");
     if (!known && words) {
       this.#update(ours, { text: words, state: "done" });
@@ -218,8 +244,9 @@ export class Conversation extends EventTarget {
     }
   }
 
-  #spoke({ item_id: id, delta }) {
+  #wrote({ type, item_id: id, delta }) {
     const item = this.#add(id, "assistant");
+    item.isSpoken = type === SERVER.AUDIO_TRANSCRIPT_DELTA;
     if (item.state === "live") {
       item.text += delta;
       this.#changed(item);

@@ -46,6 +46,7 @@ export const SERVER = Object.freeze({
   AUDIO_DONE: "response.audio.done",
   FUNCTION_ARGUMENTS_DELTA: "response.function_call_arguments.delta",
   FUNCTION_ARGUMENTS_DONE: "response.function_call_arguments.done",
+  SOURCE_ADDED: "response.source.added",
   RESPONSE_DONE: "response.done",
 });
 
@@ -66,7 +67,7 @@ export const audioClear = () => event(CLIENT.AUDIO_CLEAR);
 export const itemDelete = (itemId) => event(CLIENT.ITEM_DELETE, { item_id: itemId });
 export const itemTruncate = (itemId, audioEndMs) =>
   event(CLIENT.ITEM_TRUNCATE, { item_id: itemId, content_index: 0, audio_end_ms: audioEndMs });
-export const responseCreate = () => event(CLIENT.RESPONSE_CREATE);
+export const responseCreate = (response) => event(CLIENT.RESPONSE_CREATE, response ? { response } : {});
 export const responseCancel = () => event(CLIENT.RESPONSE_CANCEL);
 export const sessionFinish = () => event(CLIENT.SESSION_FINISH);
 

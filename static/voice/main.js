@@ -1,16 +1,19 @@
 // The page's wiring: one conversation, its session, its sound, and the views that show them.
 
 import { Captions } from "./views/captions.js";
-import { Cards } from "./views/cards.js";
+import { SourceCard } from "./views/source.js";
 import { Controls } from "./views/controls.js";
 import { Conversation } from "./conversation.js";
 import { Drawer } from "./views/drawer.js";
+import { KeptConversation } from "./kept_conversation.js";
 import { Link } from "./views/link.js";
+import { Notices } from "./views/notices.js";
 import { Orb } from "./views/orb.js";
 import { Panels } from "./views/panels.js";
 import { Preferences } from "./preferences.js";
 import { Settings } from "./views/settings.js";
 import { Sound } from "./audio/sound.js";
+import { Tabs } from "./tabs.js";
 import { Transcript } from "./views/transcript.js";
 import { VoiceSession } from "./session.js";
 import { WakeLock } from "./wake_lock.js";
@@ -19,28 +22,57 @@ import { byId } from "./views/dom.js";
 
 const { configUrl, loginUrl, captureWorklet, playbackWorklet } = document.body.dataset;
 
+const CONFIG_TIMEOUT_MS = 8000; // in a dead network, the browser would wait for minutes
+
 /** What the server offers now; asking also renews the cookie by which the socket knows us. */
 async function fetchConfig() {
-  const response = await fetch(configUrl, { cache: "no-store", headers: { Accept: "application/json" } });
+  const signal = AbortSignal.timeout(CONFIG_TIMEOUT_MS);
+  const response = await fetch(configUrl, { cache: "no-store", headers: { Accept: "application/json" }, signal }).catch(
+    (cause) => {
+      throw unreachable(cause.message);
+    },
+  );
   if (!response.ok) {
-    const error = new Error(`The server answered ${response.status}.`);
-    error.code = response.status === 401 ? "signed_out" : "unreachable";
-    throw error;
+    throw unreachable(`The server sent ${response.status}.`, response.status === 401 ? "signed_out" : "unreachable");
   }
   return response.json();
 }
 
+function unreachable(message, code = "unreachable") {
+  return Object.assign(new Error(message), { code });
+}
+
 function start(config) {
-  const preferences = new Preferences(localStorage);
+  const preferences = /** @type {Preferences & import("./preferences.js").Choices} */ (new Preferences(localStorage));
   const conversation = new Conversation();
   const sound = new Sound({ capture: captureWorklet, playback: playbackWorklet });
-  const session = new VoiceSession({ sound, conversation, preferences, fetchConfig });
+  const tabs = new Tabs();
+  const session = new VoiceSession({ sound, conversation, preferences, tabs, fetchConfig: askAgain });
+  const kept = new KeptConversation(sessionStorage, conversation, {
+    visitor: config.visitor,
+    isActive: () => session.isActive,
+  });
   const wakeLock = new WakeLock();
   const drawer = new Drawer();
+
+  /** Whoever signed in since, in another tab, neither sees nor goes on with this conversation. */
+  async function askAgain() {
+    const current = await fetchConfig();
+    if (!kept.isOf(current.visitor)) {
+      location.reload();
+    }
+    return current;
+  }
 
   const actions = {
     dismiss: () => {},
     retry: () => session.start(),
+    hurry: () => session.hurry(),
+    "talk-here": async () => {
+      if ((await session.takeOver()) && byId("message", HTMLInputElement).value) {
+        byId("composer", HTMLFormElement).requestSubmit(); // what was to be sent when the other tab was in the way
+      }
+    },
     type: () => byId("message").focus(),
     login: () => location.assign(`${loginUrl}?next=${encodeURIComponent(location.pathname)}`),
     microphone: () => byId("open-settings").click(),
@@ -49,11 +81,12 @@ function start(config) {
       preferences.isPushToTalk = true;
     },
   };
-  const cards = new Cards((action) => actions[action]());
+  const notices = new Notices((action) => actions[action]());
 
   new Settings(preferences, sound, config);
   new Panels(preferences);
   new Captions(conversation);
+  new SourceCard(conversation);
   new Waterfall(conversation);
   new Controls(session, preferences);
   new Link(session, config.session_limit_s);
@@ -74,11 +107,11 @@ function start(config) {
       byId("export-wav").hidden = !sound.recording;
     }
     if (state === "connecting") {
-      cards.clear();
+      notices.clear();
     }
   });
-  session.addEventListener("problem", ({ detail }) => cards.show(detail));
-  session.addEventListener("solved", ({ detail }) => cards.remove(detail));
+  session.addEventListener("problem", ({ detail }) => notices.show(detail));
+  session.addEventListener("solved", ({ detail }) => notices.remove(detail));
   session.addEventListener("traffic", ({ detail }) => drawer.add(detail));
   preferences.addEventListener("change", ({ detail: name }) => {
     if (name === "model") {
@@ -92,26 +125,41 @@ function start(config) {
     }
   });
   sound.setSpeaker(preferences.speaker);
+  const forget = () => {
+    kept.forget();
+    conversation.clear();
+  };
+  document.querySelector(".sign-out")?.addEventListener("submit", () => {
+    forget();
+    tabs.signOut();
+  });
+  tabs.addEventListener("signed-out", () => {
+    session.stop();
+    forget();
+  });
+  if (kept.restore()) {
+    notices.show({ code: "reloaded", message: "" });
+  }
   const [obstacle] = config.reasons;
   if (obstacle && !["warming_up", "at_capacity"].includes(obstacle.code)) {
-    cards.show({ code: obstacle.code, message: "", reasons: config.reasons });
+    notices.show({ code: obstacle.code, message: "", reasons: config.reasons });
   }
   document.body.dataset.loaded = "yes";
 }
 
 async function main() {
   if (typeof AudioWorkletNode === "undefined" && window.isSecureContext) {
-    new Cards(() => {}).show({ code: "unsupported", message: "" });
+    new Notices(() => {}).show({ code: "unsupported", message: "" });
     return;
   }
   try {
     start(await fetchConfig());
   } catch (error) {
-    if (!error.code && !(error instanceof TypeError)) {
+    if (!error.code) {
       throw error;
     }
-    const cards = new Cards((action) => (action === "login" ? location.assign(loginUrl) : location.reload()));
-    cards.show({ code: error.code ?? "unreachable", message: "" });
+    const notices = new Notices((action) => (action === "login" ? location.assign(loginUrl) : location.reload()));
+    notices.show({ code: error.code, message: "" });
   }
 }
 

@@ -14,7 +14,9 @@ const DEFAULTS = {
   isTranscriptOpen: null,
 };
 
-/** One property per choice; events: `change` (detail: name). */
+/** @typedef {typeof DEFAULTS} Choices */
+
+/** One property per choice (`Choices`); events: `change` (detail: name). */
 export class Preferences extends EventTarget {
   #values;
 
@@ -25,7 +27,9 @@ export class Preferences extends EventTarget {
       Object.defineProperty(this, name, {
         enumerable: true,
         get: () => this.#values[name],
-        set: (value) => this.#set(storage, name, value),
+        set: (value) => {
+          this.#set(storage, name, value);
+        },
       });
     }
   }

@@ -1,10 +1,9 @@
 // Whether a conversation can start, by the server's own word.
 
-const PATIENCE_MS = 30000;
 const STEP_MS = 700;
 const FRESH_MS = 30000;
 
-/** What is in the way, as an error card shows it. */
+/** What is in the way, as a notice shows it. */
 export function problem(code, message = "", reasons = []) {
   return { code, message: message ?? "", reasons };
 }
@@ -14,7 +13,7 @@ export class Readiness {
   #config = null;
   #askedAt = -Infinity;
 
-  /** `fetchConfig()` asks the server; it rejects with an error whose `code` may name a card. */
+  /** `fetchConfig()` asks the server; it rejects with an error whose `code` may name a notice. */
   constructor(fetchConfig) {
     this.#fetchConfig = fetchConfig;
   }
@@ -44,11 +43,11 @@ export class Readiness {
     }
   }
 
-  /** The same, but a server that is still loading its engines is waited for while `isWanted()`; `onWait()` is told. */
+  /** The same, but a server that says that it is still loading its engines is waited for while `isWanted()`; `onWait()` is told. */
   async patientObstacle(isWanted, onWait) {
-    for (let patienceMs = PATIENCE_MS; ; patienceMs -= STEP_MS) {
+    for (;;) {
       const obstacle = await this.obstacle();
-      if (obstacle?.code !== "warming_up" || patienceMs <= 0 || !isWanted()) {
+      if (obstacle?.code !== "warming_up" || !isWanted()) {
         return obstacle;
       }
       onWait();

@@ -3,14 +3,15 @@
 import * as events from "./events.js";
 import { Connection } from "./connection.js";
 import { Readiness, problem } from "./readiness.js";
-import { Talk } from "./talk.js";
+import { Dialogue } from "./dialogue.js";
 import { TransportChoice } from "./transports/choice.js";
 
 const { SERVER } = events;
 const HELD_TURN_MS = 25000;
+const OUTAGE_TOLD_MS = 5000; // most are over before anyone could read about them
 const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
 
-/** What a card says of a conversation that nothing stood in the way of, but that did not come up. */
+/** What a notice says of a conversation that nothing stood in the way of, but that did not come up. */
 function refusal(failure) {
   return failure?.kind === "no_path" ? problem("no_path") : problem("refused", failure?.serverMessage);
 }
@@ -18,26 +19,35 @@ function refusal(failure) {
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
  * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `quality` (detail {rttMs,
- * lossShare, playoutMs}), `waiting` (detail: for what).
+ * lossShare, playoutMs}), `waiting` (detail: for what), `retry` when `retryAt` has changed.
  * States: idle, connecting, queued, your-turn, listening, user-speaking, processing, ai-speaking, error, reconnecting.
  */
 export class VoiceSession extends EventTarget {
   #readiness;
   #choice;
   #connection;
-  #talk;
+  #dialogue;
   #phase = "idle"; // idle, connecting, queued, your-turn, live, reconnecting, error
   #state = "idle";
   #takeTurn = null;
+  #outage = null; // a timer
+  #tabs;
+  #starts = 0;
+  #isRestarting = false;
+  #isMicrophoneWanted = true;
 
-  /** When the next attempt to connect is due (epoch ms), while queued or reconnecting. */
+  /** What was in the way of coming back, by the code of its notice, or empty. */
+  outageReason = "";
+
+  /** When the next attempt to connect is due (epoch ms), while queued or reconnecting; null when nothing is due. */
   retryAt = null;
 
   /** When this session began (epoch ms), while live. */
   liveSince = null;
 
-  constructor({ sound, conversation, preferences, fetchConfig }) {
+  constructor({ sound, conversation, preferences, tabs, fetchConfig }) {
     super();
+    this.#tabs = tabs;
     this.#readiness = new Readiness(fetchConfig);
     this.#choice = new TransportChoice({ preferences, sound, readiness: this.#readiness });
     this.#connection = new Connection({
@@ -45,23 +55,30 @@ export class VoiceSession extends EventTarget {
       diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed.at(-1)?.failure),
     });
     const isLive = () => this.isLive;
-    this.#talk = new Talk({ sound, conversation, preferences, connection: this.#connection, isLive });
+    this.#dialogue = new Dialogue({ sound, conversation, preferences, connection: this.#connection, isLive });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
-    this.#connection.addEventListener("lost", () => this.#talk.lose());
+    this.#connection.addEventListener("lost", () => this.#dialogue.lose());
     this.#connection.addEventListener("failed", ({ detail }) => this.#failed(detail));
     this.#connection.addEventListener("congested", ({ detail }) => this.#tell("congested", detail));
     this.#connection.addEventListener("quality", ({ detail }) => {
-      this.#talk.trackPlayoutMs = detail.playoutMs;
+      this.#dialogue.trackPlayoutMs = detail.playoutMs;
       this.#tell("quality", detail);
     });
     this.#connection.addEventListener("fallback", ({ detail }) => {
-      this.#tell("problem", problem(detail?.kind === "no_path" ? "no_udp" : "no_webrtc"));
+      const webrtc = detail.find(({ name }) => name === "WebRTC");
+      if (webrtc) {
+        this.#tell("problem", problem(webrtc.failure?.kind === "no_path" ? "no_udp" : "no_webrtc"));
+      }
     });
     for (const name of ["problem", "solved", "waiting", "traffic"]) {
-      this.#talk.addEventListener(name, ({ detail }) => this.#tell(name, detail));
+      this.#dialogue.addEventListener(name, ({ detail }) => this.#tell(name, detail));
     }
-    this.#talk.addEventListener("change", () => this.#update());
+    this.#dialogue.addEventListener("change", () => this.#update());
+    tabs.addEventListener("taken", () => {
+      this.stop();
+      this.#tell("problem", problem("moved"));
+    });
     sound.addEventListener("blocked", () => this.#tell("problem", problem("autoplay_blocked")));
     sound.addEventListener("unblocked", () => this.#tell("solved", "autoplay_blocked"));
   }
@@ -83,37 +100,60 @@ export class VoiceSession extends EventTarget {
     return this.#connection.transportName;
   }
 
+  /** Why a better transport is not used, one sentence each. */
+  get whyNotBetter() {
+    return this.#choice.whyNot(this.transportName);
+  }
+
   get hasMicrophone() {
-    return this.#talk.hasMicrophone;
+    return this.#dialogue.hasMicrophone;
   }
 
   get isHolding() {
-    return this.#talk.isHolding;
+    return this.#dialogue.isHolding;
   }
 
   // ── What the person does ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Begin, or go on with, the conversation. Resolves to whether it is live. Call it inside the person's tap. */
-  async start({ withMicrophone = true } = {}) {
+  /**
+   * Begin, or go on with, the conversation. Resolves to whether it is live; while another tab talks, only if this one
+   * `takesOver`. Call it inside the person's tap.
+   */
+  async start({ withMicrophone = true, takesOver = false } = {}) {
     if (this.isActive) {
       return this.isLive;
     }
+    this.#isMicrophoneWanted = withMicrophone;
+    this.#starts += 1;
+    const start = this.#starts;
+    const isWanted = () => this.#phase === "connecting" && start === this.#starts;
     this.#enter("connecting");
-    const hasSound = this.#talk.openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
-    const obstacle = await this.#readiness.patientObstacle(
-      () => this.#phase === "connecting",
-      () => this.#tell("waiting", "engines"),
-    );
-    if (!(await hasSound) || (obstacle && obstacle.code !== "at_capacity")) {
+    const opening = this.#dialogue.openSound().then(() => true, () => false); // begun inside the tap, or browsers forbid it
+    const mayTalk = await this.#tabs.talk({ takesOver });
+    if (!isWanted()) {
+      this.#leave();
+      return false;
+    }
+    if (!mayTalk) {
+      this.#failed(problem("other_tab"));
+      return false;
+    }
+    const obstacle = await this.#readiness.patientObstacle(isWanted, () => this.#tell("waiting", "engines"));
+    const hasSound = await opening;
+    if (!isWanted()) {
+      return false;
+    }
+    if (!hasSound || (obstacle && obstacle.code !== "at_capacity")) {
       this.#failed(obstacle ?? problem("unreachable"));
       return false;
     }
-    if (withMicrophone && !(await this.openMicrophone())) {
-      this.#enter("error");
+    const hasMicrophone = !withMicrophone || (await this.openMicrophone());
+    if (!isWanted()) {
+      this.#leave(); // stopped while the browser asked for permission
       return false;
     }
-    if (this.#phase !== "connecting") {
-      this.#talk.closeMicrophone(); // stopped while the browser asked for permission
+    if (!hasMicrophone) {
+      this.#enter("error");
       return false;
     }
     const opened = await this.#connection.open();
@@ -124,11 +164,24 @@ export class VoiceSession extends EventTarget {
     return true;
   }
 
+  /** What came too late for a start that was stopped is given back, unless another start has use for it. */
+  #leave() {
+    if (!this.isActive) {
+      this.#tabs.release();
+      this.#dialogue.closeMicrophone();
+    }
+  }
+
+  /** Talk in this tab, as it was about to, instead of in the other. Resolves to whether the conversation is live. */
+  takeOver() {
+    return this.start({ withMicrophone: this.#isMicrophoneWanted, takesOver: true });
+  }
+
   /** End the conversation; its words stay, and start() goes on from them. */
   stop() {
     this.#connection.send(events.sessionFinish());
     this.#connection.close();
-    this.#reset();
+    this.#reset({ isChosen: true });
     this.#enter("idle");
   }
 
@@ -136,7 +189,9 @@ export class VoiceSession extends EventTarget {
   async restart() {
     if (this.isActive) {
       const withMicrophone = this.hasMicrophone;
+      this.#isRestarting = true;
       this.stop();
+      this.#isRestarting = false;
       await this.start({ withMicrophone });
     }
   }
@@ -153,37 +208,46 @@ export class VoiceSession extends EventTarget {
 
   /** Silence the assistant now; what was not heard is forgotten. */
   interrupt() {
-    return this.#talk.interrupt();
+    return this.#dialogue.interrupt();
   }
 
   setMuted(isMuted) {
-    this.#talk.setMuted(isMuted);
+    this.#dialogue.setMuted(isMuted);
   }
 
   /** Open the microphone, or change to the chosen one. Resolves to whether it is open. */
   openMicrophone() {
-    return this.#talk.openMicrophone();
+    return this.#dialogue.openMicrophone();
   }
 
-  /** Send a typed message; connects without a microphone when nothing is connected. Resolves to whether it left. */
+  /**
+   * Send a typed message, in an outage when it is over; connects without a microphone when nothing is connected.
+   * Resolves to whether it is taken care of.
+   */
   async sendText(text) {
+    if (this.#phase === "reconnecting") {
+      this.#dialogue.typeLater(text);
+      return true;
+    }
     if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
       return false;
     }
-    await this.#talk.type(text);
+    await this.#dialogue.type(text);
     return true;
   }
 
   /** Push to talk: from here on the microphone is heard. */
   async holdStart() {
     if (this.isLive) {
-      await this.#talk.holdStart();
+      await this.#dialogue.holdStart();
+    } else if (this.#phase === "reconnecting") {
+      this.#dialogue.tellUnheard();
     }
   }
 
   /** Push to talk: the turn is complete. */
   holdEnd() {
-    this.#talk.holdEnd();
+    this.#dialogue.holdEnd();
   }
 
   /**
@@ -198,47 +262,49 @@ export class VoiceSession extends EventTarget {
     if (TRANSPORT_CHOICES.includes(changed) && preferred !== this.transportName) {
       await this.restart();
     } else {
-      this.#talk.configure();
+      this.#dialogue.configure();
     }
   }
 
   // ── Beginning, losing, ending ────────────────────────────────────────────────────────────────────────────────────
 
   #receive(event) {
-    this.#talk.receive(event);
+    this.#dialogue.receive(event);
     if (event.type === SERVER.SESSION_CREATED && this.#phase === "reconnecting") {
       this.#begin(event.session);
     }
   }
 
   #begin(session) {
-    this.#talk.begin(session);
+    this.#dialogue.begin(session);
     this.liveSince = Date.now();
     this.#enter("live");
   }
 
-  #phaseChanged({ phase, retryAt }) {
+  #phaseChanged({ phase, retryAt, reason }) {
     this.retryAt = retryAt;
+    this.outageReason = reason;
     if (phase === "queued") {
-      this.#talk.closeMicrophone(); // no red light while standing in line
+      this.#dialogue.closeMicrophone(); // no red light while standing in line
     }
     if (phase === "queued" || phase === "reconnecting") {
       this.#enter(phase);
+      this.#tell("retry");
     }
   }
 
   #failed({ code, message, reasons }) {
-    this.#reset();
-    this.#enter(code === "ended" ? "idle" : "error");
+    this.#reset({ isChosen: false });
+    this.#enter(["ended", "other_tab"].includes(code) ? "idle" : "error");
     if (code !== "ended") {
       this.#tell("problem", problem(code, message, reasons));
     }
   }
 
-  #reset() {
+  #reset(end) {
     this.#takeTurn?.(false);
     this.liveSince = null;
-    this.#talk.end();
+    this.#dialogue.end(end);
   }
 
   /** Back at the head of the line: hold the place until the person says that they are there. */
@@ -263,11 +329,21 @@ export class VoiceSession extends EventTarget {
 
   #enter(phase) {
     this.#phase = phase;
+    if (!this.isActive && !this.#isRestarting) {
+      this.#tabs.release();
+    }
+    if (phase !== "reconnecting") {
+      clearTimeout(this.#outage);
+      this.#outage = null;
+      this.#tell("solved", "connection_lost");
+    } else {
+      this.#outage ??= setTimeout(() => this.#tell("problem", problem("connection_lost")), OUTAGE_TOLD_MS);
+    }
     this.#update();
   }
 
   #update() {
-    const state = this.isLive ? this.#talk.state : this.#phase;
+    const state = this.isLive ? this.#dialogue.state : this.#phase;
     if (state !== this.#state) {
       this.#state = state;
       this.#tell("state", state);

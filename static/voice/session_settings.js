@@ -1,5 +1,7 @@
 // A session's settings on the wire: what the person chose, and what the server says it does.
 
+const LONGEST_REST = 8000; // characters
+
 /** The `session` of a session.update. `turnDetection` is the hands-free mode to go back to. */
 export function chosenSettings({ voice, instructions, isPushToTalk, isSpoken }, { turnDetection, isSilent }) {
   return {
@@ -22,4 +24,13 @@ export function outputRateHz({ audio, output_audio_format: format }) {
  */
 export function defaultTurnDetection({ turn_detection: detection }) {
   return { type: detection?.type ?? "server_vad" };
+}
+
+/** The instructions for a reply that goes on where the loss of the connection cut another off, before `unheard`. */
+export function continuation(instructions, unheard) {
+  const request =
+    "The connection was lost while you were speaking. The user heard your last message up to its end, and nothing after " +
+    "it. Go on from there as if nothing had happened: do not greet, apologize or repeat what was heard.";
+  const rest = unheard.trim() ? `You were about to say: ${unheard.trim().slice(0, LONGEST_REST)}` : "";
+  return [instructions, request, rest].filter(Boolean).join("\n\n");
 }

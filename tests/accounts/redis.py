@@ -1,4 +1,4 @@
-"""A Redis server of a test's own, on a socket in a folder that nobody else knows."""
+"""A Redis server of a test's own, on a socket in a folder that nobody else knows, and on a port where it has to be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ START_S = 60.0
 class RedisServer:
     """Debian's redis-server, keeping nothing on disk. It can be stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, port: int = 0) -> None:
+        """With a port it listens there as well."""
+        self.port = port
         self._socket = folder / "redis.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"unix://{self._socket}"
@@ -23,7 +25,7 @@ class RedisServer:
         program = shutil.which("redis-server")
         assert program is not None, "redis-server is missing: apt-get install redis-server"
         self._process = subprocess.Popen(
-            [program, "--port", "0", "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no"],
+            [program, "--port", str(self.port), "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no"],
             cwd=self._socket.parent,
             stdout=subprocess.DEVNULL,
         )

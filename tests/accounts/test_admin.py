@@ -12,8 +12,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.realtime.test_models import begin
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
@@ -37,9 +40,15 @@ def wanted(member: Member, **changes: object) -> dict[str, object]:
     return {**form, "expires_at_0": "", "expires_at_1": "", **changes}
 
 
-def revoke(desk: Client, *rows: ApiKey) -> str:
+def ask_to_revoke(desk: Client, *rows: ApiKey, **more: str) -> str:
+    """What the page says on which keys are to be revoked."""
     chosen = {"action": "revoke", "_selected_action": [row.pk for row in rows]}
-    return desk.post(reverse(KEYS), chosen, follow=True).content.decode()
+    return desk.post(reverse(KEYS), {**chosen, **more}, follow=True).content.decode()
+
+
+def revoke(desk: Client, *rows: ApiKey) -> str:
+    """The same, and confirm it."""
+    return ask_to_revoke(desk, *rows, confirmed="yes")
 
 
 def test_it_shows_a_new_key_once_on_a_page_that_nothing_keeps(desk: Client, alice: Member) -> None:
@@ -164,6 +173,48 @@ def test_it_revokes_the_chosen_keys_and_keeps_the_first_time(desk: Client, alice
     alice.row.refresh_from_db()
     assert alice.row.revoked_at == first
     assert "Revoked." in LogEntry.objects.filter(object_id=str(bob.row.pk)).get().get_change_message()
+    assert "were revoked before" in revoke(desk, alice.row)
+
+
+def words(page: str) -> str:
+    """The text of a page on one line."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_it_asks_before_it_revokes_and_says_what_stops(desk: Client, alice: Member, bob: Member) -> None:
+    used = timezone.now() - timedelta(hours=3)
+    ApiKey.objects.filter(pk=alice.row.pk).update(last_used_at=used)
+    for state in ({}, {}, {"ended_at": timezone.now(), "close_code": 1000}):
+        begin(alice, **state)
+    begin(bob)
+
+    asked = words(ask_to_revoke(desk, alice.row))
+    assert "Revoke this key?" in asked
+    assert "2 open conversations end within 5 seconds" in asked
+    assert "programs that use it are refused" in asked
+    last = date_format(timezone.localtime(used), "DATETIME_FORMAT")
+    assert f"of {alice.workspace}, {alice.row.shown}: 2 open conversations, last used {last}" in asked
+    both = words(ask_to_revoke(desk, alice.row, bob.row))
+    assert "Revoke these 2 keys?" in both
+    assert "3 open conversations end" in both
+    assert not ApiKey.objects.filter(revoked_at__isnull=False).exists()
+
+    page = desk.get(key_page(alice)).content.decode()
+    address = reverse("admin:accounts_key_revoke", args=[alice.row.pk])
+    assert f'href="{address}"' in page
+    assert words(desk.get(address).content.decode()) == asked
+    revoke(desk, alice.row)
+    assert address not in desk.get(key_page(alice)).content.decode()
+    assert desk.get(address).status_code == 404
+
+
+def test_it_says_that_nothing_is_open_and_when_conversations_go_on(
+    desk: Client, alice: Member, settings: Settings
+) -> None:
+    assert "there are none now" in words(ask_to_revoke(desk, alice.row))
+    begin(alice)
+    settings.REVOKE_CLOSES_SESSIONS = False
+    assert "1 open conversation goes on to its end" in words(ask_to_revoke(desk, alice.row))
 
 
 def test_it_lets_nobody_revoke_who_may_only_look(alice: Member, bob: Member) -> None:
@@ -175,6 +226,7 @@ def test_it_lets_nobody_revoke_who_may_only_look(alice: Member, bob: Member) -> 
     assert client.get(reverse(KEYS)).status_code == 200
     assert client.get(reverse(ADD_KEY)).status_code == 403
     revoke(client, alice.row)
+    assert client.get(reverse("admin:accounts_key_revoke", args=[alice.row.pk])).status_code == 403
     alice.row.refresh_from_db()
     assert alice.row.revoked_at is None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from datetime import timedelta
 
 import pytest
@@ -14,11 +16,15 @@ from voiceapp.accounts.auth import (
     Caller,
     caller_from_bearer,
     caller_from_user,
+    caller_of_key,
     guest_caller,
+    key_digest_of,
     revoked_keys,
 )
 from voiceapp.accounts.keys import mint
 from voiceapp.accounts.models import Account, ApiKey, Membership
+from voiceapp.accounts.temporary_keys import mint as temporary_key
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidApiKey
 
 
@@ -33,6 +39,28 @@ async def test_it_knows_the_holder_of_a_key(alice: Member, scheme: str) -> None:
     assert caller.user_id is None
     assert not caller.is_guest
     assert alice.key not in repr(caller)
+
+
+async def test_a_right_of_a_key_counts_whichever_way_its_holder_comes(alice: Member) -> None:
+    expiry = timezone.now() + timedelta(days=1)
+    decided = {
+        "scopes": ["inference", "tasks"],
+        "allowed_models": ["voice"],
+        "monthly_budget_nano": 70,
+        "task_priority": 3,
+        "expires_at": expiry,
+    }
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(**decided)
+
+    by_bearer = await caller_from_bearer(alice.authorization)
+    by_key = await run_in_db_thread(caller_of_key, alice.row.pk)
+    token = temporary_key(await key_digest_of(alice.row.pk), int(time.time()) + 60)
+
+    assert by_bearer == by_key
+    assert (by_key.scopes, by_key.allowed_models) == ({"inference", "tasks"}, {"voice"})
+    assert (by_key.monthly_budget_nano, by_key.task_priority, by_key.expires_at) == (70, 3, expiry)
+    by_token = await caller_from_bearer(f"Bearer {token}")
+    assert by_token == dataclasses.replace(by_key, is_temporary=True, expires_at=by_token.expires_at)
 
 
 async def test_it_tells_strangers_apart(alice: Member, bob: Member, charlie: Member) -> None:

@@ -24,8 +24,9 @@ KEY = re.compile(r"(?<!\S)sk-\S+")
 
 
 @pytest.fixture(autouse=True)
-def _development(settings: Settings, db: None) -> None:
+def _development(settings: Settings, db: None, tmp_path: Path) -> None:
     settings.DEBUG = True
+    settings.DEVELOPMENT_MARK = tmp_path / "development"
 
 
 def bootstrap() -> tuple[str, str]:
@@ -106,3 +107,28 @@ def test_it_prints_once_when_four_start_at_the_same_time(tmp_path: Path) -> None
     results = [(process.communicate(timeout=120), process.returncode) for process in started]
     assert [code for _, code in results] == [0] * 4, results
     assert sorted(len(KEY.findall(out)) for (out, _), _ in results) == [0, 0, 0, 1]
+
+
+def in_a_plain_shell(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A management command of the installation in this folder, without the variables that `make run` sets."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("DEBUG", "SECRET_KEY")}
+    clean |= {"VAR_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "voiceapp.settings", **environment}
+    arguments = [sys.executable, "manage.py", *command]
+    return subprocess.run(arguments, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=120)
+
+
+def test_commands_need_no_variables_after_a_start_in_development(tmp_path: Path) -> None:
+    before = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
+    assert "SECRET_KEY is not set" in before.stderr
+    assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1").returncode == 0
+
+    made = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
+
+    assert (made.returncode, len(KEY.findall(made.stdout))) == (0, 1), made.stderr
+
+
+def test_a_secret_ends_development_whatever_was_started_before(tmp_path: Path) -> None:
+    assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1").returncode == 0
+    program = "from django.conf import settings; print(settings.DEBUG)"
+    told = in_a_plain_shell(tmp_path, "shell", "-v0", "-c", program, SECRET_KEY="long-and-random", HTTPS="0")
+    assert told.stdout.strip() == "False", told.stderr

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 
 import pytest
 from pytest_django import Settings
 
-from voiceapp.accounts.checks import check_limits, check_who_may_talk, check_who_pays
+from voiceapp.accounts.checks import check_limits, check_prices, check_who_may_talk, check_who_pays
 
 
 def found() -> list[str]:
-    return [str(message.id) for message in (*check_who_may_talk(), *check_limits(), *check_who_pays())]
+    return [str(message.id) for message in (*check_who_may_talk(), *check_limits(), *check_who_pays(), *check_prices())]
 
 
 def test_it_finds_nothing_wrong_with_the_defaults() -> None:
@@ -29,6 +31,9 @@ def test_it_finds_nothing_wrong_with_the_defaults() -> None:
         ("TRANSCRIPT_DAYS", -1, "voiceapp.accounts.E003"),
         ("RATE_LIMITS", {"default": "20/1", "chat": "fast"}, "voiceapp.accounts.E005"),
         ("QUOTA_ENFORCED", "sometimes", "voiceapp.accounts.E006"),
+        ("LEDGER_PRICES", {"whisper-2": {"audio_seconds": 1}}, "voiceapp.accounts.E008"),
+        ("LEDGER_PRICES", {"asr": {"seconds": 1}}, "voiceapp.accounts.E009"),
+        ("LEDGER_PRICES", {"asr": {"audio_seconds": 0.5}}, "voiceapp.accounts.E010"),
     ],
 )
 def test_it_names_a_setting_that_cannot_be(settings: Settings, name: str, value: object, expected: str) -> None:
@@ -50,3 +55,25 @@ def test_it_misses_what_talks_to_redis(settings: Settings, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "path", [])
     importlib.invalidate_caches()
     assert found() == ["voiceapp.accounts.E007"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"tts": {"characters": 15000}}', "15000"),
+        ("", "None"),
+        ('{"tts": 15000}', "ImproperlyConfigured: LEDGER_PRICES is JSON"),
+        ("tts=1", "ImproperlyConfigured: LEDGER_PRICES is JSON"),
+    ],
+)
+def test_prices_are_read_from_the_environment(text: str, expected: str) -> None:
+    program = (
+        "from django.conf import settings; prices = settings.LEDGER_PRICES; "
+        "print(prices.get('tts', {}).get('characters'), prices['rerank'])"
+    )
+    environment = {"DJANGO_SETTINGS_MODULE": "voiceapp.settings", "DEBUG": "1", "LEDGER_PRICES": text}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+    )
+    assert expected in done.stdout + done.stderr
+    assert ("{'input_tokens': 100}" in done.stdout) == (done.returncode == 0)

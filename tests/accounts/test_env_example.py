@@ -1,4 +1,4 @@
-"""`.env.example` names what settings.py reads, no more and no less, with the defaults that hold."""
+"""`.env.example` names what the settings read, no more and no less, with the defaults that hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LINE = re.compile(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
 def read_by_settings() -> dict[str, ast.expr]:
     """Variable → the expression of its default outside development, for every `env.type("NAME", default=…)`."""
     found: dict[str, ast.expr] = {}
-    for call in ast.walk(ast.parse((ROOT / "voiceapp" / "settings.py").read_text())):
+    modules = [ast.parse(path.read_text()) for path in (ROOT / "voiceapp" / "settings").glob("*.py")]
+    for call in (node for module in modules for node in ast.walk(module)):
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Attribute)
@@ -24,8 +25,9 @@ def read_by_settings() -> dict[str, ast.expr]:
         ):
             name = ast.literal_eval(call.args[0])
             (default,) = [keyword.value for keyword in call.keywords if keyword.arg == "default"]
-            is_for_debug = isinstance(default, ast.IfExp) and ast.unparse(default.test) == "DEBUG"
-            found[name] = default.orelse if is_for_debug else default
+            if isinstance(default, ast.IfExp) and ast.unparse(default.test) == "DEBUG":
+                default = default.orelse
+            found[name] = default
     return found
 
 

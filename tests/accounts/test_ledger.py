@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from django.db.models import ProtectedError
 from pytest_django import Settings
 
 from tests.conftest import Member
 from voiceapp.accounts.auth import Caller, caller_from_bearer, guest_caller
-from voiceapp.accounts.ledger import cost_nano, price_nano, write
+from voiceapp.accounts.ledger import Entry, cost_nano, price_nano, record
 from voiceapp.accounts.models import ApiKey, MonthlySpend, UsageRecord
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.database.thread import run_in_db_thread
 
 
 async def write_one(caller: Caller, *, request_id: str = "r1", **quantities: int) -> bool:
-    return await write(
-        caller, operation="rerank", model="m", family="rerank", request_id=request_id, quantities=quantities
-    )
+    return await run_in_db_thread(record, Entry(caller, "rerank", "m", "rerank", request_id, quantities), None)
 
 
 def test_it_prices_as_the_specification_says() -> None:
@@ -24,8 +26,10 @@ def test_it_prices_as_the_specification_says() -> None:
     assert price_nano("any", "chat", "output_tokens") == 0
 
 
-def test_a_model_may_have_a_price_of_its_own_under_any_of_its_names(settings: Settings) -> None:
-    settings.VOICE_MODELS = [{"name": "big", "aliases": ["large"], "kind": "chat", "provider": "x"}]
+def test_a_model_may_have_a_price_of_its_own_under_any_of_its_names(
+    settings: Settings, only_models: Callable[..., None]
+) -> None:
+    only_models(ModelCard("big", "chat", "x", aliases=("large",)))
     settings.LEDGER_PRICES = {"chat": {"input_tokens": 1}, "big": {"input_tokens": 5, "output_tokens": 7}}
     assert cost_nano("large", "chat", {"input_tokens": 10, "output_tokens": 1}) == 57
     assert cost_nano("small", "chat", {"input_tokens": 10, "output_tokens": 1}) == 10
@@ -57,14 +61,8 @@ async def test_it_bills_once_what_is_written_twice(alice: Member) -> None:
 async def test_it_writes_a_session_in_stretches(db: None) -> None:
     guest = await guest_caller("somebody")
     for minute in range(3):
-        assert await write(
-            guest,
-            operation="realtime",
-            model="voice",
-            family="realtime",
-            request_id=f"sess_1:{minute}",
-            quantities={"audio_seconds": 60},
-        )
+        entry = Entry(guest, "realtime", "voice", "realtime", f"sess_1:{minute}", {"audio_seconds": 60})
+        assert await run_in_db_thread(record, entry, None)
     assert [(line.quantity, line.key_id) async for line in UsageRecord.objects.all()] == [(60, None)] * 3
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.engines import speech
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.espeak.voice import Espeak
 
 RATE_HZ = 16_000
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,15 +18,15 @@ from aiortc import RTCPeerConnection  # noqa: E402
 
 from voiceapp.engines.opus import FRAME_BYTES  # noqa: E402
 from voiceapp.protocol import events as ev  # noqa: E402
-from voiceapp.realtime import places, sdp  # noqa: E402
-from voiceapp.realtime.peers import peers  # noqa: E402
-from voiceapp.realtime.transports.interface import Disconnected  # noqa: E402
+from voiceapp.realtime.transports.interface import Disconnected, Transport  # noqa: E402
 from voiceapp.realtime.transports.webrtc import WebRtcTransport  # noqa: E402
+from voiceapp.realtime.webrtc import ice_config, sdp  # noqa: E402
+from voiceapp.realtime.webrtc.peers import peers  # noqa: E402
 
 LEAD_FRAMES = 5
 
 
-async def talk(transport: WebRtcTransport, pcm: bytes) -> None:
+async def talk(transport: Transport, pcm: bytes) -> None:
     """Say the next 20 ms for every frame heard, a little ahead."""
     position = 0
     owed = LEAD_FRAMES
@@ -49,7 +49,7 @@ async def talk(transport: WebRtcTransport, pcm: bytes) -> None:
                     )
                 owed = 1
     except Disconnected:
-        await transport.hang_up()
+        await transport.close(1001, "")
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
 
     async def offer(request: web.Request) -> web.Response:
         asked = await request.json()
-        transport = WebRtcTransport(RTCPeerConnection(places.configuration(3600)))
+        transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(3600)))
         text = await transport.accept(await sdp.read_offer(asked["sdp"].encode(), allow_private=True))
         peers().keep(talk(transport, pcm), "bot")
         return web.json_response({"sdp": text, "type": "answer"})

@@ -99,7 +99,11 @@ async def _style(
 ) -> Overhead:
     direct = f"{backend}/v1/chat/completions"
     whole, streamed = _request(server, style, stream=False), _request(server, style, stream=True)
-    asked = (direct, {"model": "stub", "messages": MESSAGES, "max_tokens": TOKENS, "stream": True}, {})
+    asked: tuple[str, dict[str, Any], dict[str, str]] = (
+        direct,
+        {"model": "stub", "messages": MESSAGES, "max_tokens": TOKENS, "stream": True},
+        {},
+    )
     for _ in range(WARM_UP):
         for request in (asked, whole, streamed):
             await _call(session, *request)

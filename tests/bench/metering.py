@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import os
 import shutil
 import statistics
@@ -11,6 +12,10 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from voiceapp.accounts.caller import Caller
 
 CALLS = 1000
 WARM_UP = 50
@@ -35,8 +40,8 @@ async def _measure(folder: Path) -> None:
     from django.db import reset_queries
 
     from voiceapp.accounts.auth import DEFAULT_WORKSPACE, caller_from_bearer
+    from voiceapp.accounts.charges import charge
     from voiceapp.accounts.keys import new_key
-    from voiceapp.accounts.metering import charge
     from voiceapp.accounts.models import Account
     from voiceapp.accounts.rates import Rate, Rates, RedisLog
     from voiceapp.formats import request_id
@@ -50,9 +55,9 @@ async def _measure(folder: Path) -> None:
     caller = await caller_from_bearer(f"Bearer {key}")
     with_budget = dataclasses.replace(caller, monthly_budget_nano=10**15)
 
-    async def call(who: object = caller) -> None:
+    async def call(who: Caller = caller) -> None:
         async with charge(
-            who, operation="rerank", model="bench", family="rerank", reserve_tokens=100, request_id=request_id()
+            who, operation="rerank", model="bench", family="rerank", request_id=request_id(), input_tokens=100
         ) as meter:
             meter.used(input_tokens=90)
 
@@ -63,6 +68,9 @@ async def _measure(folder: Path) -> None:
     settings.FREE_QUOTAS = {"rerank": 10**12}
     _print("rate, quota, ledger", await _times(call))
     _print("rate, quota, budget, ledger", await _times(lambda: call(with_budget)))
+    settings.LEDGER_PRICES = {"realtime": {"audio_seconds": 1}}
+    for who, title in ((caller, "turn of a session"), (with_budget, "turn of a session, budget")):
+        _print(title, await _times(_turns(who)))
 
     rate = Rate(10**6, 1.0)
     alone = Rates(limit_of=lambda operation: rate)
@@ -76,6 +84,27 @@ async def _measure(folder: Path) -> None:
         _print("rate alone, in Redis", await _times(lambda: shared.admit(1, "chat")))
         await shared.close()
         server.stop()
+
+
+def _turns(caller: Caller) -> Callable[[], Awaitable[None]]:
+    """The turns of one session, one at each call."""
+    from voiceapp.engines.interfaces import NextResponse
+    from voiceapp.protocol.work import TurnEnded
+    from voiceapp.realtime.turn_charges import TurnCharges
+
+    charges = TurnCharges(caller, "bench", f"sess_{caller.monthly_budget_nano}")
+    ordinals = itertools.count(1)
+
+    async def turn() -> None:
+        ordinal = next(ordinals)
+        if charges.before_response is not None:
+            assert not await charges.before_response(NextResponse(ordinal, 1000, 400, None, True))
+        charges.ended(
+            TurnEnded(ordinal, "completed", "", "", "", False, 1000, 3000, 9, 9, True, None, None, None, None)
+        )
+        await charges.write()
+
+    return turn
 
 
 async def _times(call: Callable[[], Awaitable[None]]) -> tuple[list[float], float]:

@@ -30,6 +30,8 @@ from tests.bench.clips import ROOT
 from tests.bench.serving import Server
 
 QUESTIONS = ROOT / "tests" / "bench" / "manual_questions.json"
+TRANSLATED = ROOT / "tests" / "bench" / "manual_questions_translated.json"
+"""The same questions in the same order, in five languages."""
 DIMENSIONS = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 CUTOFF = 10
 BATCH_TEXTS = 10
@@ -55,6 +57,9 @@ class Quality:
     sparse: float
     dense: dict[int, float]
     """By dimension."""
+    elsewhere: dict[str, dict[int, float]]
+    """The same for the questions in another language, by that."""
+    rerank_elsewhere: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ async def quality() -> Quality:
     """Rank all sections for every question, in each of the ways there are."""
     from voiceapp.engines import tokens
     from voiceapp.engines.embedded import bm25
-    from voiceapp.engines.embedded.embedder import MiniLMEmbedder
+    from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
     from voiceapp.engines.embedded.rerank import FusedReranker
     from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest
 
@@ -120,7 +125,7 @@ async def quality() -> Quality:
     right = [places.index((question["page"], question["heading"])) for question in asked]
     documents = tuple(await tokens.count(list(manual.values())))
     questions = tuple(await tokens.count([question["question"] for question in asked]))
-    embedder, reranker = MiniLMEmbedder(dimensions=DIMENSIONS), FusedReranker()
+    embedder, reranker = EmbeddedEmbedder(), FusedReranker()
 
     def mean(orders: Sequence[Order]) -> float:
         return sum(map(ndcg, orders, right)) / len(right)
@@ -130,11 +135,23 @@ async def quality() -> Quality:
         assert found is not None
         return found
 
-    dense = {}
-    for dimension in DIMENSIONS:
-        likeness = await vectors(questions, dimension) @ (await vectors(documents, dimension)).T
-        dense[dimension] = mean([best_first(row) for row in likeness])
-    rankings = [await reranker.rerank(RerankRequest(question, documents)) for question in questions]
+    held_by = {dimension: await vectors(documents, dimension) for dimension in DIMENSIONS}
+
+    async def by_dimension(asked: tuple[Any, ...]) -> dict[int, float]:
+        return {
+            dimension: mean([best_first(row) for row in await vectors(asked, dimension) @ held_by[dimension].T])
+            for dimension in DIMENSIONS
+        }
+
+    async def reranked(asked: tuple[Any, ...]) -> float:
+        rankings = [await reranker.rerank(RerankRequest(question, documents)) for question in asked]
+        return mean([[result.index for result in ranking.results] for ranking in rankings])
+
+    elsewhere, rerank_elsewhere = {}, {}
+    for language, translated in json.loads(TRANSLATED.read_text()).items():
+        counted = tuple(await tokens.count(translated))
+        elsewhere[language] = await by_dimension(counted)
+        rerank_elsewhere[language] = await reranked(counted)
     held = (await embedder.embed(EmbeddingRequest(documents, dense=False, sparse=True))).sparse or ()
     queries = (
         await embedder.embed(EmbeddingRequest(questions, text_type="query", dense=False, sparse=True))
@@ -148,9 +165,11 @@ async def quality() -> Quality:
         questions=len(questions),
         sections=len(documents),
         bm25=mean([best_first(bm25.scores(question.text, texts)) for question in questions]),
-        rerank=mean([[result.index for result in ranking.results] for ranking in rankings]),
+        rerank=await reranked(questions),
         sparse=mean([best_first(np.array(row)) for row in products]),
-        dense=dense,
+        dense=await by_dimension(questions),
+        elsewhere=elsewhere,
+        rerank_elsewhere=rerank_elsewhere,
     )
 
 
@@ -167,12 +186,12 @@ def ndcg(order: Order, right: int) -> float:
 async def measure(base_url: str, key: str, *, rounds: int) -> Speed:
     """Texts per second, bare and by HTTP in turns; then one rerank after the other."""
     from voiceapp.engines import tokens
-    from voiceapp.engines.embedded.embedder import MiniLMEmbedder
+    from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
     from voiceapp.engines.text_interfaces import EmbeddingRequest
 
     passages = Passages()
     batch = await passages.make(BATCH_TEXTS, TEXT_TOKENS)
-    embedder = MiniLMEmbedder(dimensions=DIMENSIONS)
+    embedder = EmbeddedEmbedder()
 
     async with aiohttp.ClientSession(base_url, headers={"Authorization": f"Bearer {key}"}) as session:
 
@@ -251,6 +270,10 @@ def print_quality(found: Quality) -> None:
     print(f"Search in the manual: {found.questions} questions, {found.sections} sections, nDCG@{CUTOFF}")
     print(f"  BM25 {found.bm25:.3f}   rerank {found.rerank:.3f}   sparse vectors {found.sparse:.3f}")
     print("  dense vectors by dimension: " + "  ".join(f"{d}: {value:.3f}" for d, value in found.dense.items()))
+    print("  the questions in other languages, the manual in English:")
+    for language, dense in found.elsewhere.items():
+        by_dimension = "  ".join(f"{d}: {value:.3f}" for d, value in dense.items())
+        print(f"    {language}  rerank {found.rerank_elsewhere[language]:.3f}   {by_dimension}")
 
 
 def print_speed(speed: Speed) -> None:

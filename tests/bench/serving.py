@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import signal
-import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.clips import ROOT
+from tests.ports import free_port
+from tests.serving import START_S, Process, ServerProcess
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-START_PATIENCE_S = 120.0
-STOP_PATIENCE_S = 30.0
 ENVIRONMENT = {
     "DEBUG": "0",
     "HTTPS": "0",
     "SECRET_KEY": "benchmark",
-    "LOG_LEVEL": "WARNING",
+    "LOG_LEVEL": "INFO",
     "MAX_SESSIONS": "1000",
     "MAX_SESSIONS_PER_ACCOUNT": "1000",
     "MAX_CONNECTIONS_PER_ADDRESS": "1000",
@@ -49,74 +44,50 @@ class Server:
         self._var_dir = var_dir
         self._code_dir = code_dir
         self._kind = kind
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.ready_s = 0.0
         """From the start of the process to the first 200 of /readyz."""
 
     def __enter__(self) -> Server:
         begun = time.monotonic()
-        with (self._var_dir / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._manage(), "serve", "--port", str(self.port), "--server", self._kind],
-                cwd=self._code_dir,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() - begun > START_PATIENCE_S:
-                self.__exit__()
-                raise SystemExit(f"The server did not become ready:\n{(self._var_dir / 'server.log').read_text()}")
-            time.sleep(0.02)
+        self._process = ServerProcess(self._environment(), server=self._kind, port=self.port, code=self._code_dir)
+        self._process.wait_until_ready(every_s=0.02)
         self.ready_s = time.monotonic() - begun
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        self._process.stop()
 
     @property
     def url(self) -> str:
         return f"ws://127.0.0.1:{self.port}/api-ws/v1/realtime?model=voice"
 
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     def prepare(self) -> str:
         """Migrate the database and return a new key."""
         self._run("migrate", "--verbosity", "0")
-        return self._run("createkey", "--account", "bench").strip()
+        return self._run("createkey", "--account", "bench").split()[-1]
 
     def cost(self) -> Cost:
         """Of the whole process tree, now."""
         return process_cost(self._process.pid)
 
-    def _is_ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            connection.close()
+    def memory_mb(self, program: str) -> float:
+        """What the processes below it hold that run a file of this name."""
+        held = 0.0
+        for process_id in _tree(self._process.pid):
+            if program in Path(f"/proc/{process_id}/cmdline").read_text():
+                status = Path(f"/proc/{process_id}/status").read_text()
+                held += int(status.partition("VmRSS:")[2].split()[0]) / 1024
+        return held
 
     def _run(self, *arguments: str) -> str:
-        return subprocess.run(
-            [*self._manage(), *arguments],
-            cwd=self._code_dir,
-            env=self._environment(),
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-
-    def _manage(self) -> list[str]:
-        return [sys.executable, "manage.py"]
+        run = Process(*arguments, environment=self._environment(), code=self._code_dir)
+        assert run.wait(START_S) == 0, run.log
+        return run.log
 
     def _environment(self) -> dict[str, str]:
         models = os.environ.get("MODELS_DIR") or str(ROOT / "var" / "models")

@@ -45,9 +45,9 @@ class Nothing:
     has_results = False
 
     async def run(self, part: Any) -> Any:
-        from voiceapp.tasks.kinds import Done
+        from voiceapp.tasks.kinds import PartResult
 
-        return Done({"url": "none"})
+        return PartResult({"url": "none"})
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(results[0])
@@ -73,7 +73,7 @@ def measure(database: str) -> None:
 
         django.setup()
         settings.DEBUG = False  # which would keep every query in memory
-        settings.TASK_KINDS = ["tests.bench.tasks.Nothing", "voiceapp.compatible.transcribing.Transcribing"]
+        settings.TASK_KINDS = ["tests.bench.tasks.Nothing", "voiceapp.speech.transcription_tasks.FileTranscription"]
         call_command("migrate", verbosity=0)
         print(f"On {connection.vendor}\n")
         callers = _callers()
@@ -102,10 +102,11 @@ def _work(callers: Sequence[tuple[Any, str]]) -> None:
     from voiceapp.leases.loop import Loop
     from voiceapp.server.work import EmbeddedWork
     from voiceapp.tasks import store
-    from voiceapp.tasks.kinds import Order, kind_at
-    from voiceapp.tasks.line import TaskLine
-    from voiceapp.tasks.models import FINAL, Task
+    from voiceapp.tasks.kinds import Payload, kind_at
+    from voiceapp.tasks.models import Task
+    from voiceapp.tasks.queue import TaskQueue
     from voiceapp.tasks.signals import task_finished
+    from voiceapp.tasks.states import FINAL
 
     kind = kind_at(Nothing.path)
     finished = threading.Semaphore(0)
@@ -114,10 +115,10 @@ def _work(callers: Sequence[tuple[Any, str]]) -> None:
         finished.release()
 
     def accept(number: int) -> None:
-        store.accept(callers[number % ACCOUNTS][0], kind, Order("none"), request_id="bench")
+        store.accept(callers[number % ACCOUNTS][0], kind, Payload("none"), request_id="bench")
 
     task_finished.connect(count)
-    work = EmbeddedWork(Loop([TaskLine()]))
+    work = EmbeddedWork(Loop([TaskQueue()]))
     work.start()
     for number in range(ONE_BY_ONE):
         accept(number)
@@ -134,7 +135,7 @@ def _work(callers: Sequence[tuple[Any, str]]) -> None:
     for number in range(AT_ONCE):
         accept(number)
     print(f"{AT_ONCE / (time.perf_counter() - began):8.0f} tasks/s created")
-    work = EmbeddedWork(Loop([TaskLine()]))
+    work = EmbeddedWork(Loop([TaskQueue()]))
     began, processor = time.perf_counter(), time.process_time()
     work.start()
     for _ in range(AT_ONCE):
@@ -149,7 +150,8 @@ def _poll(callers: Sequence[tuple[Any, str]], folder: Path) -> None:
     from django.utils import timezone
 
     from tests.realtime.product import Home, Product
-    from voiceapp.tasks.models import Status, Task
+    from voiceapp.tasks.models import Task
+    from voiceapp.tasks.states import Status
 
     folder = folder / "served"
     variables = {"DATABASE_URL": os.environ["DATABASE_URL"], "TASK_ENGINE": "worker", "RATE_LIMITS": "tasks.query=off"}
@@ -221,8 +223,8 @@ def _transcribe(caller: Any, folder: Path) -> None:
     from voiceapp.leases.loop import Loop
     from voiceapp.server.work import EmbeddedWork
     from voiceapp.tasks import store
-    from voiceapp.tasks.kinds import Order, kind_at
-    from voiceapp.tasks.line import TaskLine
+    from voiceapp.tasks.kinds import Payload, kind_at
+    from voiceapp.tasks.queue import TaskQueue
     from voiceapp.tasks.signals import task_finished
 
     origin, found = clips.load()
@@ -246,14 +248,14 @@ def _transcribe(caller: Any, folder: Path) -> None:
     answering = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        work = EmbeddedWork(Loop([TaskLine()]))
+        work = EmbeddedWork(Loop([TaskQueue()]))
         work.start()
         url = f"http://127.0.0.1:{server.server_port}/talk.wav"
         kind = kind_at("audio/asr/transcription")
         took, used = 0.0, 0.0
         for what in ("to load the model", "measured"):
             over.clear()
-            order = Order("paraformer-v2", [{"file_url": url}], {"language": None, "file_urls": [url]})
+            order = Payload("paraformer-v2", [{"file_url": url}], {"language": None, "file_urls": [url]})
             began, processor = time.perf_counter(), time.process_time()
             store.accept(caller, kind, order, request_id="bench")
             assert over.wait(300), what

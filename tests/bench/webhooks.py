@@ -87,23 +87,23 @@ def _measure(receiver: str) -> None:
     from voiceapp.leases.wake import on_wake
     from voiceapp.server.work import EmbeddedWork
     from voiceapp.webhooks import store
-    from voiceapp.webhooks.events import Happening, Kind, publish
-    from voiceapp.webhooks.line import DeliveryLine
+    from voiceapp.webhooks.events import Event, EventKind, publish
     from voiceapp.webhooks.models import Delivery
+    from voiceapp.webhooks.queue import DeliveryQueue
 
     print(f"On {connection.vendor}\n")
     account = Account.objects.create(name="bench")
     alone = account.workspaces.create(name="Alone")
-    store.create(alone.pk, url=receiver, events=[Kind.TASK_FINISHED])
+    store.create(alone.pk, url=receiver, events=[EventKind.TASK_FINISHED])
     many = account.workspaces.create(name="Many")
     for number in range(ENDPOINTS):
-        store.create(many.pk, url=f"{receiver}{number}", events=[Kind.TASK_FINISHED])
+        store.create(many.pk, url=f"{receiver}{number}", events=[EventKind.TASK_FINISHED])
 
     json.load(urllib.request.urlopen(receiver))  # what came before
-    work = EmbeddedWork(Loop([DeliveryLine()]))
+    work = EmbeddedWork(Loop([DeliveryQueue()]))
     work.start()
     for number in range(ONE_BY_ONE):
-        publish(alone.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}")])
+        publish(alone.pk, [Event(EventKind.TASK_FINISHED, f"task-{number}")])
         time.sleep(0.02)
     _wait(lambda: Delivery.objects.exclude(status="SUCCEEDED").exists())
     late = json.load(urllib.request.urlopen(receiver))
@@ -111,8 +111,8 @@ def _measure(receiver: str) -> None:
     print(f"    the aim is p95 <= {AIM_MS} ms\n")
     work.stop()
 
-    publish(many.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}") for number in range(EVENTS)])
-    loop = Loop([DeliveryLine()])
+    publish(many.pk, [Event(EventKind.TASK_FINISHED, f"task-{number}") for number in range(EVENTS)])
+    loop = Loop([DeliveryQueue()])
     forget = on_wake(loop.wake)
     work = EmbeddedWork(loop)
     began, cpu = time.perf_counter(), time.process_time()
@@ -133,14 +133,14 @@ def _measure(receiver: str) -> None:
     print(f"    the aims are {AIM_PER_S}/s on PostgreSQL, and {AIM_SHARE:.0%}\n")
 
     dead = account.workspaces.create(name="Dead")
-    store.create(dead.pk, url=receiver, events=[Kind.TASK_FINISHED])
+    store.create(dead.pk, url=receiver, events=[EventKind.TASK_FINISHED])
     for start in range(0, WAITING, 5000):
-        publish(dead.pk, [Happening(Kind.TASK_FINISHED, f"task-{start + number}") for number in range(5000)])
-    line = DeliveryLine()
+        publish(dead.pk, [Event(EventKind.TASK_FINISHED, f"task-{start + number}") for number in range(5000)])
+    line = DeliveryQueue()
     line.claim("bench", AT_ONCE)
     took_ms = []
     for number in range(ONE_BY_ONE):
-        publish(alone.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}")])
+        publish(alone.pk, [Event(EventKind.TASK_FINISHED, f"task-{number}")])
         began = time.perf_counter()
         [lease] = line.claim("bench", AT_ONCE)
         took_ms.append((time.perf_counter() - began) * 1000)

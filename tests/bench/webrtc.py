@@ -1,4 +1,4 @@
-"""`python -m tests.bench.webrtc`: the same echo bot on this media path, on plain aiortc and on FastRTC, in one run.
+"""`python -m tests.bench.webrtc`: the same echo bot on this media path (WebRTC, AOQ), on plain aiortc and on FastRTC.
 
 FastRTC brings a gigabyte with it and is no dependency: `make bench-webrtc` gives it an environment of its own and names
 its Python in FASTRTC_PYTHON. Callers send Opus that was encoded before and decode nothing, so that they disturb the
@@ -28,14 +28,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 import aiohttp
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
 
+from tests.bench.aoq_caller import AoqCaller
 from tests.bench.clips import ROOT
 from tests.bench.report import percentile
 from tests.bench.serving import process_cost
 from tests.engines.speech import pcm
 from voiceapp.engines import opus
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.realtime.media import rtp
-from voiceapp.realtime.media.inside import Line
+from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
 from voiceapp.realtime.media.ticker import ticker
 from voiceapp.realtime.media.tracks import TICKS_PER_PACKET
 
@@ -74,7 +75,7 @@ class Caller:
         self._packets = packets
         self._position = 0
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-        self._line: Line | None = None
+        self._line: RtpLine | None = None
         self._talking = asyncio.Event()
 
     async def call(self, url: str) -> None:
@@ -91,7 +92,7 @@ class Caller:
         async with aiohttp.ClientSession() as session, session.post(url, json=offer) as answer:
             answered = await answer.json()
         await connection.setRemoteDescription(RTCSessionDescription(answered["sdp"], "answer"))
-        self._line = Line(audio, self._hear, redundant_type=None)
+        self._line = RtpLine(audio, self._hear, redundant_type=None)
         ticker().join(self._tick)
         async with asyncio.timeout(20):
             await self._talking.wait()
@@ -117,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.webrtc", description=__doc__)
     parser.add_argument("--calls", type=int, nargs="+", default=[1, 10, 30])
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--bots", nargs="+", default=["ours", "aiortc", "fastrtc"])
+    parser.add_argument("--bots", nargs="+", default=["ours", "aoq", "aiortc", "fastrtc"])
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "webrtc.json")
     chosen = parser.parse_args()
     python = {"fastrtc": os.environ.get("FASTRTC_PYTHON", "")}
@@ -137,6 +138,8 @@ def main() -> None:
                     row = asyncio.run(_measure(bot, process_id, url, calls, chosen.seconds, clip.read_bytes()))
                 if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
                     raise SystemExit(f"{bot} says {row.packets_per_call_s:.1f} packets a second: it does not talk.")
+                    if bot == "aoq":
+                        print(asyncio.run(_round_trips(url, calls, chosen.seconds)), flush=True)
                 found.append(row)
                 print(
                     f"{row.bot:8} {row.calls:5d} {row.core_share * 100:7.1f} {row.calls_per_core:11.0f} "
@@ -177,7 +180,7 @@ def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     script = Path(__file__).parent / f"echo_{bot}.py"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot == "ours" else ""}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot in ("ours", "aoq") else ""}
     process = subprocess.Popen(
         [python, str(script), str(port), str(clip)],
         cwd=ROOT,
@@ -208,12 +211,13 @@ async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: flo
         encoder.encode(sound[at : at + opus.FRAME_BYTES])
         for at in range(0, len(sound) - opus.FRAME_BYTES, opus.FRAME_BYTES)
     ]
-    first = Caller(packets)  # what is loaded by the first call is not the cost of a call
+    make = AoqCaller if bot == "aoq" else Caller
+    first = make(packets)  # what is loaded by the first call is not the cost of a call
     await first.call(url)
     await first.hang_up()
     await asyncio.sleep(SETTLE_S)
     empty = process_cost(process_id)
-    callers = [Caller(packets) for _ in range(calls)]
+    callers = [make(packets) for _ in range(calls)]
     for caller in callers:
         await caller.call(url)
     await asyncio.sleep(SETTLE_S)
@@ -240,6 +244,18 @@ async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: flo
         mb_per_call=(after.pss_mb - empty.pss_mb) / calls,
         packets_per_call_s=len(gaps) / calls / seconds,
     )
+
+
+async def _round_trips(url: str, calls: int, seconds: float) -> str:
+    """How long objects are on their way over AOQ, there and back, without a codec in between."""
+    callers = [AoqCaller([bytes(80)], path="echo") for _ in range(calls)]
+    for caller in callers:
+        await caller.call(url)
+    await asyncio.sleep(seconds)
+    times = [took for caller in callers for took in caller.round_trips_ms]
+    for caller in callers:
+        await caller.hang_up()
+    return f"aoq      {calls:5d} round trip {percentile(times, 50):.1f} ms p50, {percentile(times, 95):.1f} ms p95"
 
 
 if __name__ == "__main__":

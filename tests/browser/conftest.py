@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections import Counter
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, StorageState, sync_playwright
 
+from .fonts import fontconfig_file
+from .operators import make_operator, signed_in
 from .page import PATIENCE_MS, VoicePage
 from .proxy import Proxy
 from .server import Server, running
@@ -39,7 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("server")) as server:
+    """With the voice that speaks to visitors: what it says is recognised again."""
+    with running(tmp_path_factory.mktemp("server"), DEFAULT_VOICE="") as server:
         yield server
 
 
@@ -61,12 +65,24 @@ def silence(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_microphone(tmp_path_factory.mktemp("microphone") / "silence.wav", 60.0)
 
 
-def launch(playwright: Playwright, microphone: Path) -> Browser:
-    """A browser that hears a WAV file once, from the moment the microphone opens."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+LANGUAGE, TIME_ZONE = "en-US", "Europe/Berlin"
+
+
+def launch(playwright: Playwright, microphone: Path, *, fonts: str = "wide", text_percent: int = 100) -> Browser:
+    """A browser that hears a WAV file once, from the moment the microphone opens.
+
+    It takes fonts (narrow or wide), size of text, language and time zone from here, and none of them from this machine.
+    """
+    installed = (path for name in ("chromium-headless-shell", "chromium") if (path := shutil.which(name)))
+    chromium = os.environ.get("CHROMIUM") or next(installed, None)
+    assert chromium, "no Chromium is installed: `make .venv/system.stamp` does it"
+    inherited = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LANGUAGE")}
     return playwright.chromium.launch(
         executable_path=chromium,
+        env={**inherited, "LANG": "C.UTF-8", "TZ": TIME_ZONE, "FONTCONFIG_FILE": str(fontconfig_file(fonts))},
         args=[
+            f"--lang={LANGUAGE}",
+            f"--blink-settings=defaultFontSize={16 * text_percent // 100}",
             "--use-fake-ui-for-media-stream",
             "--use-fake-device-for-media-stream",
             f"--use-file-for-fake-audio-capture={microphone}%noloop",
@@ -80,16 +96,37 @@ def launch(playwright: Playwright, microphone: Path) -> Browser:
 
 
 @pytest.fixture(scope="session")
-def quiet_browser(playwright: Playwright, silence: Path) -> Iterator[Browser]:
+def quiet_browsers(playwright: Playwright, silence: Path) -> Iterator[Callable[..., Browser]]:
+    """Gives browsers whose microphone hears nothing, one for each choice of fonts and size of text (see `launch`)."""
+    with ExitStack() as browsers:
+
+        @functools.cache
+        def quiet_browser(**choice: Any) -> Browser:
+            browser = launch(playwright, silence, **choice)
+            browsers.callback(browser.close)
+            return browser
+
+        yield quiet_browser
+
+
+@pytest.fixture(scope="session")
+def quiet_browser(quiet_browsers: Callable[..., Browser]) -> Browser:
     """A browser whose microphone hears nothing."""
-    browser = launch(playwright, silence)
-    yield browser
-    browser.close()
+    return quiet_browsers()
+
+
+@pytest.fixture(scope="session")
+def operator_state(quiet_browser: Browser, server: Server) -> StorageState:
+    """What a browser keeps in which the operator of `server` has signed in."""
+    make_operator(server)
+    return signed_in(quiet_browser, server)
 
 
 @pytest.fixture
-def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
+def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[OpenPage]:
     """Opens the voice page; `address`, `browser`, `transport` and Playwright's context options may be given.
+
+    `look`, the choice of fonts and size of text that `launch` has, is for a browser that is not given.
 
     The WebSocket carries the conversation unless another transport is asked for: it is what the proxy can cut. None
     leaves the choice to the page.
@@ -99,9 +136,18 @@ def open_page(quiet_browser: Browser, proxy: Proxy) -> Iterator[OpenPage]:
     with ExitStack() as contexts:
 
         def open_page(
-            address: str = "", *, browser: Browser | None = None, transport: str | None = "websocket", **options: Any
+            address: str = "",
+            *,
+            browser: Browser | None = None,
+            transport: str | None = "websocket",
+            look: dict[str, Any] | None = None,
+            **options: Any,
         ) -> VoicePage:
-            context = (browser or quiet_browser).new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            usual = {
+                **{"viewport": {"width": 1280, "height": 800}, "locale": LANGUAGE, "timezone_id": TIME_ZONE},
+                "reduced_motion": "reduce",  # drawing motion without a graphics card takes a quarter of a core
+            }
+            context = (browser or quiet_browsers(**(look or {}))).new_context(**{**usual, **options})
             context.set_default_timeout(PATIENCE_MS)
             contexts.callback(context.close)
             address = address or f"http://127.0.0.1:{proxy.port}/"
@@ -119,8 +165,8 @@ def spoken_page(playwright: Playwright, open_page: OpenPage, tmp_path: Path) -> 
     """Opens the page in a browser of its own that hears the given texts and silences."""
     with ExitStack() as browsers:
 
-        def spoken_page(*parts: str | float, **options: Any) -> VoicePage:
-            browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", *parts, 60.0))
+        def spoken_page(*parts: str | float, fonts: str = "wide", **options: Any) -> VoicePage:
+            browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", *parts, 60.0), fonts=fonts)
             browsers.callback(browser.close)
             return open_page(**options, browser=browser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 PATIENCE_MS = 30_000
 """For what takes a second where a machine has time. For what is to take no more than that, a test says so."""
@@ -20,7 +20,7 @@ class VoicePage:
     def __init__(self, page: Page, address: str, transport: str | None) -> None:
         self.page = page
         self.complaints: list[str] = []
-        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        page.on("console", self._note_complaint)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.add_init_script(
             """addEventListener('securitypolicyviolation', (event) => {
@@ -36,6 +36,10 @@ class VoicePage:
         page.goto(address)
         page.wait_for_selector("body[data-loaded]")
 
+    def _note_complaint(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
     @property
     def orb(self) -> Any:
         return self.page.locator("#orb")
@@ -44,13 +48,18 @@ class VoicePage:
     def state(self) -> str:
         return str(self.page.evaluate("document.body.dataset.state"))
 
+    @property
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than the window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
     def wait(self, *states: str, timeout: int = PATIENCE_MS) -> None:
         self.page.wait_for_selector(", ".join(f'body[data-state="{state}"]' for state in states), timeout=timeout)
 
     def wait_spoken(self, characters: int = 20) -> None:
         """Until so much of the reply in the caption has been spoken."""
         spoken = self.page.locator("#caption-assistant .spoken")
-        expect(spoken).to_have_text(re.compile(rf"(.|\s){{{characters}}}"))
+        expect(spoken).to_have_text(re.compile(rf"[\s\S]{{{characters}}}"))
 
     def talk(self) -> None:
         """Press the orb and wait until the conversation is open."""

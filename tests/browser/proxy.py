@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-from collections.abc import Callable
 
-PATIENCE_S = 30.0
+from tests.loop_thread import LoopThread
 
 
 class Proxy:
@@ -15,25 +13,23 @@ class Proxy:
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
-        self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._is_down = False
+        self.refused = 0
+        """Connections dropped while down."""
         self._connections: set[asyncio.Task[None]] = set()
         self._sockets: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop
-        ).result(PATIENCE_S)
+        self._loop = LoopThread()
+        self._server = self._loop.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def hold(self) -> None:
         """Nothing that the server says on a WebSocket arrives any more; nothing is lost either."""
-        self._do(self._flowing.clear)
+        self._loop.call(self._flowing.clear)
 
     def release(self) -> None:
-        self._do(self._flowing.set)
+        self._loop.call(self._flowing.set)
 
     def cut(self) -> None:
         """Break every open WebSocket without a word."""
@@ -42,7 +38,7 @@ class Proxy:
             for task in self._sockets:
                 task.cancel()
 
-        self._do(cut)
+        self._loop.call(cut)
 
     def set_down(self, is_down: bool) -> None:
         """While down, new connections are dropped at once, and so are idle ones of plain HTTP."""
@@ -52,7 +48,7 @@ class Proxy:
             for task in self._connections - self._sockets if is_down else ():
                 task.cancel()
 
-        self._do(set_down)
+        self._loop.call(set_down)
 
     def close(self) -> None:
         async def close() -> None:
@@ -61,23 +57,12 @@ class Proxy:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(close(), self._loop).result(PATIENCE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
+        self._loop.run(close())
         self._loop.close()
-
-    def _do(self, action: Callable[[], None]) -> None:
-        done = threading.Event()
-
-        def run() -> None:
-            action()
-            done.set()
-
-        self._loop.call_soon_threadsafe(run)
-        done.wait(PATIENCE_S)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_down:
+            self.refused += 1
             writer.transport.abort()
             return
         task = asyncio.current_task()

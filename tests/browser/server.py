@@ -3,55 +3,53 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from django.conf import settings
-
 from tests.ports import free_port
-from tests.prepared import prepare
+from tests.prepared import environment_of, light_models, prepare
+from tests.serving import START_S, Process, ServerProcess
 
-START_S = 90
 WRITTEN_S = 25
 
 
-class Server:
-    """A running server; `port` is where it listens on 127.0.0.1, `log` what it wrote so far."""
+class Server(ServerProcess):
+    """A running server; `port` is where it listens on 127.0.0.1, each time that it is started."""
 
-    def __init__(self, place: Path, **environment: str) -> None:
-        self.port = free_port()
+    def __init__(self, place: Path, *, ready: bool = True, **environment: str) -> None:
+        """Start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
         prepare(place)
-        self.log_path = place / "server.log"
         self._place = place
-        self._environment = {
-            **os.environ,
-            "DEBUG": "1",
-            "VAR_DIR": str(place),
-            "MODELS_DIR": str(settings.MODELS_DIR),
-            "DATABASE_URL": f"sqlite:///{place / 'voiceapp.sqlite3'}",
-            "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
-            **environment,
-        }
+        self._is_ready = ready
+        if not ready:  # what there is to see while it loads takes a while to make
+            shutil.rmtree(place / "retrieval")
+        variables = environment_of(place) | light_models(environment) | environment
+        if environment.get("DEBUG") == "0":
+            collect = Process("collectstatic", "--noinput", "--verbosity", "0", environment=variables)
+            assert collect.wait(START_S) == 0, collect.log
+        super().__init__(variables, port=free_port())
 
-    @property
-    def log(self) -> str:
-        return self.log_path.read_text()
+    def start(self, *, ready: bool | None = None) -> None:
+        """Start it, again after a crash, on the same port; `ready` is what it waits for, if not as before."""
+        super().start()
+        if self._is_ready if ready is None else ready:
+            self.wait_until_ready()
+        else:
+            self.wait_until_answering()
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """What its database says."""
         with contextlib.closing(sqlite3.connect(self._place / "voiceapp.sqlite3")) as database:
             return database.execute(query).fetchall()
+
+    def execute(self, statement: str, *values: object) -> None:
+        """Change its database behind its back, as another process of the installation does."""
+        with contextlib.closing(sqlite3.connect(self._place / "voiceapp.sqlite3", timeout=20)) as database, database:
+            database.execute(statement, values)
 
     def row(self, query: str) -> tuple[object, ...]:
         """The one row of a query, once there is one: the books are written beside the conversation."""
@@ -64,66 +62,14 @@ class Server:
 
     def manage(self, *command: str, **environment: str) -> None:
         """Run a management command of this installation."""
-        subprocess.run(
-            [sys.executable, "manage.py", *command, "--verbosity", "0"],
-            cwd=settings.BASE_DIR,
-            env={**self._environment, **environment},
-            check=True,
-            timeout=START_S,
-        )
-
-    def start(self, *, ready: bool = True) -> None:
-        """Start and wait: until a conversation can begin, or (`ready=False`) until it answers at all."""
-        with self.log_path.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
-                cwd=settings.BASE_DIR,
-                env=self._environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        deadline = time.monotonic() + START_S
-        pause = threading.Event()
-        while True:
-            status, body = self._readiness()
-            if status == 200 or (status and not ready):
-                return
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"The server is not ready: {body}\n{self.log}")
-            pause.wait(0.1)
-
-    def stop(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(5)
-
-    def kill(self) -> None:
-        """End it without a word, as a crash does; `start` brings it back on the same port."""
-        self._process.kill()
-        self._process.wait(5)
-
-    def _readiness(self) -> tuple[int, object]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
-                return answer.status, None
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, json.load(refusal)
-        except OSError as error:
-            return 0, error
+        run = Process(*command, "--verbosity", "0", environment=self.environment | environment)
+        assert run.wait(START_S) == 0, run.log
 
 
 @contextlib.contextmanager
 def running(place: Path, *, ready: bool = True, **environment: str) -> Iterator[Server]:
     """A server for the time of a `with` block."""
-    server = Server(place, **environment)
-    if not ready:  # what there is to see while it loads takes a while to make
-        shutil.rmtree(place / "retrieval")
-    if environment.get("DEBUG") == "0":
-        server.manage("collectstatic", "--noinput")
-    server.start(ready=ready)
+    server = Server(place, ready=ready, **environment)
     try:
         yield server
     finally:

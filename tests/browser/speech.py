@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from voiceapp.engines.embedded.asr import Moonshine
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
 
 MICROPHONE_RATE_HZ = 48_000

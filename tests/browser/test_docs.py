@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from .accessibility import RULES, axe_source
 from .server import Server
-from .test_looks import RULES, SIZES, axe_source
+from .test_looks import SIZES, VARIANTS
 
 PAGES = {"reference": "/docs", "contents": "/docs/manual", "manual": "/docs/manual/connecting-a-program"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize(("width", "scheme"), VARIANTS)
 def test_everybody_can_read_it(
     quiet_browser: Browser, server: Server, screenshots: Path, width: int, scheme: str
 ) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
-from .operators import make_operator, sign_in
+from .operators import check_list
 from .server import Server
 
-WIDTHS = (390, 768, 1000, 1280)
+WIDTHS = (390, 768, 1024, 1280, 1440, 1920)
 
 FILL = """
 from voiceapp.accounts.keys import new_key
@@ -34,17 +35,14 @@ UsageRecord.objects.create(
 
 @pytest.fixture(scope="module")
 def filled(server: Server) -> Server:
-    make_operator(server)
     server.manage("shell", "--command", FILL)
     return server
 
 
 @pytest.fixture
-def desk(quiet_browser: Browser, filled: Server) -> Iterator[Page]:
-    context = quiet_browser.new_context()
-    page = context.new_page()
-    sign_in(page, filled)
-    yield page
+def desk(quiet_browser: Browser, filled: Server, operator_state: StorageState) -> Iterator[Page]:
+    context = quiet_browser.new_context(storage_state=operator_state)
+    yield context.new_page()
     context.close()
 
 
@@ -59,16 +57,11 @@ def desk(quiet_browser: Browser, filled: Server) -> Iterator[Page]:
         "realtime/realtimesession",
     ],
 )
-def test_no_list_scrolls_sideways(desk: Page, filled: Server, place: str) -> None:
+def test_a_list_fits_every_screen_and_can_be_sorted(desk: Page, filled: Server, place: str) -> None:
     desk.goto(f"http://127.0.0.1:{filled.port}/admin/{place}/")
     expect(desk.locator("#result_list tbody tr").first).to_be_visible()
     for width in WIDTHS:
-        desk.set_viewport_size({"width": width, "height": 900})
-        beside = desk.evaluate(
-            """[document.documentElement.scrollWidth - innerWidth,
-                ...[...document.querySelectorAll('.results')].map((list) => list.scrollWidth - list.clientWidth)]"""
-        )
-        assert max(beside) <= 0, width
+        check_list(desk, width)
 
 
 @pytest.mark.parametrize("place", ["accounts/account", "accounts/usagerecord", "realtime/realtimesession"])
@@ -78,3 +71,42 @@ def test_no_page_of_one_scrolls_sideways(desk: Page, filled: Server, place: str)
     for width in WIDTHS:
         desk.set_viewport_size({"width": width, "height": 900})
         assert desk.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+
+
+def test_the_index_shows_its_figures_on_every_screen(desk: Page, filled: Server, screenshots: Path) -> None:
+    desk.goto(f"http://127.0.0.1:{filled.port}/admin/")
+    fits(desk, screenshots, "index")
+    heights = desk.evaluate("[...document.querySelectorAll('#figures tr')].map((row) => row.offsetHeight)")
+    assert max(heights) < 120, "a name is broken letter by letter"
+    desk.set_viewport_size({"width": 390, "height": 900})
+    heights = desk.evaluate("[...document.querySelectorAll('#figures tr')].map((row) => row.offsetHeight)")
+    assert max(heights) < 200
+
+
+def test_an_operator_makes_a_key_copies_it_and_revokes_it(desk: Page, filled: Server, screenshots: Path) -> None:
+    desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    desk.goto(f"http://127.0.0.1:{filled.port}/admin/accounts/apikey/add/")
+    desk.get_by_label("Workspace").select_option(index=1)
+    desk.get_by_label("Name").fill("Kitchen")
+    desk.get_by_role("button", name="Save").click()
+    key = desk.get_by_label("Key of Kitchen").input_value()
+    desk.get_by_role("button", name="Copy").click()
+    expect(desk.get_by_role("status")).to_have_text("Copied.")
+    assert desk.evaluate("navigator.clipboard.readText()") == key
+    fits(desk, screenshots, "new-key")
+
+    desk.get_by_role("link", name="I have copied it").click()
+    desk.get_by_role("link", name="Kitchen", exact=True).click()
+    desk.get_by_role("link", name="Revoke", exact=True).click()
+    expect(desk.get_by_role("heading", name="Revoke this key?")).to_be_visible()
+    expect(desk.get_by_role("listitem").filter(has_text="Kitchen")).to_contain_text("0 open conversations, never used")
+    fits(desk, screenshots, "revoke-key")
+    desk.get_by_role("button", name="Revoke").click()
+    expect(desk.locator(".messagelist")).to_contain_text("Revoked 1 key.")
+
+
+def fits(page: Page, screenshots: Path, name: str) -> None:
+    for width in (390, 768, 1024, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+        page.screenshot(path=screenshots / f"{name}-{width}.png")

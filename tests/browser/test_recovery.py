@@ -1,15 +1,19 @@
-"""What can go wrong, what the page says, and how it goes on."""
+"""Outages in the middle of a conversation: what the page says, and how it goes on."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from .conftest import OpenPage
+from .page import VoicePage
 from .proxy import Proxy
 from .server import running
+
+SpokenPage = Callable[..., VoicePage]
 
 
 def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: OpenPage, proxy: Proxy) -> None:
@@ -44,137 +48,131 @@ def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPag
     assert [role for role, _ in voice.turns()] == ["user", "assistant"]
 
 
-def test_a_reply_cut_in_the_middle_keeps_what_was_heard(open_page: OpenPage, proxy: Proxy) -> None:
+QUESTION = "What can you do?"
+
+
+def whole_reply(open_page: OpenPage) -> tuple[str, str]:
+    """What the assistant says to QUESTION when nothing comes between: all but the last sentence, and that."""
     voice = open_page()
-    voice.type("How do I create an API key?")
+    voice.set_switch("is-spoken", False)
+    voice.type(QUESTION)
+    expect(voice.page.locator('.event[data-type="response.done"]')).to_have_count(1)
+    [_, (_, reply)] = voice.turns()
+    begin, end = reply.rsplit(". ", 1)
+    return f"{begin}.", end
+
+
+def test_a_reply_cut_in_the_middle_goes_on_from_the_sentence_that_was_cut(open_page: OpenPage, proxy: Proxy) -> None:
+    begin, end = whole_reply(open_page)
+    voice = open_page()
+    voice.type(QUESTION)
     voice.wait("ai-speaking")
-    voice.wait_spoken(20)
+    voice.wait_spoken(len(begin) + 3)
     proxy.cut()
-    voice.wait("listening")
-    expect(voice.page.locator("#caption-assistant .unheard")).not_to_be_empty()
-
-
-def test_an_unreachable_server_is_named_and_nothing_typed_is_lost(open_page: OpenPage, proxy: Proxy) -> None:
-    voice = open_page()
-    proxy.set_down(True)
-    voice.type("Are you there?")
-    card = voice.expect_card("unreachable")
-    assert voice.page.input_value("#message") == "Are you there?"
-    proxy.set_down(False)
-    card.get_by_role("button").click()
-    voice.wait("listening")
-    expect(voice.page.locator(".card")).to_have_count(0)
-
-
-def test_missing_models_are_named_with_the_command(open_page: OpenPage, tmp_path: Path, screenshots: Path) -> None:
-    (tmp_path / "models").mkdir()
-    with running(tmp_path, ready=False, MODELS_DIR=str(tmp_path / "models")) as bare:
-        voice = open_page(f"http://127.0.0.1:{bare.port}/")
-        card = voice.expect_card("models_missing")
-        expect(card).to_contain_text("manage.py fetch_models")
-        voice.page.screenshot(path=screenshots / "models-missing.png")
-        voice.orb.click()
-        voice.wait("error")
-        voice.expect_card("models_missing")
-
-
-def test_a_server_that_is_still_loading_is_waited_for(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, ready=False) as starting:
-        voice = open_page(f"http://127.0.0.1:{starting.port}/")
-        voice.type("What is two plus two?")
-        expect(voice.caption("assistant")).to_contain_text("4", timeout=60_000)
-        assert voice.page.locator(".card").count() == 0
-
-
-def test_a_full_server_lets_people_stand_in_line(open_page: OpenPage, tmp_path: Path, screenshots: Path) -> None:
-    with running(tmp_path, MAX_SESSIONS="1") as small:
-        address = f"http://127.0.0.1:{small.port}/"
-        first, second = open_page(address), open_page(address)
-        first.talk()
-        second.orb.click()
-        second.wait("queued")
-        expect(second.page.locator("#status")).to_contain_text("All lines are busy")
-        second.page.screenshot(path=screenshots / "queued.png")
-        first.page.click("#end")
-        second.wait("your-turn")
-        second.page.screenshot(path=screenshots / "your-turn.png")
-        second.orb.click()
-        second.wait("listening")
-
-
-def test_a_session_that_is_over_can_be_gone_on_with(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, GUEST_SESSION_S="8") as brief:
-        voice = open_page(f"http://127.0.0.1:{brief.port}/")
-        voice.type("What is two plus two?")
-        voice.wait("ai-speaking")
-        card = voice.expect_card("session_over")
-        card.get_by_role("button").click()
-        voice.wait("listening")
-        assert [role for role, _ in voice.turns()] == ["user", "assistant"]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        ("NotAllowedError", "microphone_denied"),
-        ("NotFoundError", "microphone_missing"),
-        ("NotReadableError", "microphone_busy"),
-    ],
-)
-def test_a_microphone_that_does_not_open_is_explained(open_page: OpenPage, error: str, code: str) -> None:
-    voice = open_page()
-    voice.page.evaluate(
-        """(name) => { navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("no", name); }; }""",
-        error,
-    )
-    voice.orb.click()
-    voice.wait("error")
-    assert voice.expect_card(code).get_by_role("button").count() == 1
-    voice.type("What is two plus two?")
+    voice.wait("reconnecting")
     voice.wait("ai-speaking")
+    voice.wait("listening")
+    assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]
+    assert voice.page.locator(".turn .unheard").inner_text() == end
 
 
-def test_an_unplugged_microphone_is_noticed_and_the_conversation_goes_on(open_page: OpenPage) -> None:
+def test_a_reply_cut_before_its_first_sentence_was_heard_is_given_anew(open_page: OpenPage, proxy: Proxy) -> None:
+    begin, end = whole_reply(open_page)
     voice = open_page()
-    voice.page.evaluate(
-        """() => {
-            const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-            navigator.mediaDevices.getUserMedia = async (wish) => {
-                window.stream = await ask(wish);
-                return window.stream;
-            };
-        }"""
-    )
+    voice.type(QUESTION)
+    voice.wait("ai-speaking")
+    proxy.cut()
+    voice.wait("reconnecting")
+    voice.wait("ai-speaking")
+    voice.wait("listening")
+    assert voice.turns() == [("user", QUESTION), ("assistant", f"{begin} {end}")]
+
+
+def test_a_long_outage_is_waited_out_and_ends_when_the_network_is_back(
+    open_page: OpenPage, proxy: Proxy, screenshots: Path
+) -> None:
+    voice = open_page()
+    voice.page.clock.install()
     voice.talk()
-    voice.page.evaluate("window.stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
-    voice.expect_card("microphone_lost")
+    proxy.set_down(True)
+    proxy.cut()
+    voice.wait("reconnecting")
+    refused = 0
+    for _ in range(3):
+        voice.page.clock.run_for(20_000)
+        expect(voice.page.locator("#status")).to_have_text(re.compile(r"Connection lost: trying again( in \d+ s)?"))
+        assert proxy.refused > refused
+        refused = proxy.refused
+    card = voice.expect_card("connection_lost")
+    expect(card).to_contain_text("keeps trying")
+    expect(voice.page.locator("#end")).to_have_text("Stop trying")
+    voice.page.screenshot(path=screenshots / "connection-lost.png")
+    proxy.set_down(False)
+    voice.page.clock.pause_at(voice.page.evaluate("Date.now()") + 100)  # no timer brings it back
+    voice.page.evaluate("window.dispatchEvent(new Event('online'))")
+    voice.wait("listening")
+    expect(card).to_have_count(0)
+
+
+def test_an_outage_can_be_called_off_and_the_conversation_gone_on_with(open_page: OpenPage, proxy: Proxy) -> None:
+    voice = open_page()
     voice.type("What is two plus two?")
     voice.wait("ai-speaking")
-
-
-def test_an_insecure_address_still_lets_people_type(open_page: OpenPage) -> None:
-    voice = open_page()
-    voice.page.evaluate("Object.defineProperty(window, 'isSecureContext', { value: false })")
-    voice.page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined })")
+    voice.wait("listening")
+    proxy.set_down(True)
+    proxy.cut()
+    voice.wait("reconnecting")
+    voice.page.get_by_role("button", name="Stop trying").click()
+    voice.wait("idle")
+    proxy.set_down(False)
+    before = voice.turns()
     voice.orb.click()
-    card = voice.expect_card("insecure")
-    card.get_by_role("button").click()
-    expect(voice.page.locator("#message")).to_be_focused()
-    voice.type("What is two plus two?")
-    expect(voice.caption("assistant")).to_contain_text("4")
+    voice.wait("listening")
+    assert voice.turns() == before
 
 
-def test_a_browser_that_blocks_sound_offers_a_tap(open_page: OpenPage) -> None:
+def test_what_is_typed_in_an_outage_is_answered_after_it(open_page: OpenPage, proxy: Proxy) -> None:
     voice = open_page()
-    voice.page.evaluate(
-        """() => {
-            const resume = AudioContext.prototype.resume;
-            Object.defineProperty(AudioContext.prototype, 'state', { configurable: true, get: () => 'suspended' });
-            window.allow = () => { delete AudioContext.prototype.state; };
-            AudioContext.prototype.resume = () => new Promise(() => {});
-            window.restore = () => { AudioContext.prototype.resume = resume; };
-        }"""
-    )
+    voice.talk()
+    proxy.set_down(True)
+    proxy.cut()
+    voice.wait("reconnecting")
     voice.type("What is two plus two?")
-    card = voice.expect_card("autoplay_blocked")
-    expect(card.get_by_role("button")).to_have_text("Tap to hear")
+    assert voice.turns() == [("user", "What is two plus two?")]
+    proxy.set_down(False)
+    voice.orb.click()
+    expect(voice.caption("assistant")).to_contain_text("4")
+    assert [role for role, _ in voice.turns()] == ["user", "assistant"]
+
+
+def test_what_is_said_in_an_outage_is_told_to_be_unheard(
+    spoken_page: SpokenPage, proxy: Proxy, screenshots: Path
+) -> None:
+    voice = spoken_page(6.0, "What time is it?")
+    voice.talk()
+    proxy.set_down(True)
+    proxy.cut()
+    voice.wait("reconnecting")
+    card = voice.expect_card("not_heard")
+    expect(card).to_contain_text("say it again")
+    voice.page.screenshot(path=screenshots / "not-heard.png")
+    proxy.set_down(False)
+    voice.wait("listening")
+    [(role, note)] = voice.turns()
+    assert (role, "was not heard" in note) == ("note", True)
+
+
+def test_a_restarted_server_is_found_again_in_the_middle_of_a_reply(open_page: OpenPage, tmp_path: Path) -> None:
+    begin, end = whole_reply(open_page)
+    with running(tmp_path) as server:
+        voice = open_page(f"http://127.0.0.1:{server.port}/")
+        voice.type(QUESTION)
+        voice.wait("ai-speaking")
+        voice.wait_spoken(len(begin) + 3)
+        server.kill()
+        voice.wait("reconnecting")
+        server.start(ready=False)
+        expect(voice.page.locator(".turn")).to_have_count(3, timeout=90_000)
+        voice.wait("listening")
+        expect(voice.page.locator(".card")).to_have_count(0)
+        assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]

@@ -37,7 +37,7 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
     assert likeness(recognised(trimmed(microphone)), "What can you do?") > 0.6
 
     parts = voice.page.locator("#waterfall").inner_text()
-    for stage in ("end of turn", "recognition", "first token", "first audio", "playout"):
+    for stage in ("end of turn", "recognition", "first word", "first sound", "playback"):
         assert stage in parts
     total = re.search(r"(\d+) ms", parts)
     assert total is not None
@@ -99,7 +99,7 @@ def test_answers_can_be_written_only(open_page: OpenPage) -> None:
 
 def test_the_button_interrupts_and_the_words_not_heard_are_struck(open_page: OpenPage) -> None:
     voice = open_page()
-    voice.type("How do I create an API key?")
+    voice.type("What can you do?")
     voice.wait("ai-speaking")
     voice.wait_spoken(20)
     voice.orb.click()
@@ -156,3 +156,15 @@ def test_a_new_conversation_starts_empty(open_page: OpenPage) -> None:
     voice.wait("idle")
     assert voice.turns() == []
     expect(voice.page.locator("#welcome")).to_be_visible()
+
+
+def test_a_start_that_is_stopped_and_made_again_at_once_is_one_conversation(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.evaluate("for (let taps = 0; taps < 5; taps += 1) { document.querySelector('#orb').click(); }")
+    voice.wait("listening")
+    expect(voice.page.locator(".card")).to_have_count(0)
+    assert voice.sent("session.created") == 1
+    voice.page.evaluate("for (let taps = 0; taps < 2; taps += 1) { document.querySelector('#end').click(); }")
+    voice.wait("idle")
+    held = voice.page.evaluate("async () => (await navigator.locks.query()).held.length")
+    assert held == 0

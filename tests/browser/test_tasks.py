@@ -16,13 +16,13 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.models import Account
 from voiceapp.tasks import store
-from voiceapp.tasks.kinds import Order, kind_at
+from voiceapp.tasks.kinds import Payload, kind_at
 workspace = Account.objects.create(name="Acme").workspaces.create(name="Default")
 key, _ = new_key(workspace, "bench")
 key.save()
 caller = Caller(workspace.account_id, workspace.pk, key.pk, None, False, "bench")
 text = "Rain falls on the lighthouse all day. " * 400
-order = Order("tts-1", [{"text": text}], {"voice": "", "format": "wav", "rate": 1.0})
+order = Payload("tts-1", [{"text": text}], {"voice": "", "format": "wav", "rate": 1.0})
 store.accept(caller, kind_at("audio/tts/synthesis"), order, request_id="browser")
 """
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 
+from .calls import badge, statistics
 from .conftest import OpenPage
 from .page import VoicePage
 from .server import Server, running
-from .test_webrtc import badge, statistics
 from .turn_server import SECRET, TurnServer, relaying
 
 SpokenPage = Callable[..., VoicePage]

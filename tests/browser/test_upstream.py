@@ -13,10 +13,10 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
+from .calls import badge, close_udp, statistics, watch_peers
 from .conftest import OpenPage
 from .page import VoicePage
 from .server import Server, running
-from .test_webrtc import badge, close_udp, statistics, watch_peers
 
 SpokenPage = Callable[..., VoicePage]
 
@@ -81,7 +81,7 @@ def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
     service, key = elsewhere
     voice = spoken_page(4.0, "What time is it?", address=f"http://127.0.0.1:{ours.port}/", transport="automatic")
     bodies: list[str] = []
-    voice.page.on("response", lambda answer: "/voice/" in answer.url and bodies.append(answer.url))
+    voice.page.on("response", lambda answer: bodies.extend([answer.url] if "/voice/" in answer.url else []))
     watch_peers(voice)
     choose_upstream(voice)
     voice.talk()
@@ -128,5 +128,5 @@ def test_a_service_that_is_down_is_named(open_page: OpenPage, tmp_path: Path) ->
         choose_upstream(voice)
         voice.orb.click()
         card = voice.expect_card("refused")
-        expect(card).to_contain_text("The service elsewhere cannot be reached")
+        expect(card).to_contain_text("The service that runs this model cannot be reached")
         assert "sk-of-the-operator" not in ours.log + voice.page.content()

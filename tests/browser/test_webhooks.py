@@ -21,8 +21,8 @@ HAPPEN = """
 import django
 django.setup()
 from voiceapp.accounts.models import Workspace
-from voiceapp.webhooks.events import Happening, Kind, publish
-publish(Workspace.objects.order_by("pk").first().pk, [Happening(Kind.TASK_FINISHED, "task-1")])
+from voiceapp.webhooks.events import Event, EventKind, publish
+publish(Workspace.objects.order_by("pk").first().pk, [Event(EventKind.TASK_FINISHED, "task-1")])
 """
 
 
@@ -106,7 +106,7 @@ def test_an_operator_walks_through_the_life_of_an_endpoint(
     assert secret not in desk.content()
 
     desk.get_by_role("button", name="Send a test").click()
-    expect(messages(desk)).to_contain_text("The receiver answered 200")
+    expect(messages(desk)).to_contain_text("The receiver responded with status 200")
     expect(messages(desk)).to_contain_text("so says the receiver")
     body, headers = receiver.calls[-1]
     assert Webhook(secret).verify(body, headers)["data"]["type"] == "webhook.test"

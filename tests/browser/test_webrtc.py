@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from playwright.sync_api import TimeoutError as TookTooLong
 from playwright.sync_api import expect
 
 from tests.engines.speech import word_errors, words
-from tests.realtime.webrtc.network import Faults
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
 
+from .calls import badge, recording, statistics, stretches, watch_peers
 from .conftest import OpenPage
-from .media_network import MediaNetwork
 from .page import VoicePage
-from .proxy import Proxy
-from .server import running
-from .speech import channels, recognised, trimmed
+from .speech import recognised, trimmed
 
 SpokenPage = Callable[..., VoicePage]
 
@@ -59,13 +55,31 @@ WATCH_SOUND = """() => {
 }"""
 """Keeps when which event arrived, and when blocks of sound were given to the loudspeaker."""
 
-WATCH_PEERS = """() => {
-    window.peers = [];
-    const Peer = window.RTCPeerConnection;
-    window.RTCPeerConnection = class extends Peer {
-        constructor(...options) { super(...options); window.peers.push(this); }
+
+WATCH_MICROPHONE = """() => {
+    const SILENCE_MS = 2000; // longer than the server waits for more words
+    const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+    window.question = { hasBegun: false, isOver: false };
+    navigator.mediaDevices.getUserMedia = async (wish) => {
+        const stream = await ask(wish);
+        const context = new AudioContext();
+        const ear = context.createAnalyser();
+        context.createMediaStreamSource(stream.clone()).connect(ear);
+        const samples = new Float32Array(ear.fftSize);
+        let loudAt = 0;
+        setInterval(() => {
+            ear.getFloatTimeDomainData(samples);
+            if (samples.some((sample) => Math.abs(sample) > 0.02)) {
+                window.question.hasBegun = true;
+                loudAt = performance.now();
+            } else {
+                window.question.isOver = window.question.hasBegun && performance.now() - loudAt > SILENCE_MS;
+            }
+        }, 20);
+        return stream;
     };
 }"""
+"""An ear at the microphone itself, muted or not: whether somebody has begun to speak into it, and has finished."""
 
 
 CALL_WITH_VIDEO = """async ({ codec, bundlePolicy }) => {
@@ -101,39 +115,34 @@ CALL_WITH_VIDEO = """async ({ codec, bundlePolicy }) => {
 """What a page of somebody else's may do: a camera before the microphone, and a screen after it."""
 
 
-def watch_peers(voice: VoicePage) -> None:
-    """Keep the page's peer connections where `statistics` finds them."""
-    voice.page.evaluate(WATCH_PEERS)
-
-
-def statistics(voice: VoicePage, kind: str) -> dict[str, Any]:
-    """The browser's own report of the last call: `inbound-rtp`, `outbound-rtp`, `candidate-pair`, …"""
-    reports = voice.page.evaluate("async () => [...(await window.peers.at(-1).getStats()).values()]")
-    return next(report for report in reports if report["type"] == kind)
-
-
-def badge(voice: VoicePage) -> Any:
-    return voice.page.locator("#link-transport")
-
-
 def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp_path: Path) -> None:
-    voice = spoken_page(3.0, QUESTION, transport=None)
+    """Well in one of some tries: a busy machine loses sound."""
+    wrong = [misheard(spoken_page, tmp_path)]
+    while not is_understood(*wrong[-1]) and len(wrong) < TRIES:
+        wrong.append(misheard(spoken_page, tmp_path))
+    assert is_understood(*wrong[-1]), wrong
+
+
+def is_understood(question: int, recorded_question: int, reply_share: float) -> bool:
+    return question <= 1 and recorded_question <= 1 and reply_share < 0.35
+
+
+def misheard(spoken_page: SpokenPage, place: Path) -> tuple[int, int, float]:
+    """Words of the question that the server misheard, words that a listener to the recorded microphone does, and the
+    share of the reply's words that a listener to the loudspeaker does."""
+    voice = spoken_page(5.0, QUESTION, transport=None)
     watch_peers(voice)
     voice.set_switch("is-recording", True)
     voice.talk()
     voice.wait("user-speaking")
     voice.wait("ai-speaking")
-    assert word_errors(QUESTION, voice.caption("user").inner_text()) <= 1
+    question = word_errors(QUESTION, voice.caption("user").inner_text())
     expect(badge(voice)).to_have_text(re.compile(r"^WebRTC · \d+ ms · \d+ % lost$"))
     voice.wait("listening", timeout=60_000)
 
     reply = voice.caption("assistant").inner_text()
-    assert "flip a coin" in reply
-    expect(voice.page.locator("#waterfall")).to_contain_text("playout")
-    microphone, loudspeaker = recording(voice, tmp_path)
-    assert word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)) < 0.35
-    assert word_errors(QUESTION, recognised(trimmed(microphone))) <= 1
-
+    expect(voice.page.locator("#waterfall")).to_contain_text("playback")
+    microphone, loudspeaker = recording(voice, place)
     heard, said = statistics(voice, "inbound-rtp"), statistics(voice, "outbound-rtp")
     assert heard["packetsReceived"] > 50
     assert said["packetsSent"] > 50
@@ -141,13 +150,21 @@ def test_it_hears_a_question_and_is_heard_answering(spoken_page: SpokenPage, tmp
     assert statistics(voice, "remote-inbound-rtp")["packetsLost"] == 0
     assert voice.sent("input_audio_buffer.append") == 0
     assert voice.sent("response.audio.delta") == 0
+    return (
+        question,
+        word_errors(QUESTION, recognised(trimmed(microphone))),
+        word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)),
+    )
 
 
 def test_it_falls_silent_when_it_is_interrupted(spoken_page: SpokenPage, tmp_path: Path) -> None:
     """At once in one of some tries: on a busy machine all clocks are late."""
-    found = [interrupted(spoken_page, tmp_path)]
-    while not is_prompt(*found[-1]) and len(found) < TRIES:
-        found.append(interrupted(spoken_page, tmp_path))
+    found: list[tuple[float, float]] = []
+    while len(found) < TRIES and not (found and is_prompt(*found[-1])):
+        try:
+            found.append(interrupted(spoken_page, tmp_path))
+        except TookTooLong:  # so late that one of them had finished before the other began
+            found.append((math.inf, math.inf))
     assert is_prompt(*found[-1]), found
 
 
@@ -158,7 +175,7 @@ def is_prompt(last_ms: float, silence_ms: float) -> bool:
 def interrupted(spoken_page: SpokenPage, place: Path) -> tuple[float, float]:
     """Interrupt an answer. Milliseconds to the last sound of it: from the server's word that somebody speaks to what
     reaches the loudspeaker, and from the first sound of the person, as an ear between the two would measure."""
-    voice = spoken_page(3.0, QUESTION, 6.0, "What time is it?", transport="webrtc")
+    voice = spoken_page(5.0, QUESTION, 6.0, "What time is it?", transport="webrtc")
     voice.page.evaluate(WATCH_SOUND)
     voice.set_switch("is-recording", True)
     voice.talk()
@@ -184,7 +201,7 @@ def interrupted(spoken_page: SpokenPage, place: Path) -> tuple[float, float]:
 
 def test_the_button_interrupts_and_the_next_answer_is_heard(open_page: OpenPage) -> None:
     voice = open_page(transport="webrtc")
-    voice.type("How do I create an API key?")
+    voice.type(QUESTION)
     voice.wait("ai-speaking")
     voice.wait_spoken(20)
     voice.orb.click()
@@ -198,7 +215,7 @@ def test_the_button_interrupts_and_the_next_answer_is_heard(open_page: OpenPage)
 
 def test_the_caption_follows_the_voice_to_its_end(open_page: OpenPage) -> None:
     voice = open_page(transport="webrtc")
-    voice.type("How do I create an API key?")
+    voice.type(QUESTION)
     voice.wait("ai-speaking")
     voice.wait_spoken(20)
     expect(voice.page.locator("#caption-assistant .upcoming")).not_to_be_empty()
@@ -210,207 +227,16 @@ def test_the_caption_follows_the_voice_to_its_end(open_page: OpenPage) -> None:
 
 
 def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
-    voice = spoken_page(5.0, "How do I create an API key?", transport="webrtc")
+    voice = spoken_page(10.0, "How do I create an API key?", transport="webrtc")
+    voice.page.evaluate(WATCH_MICROPHONE)
     voice.talk()
     voice.page.click("#mute")
-    expect(voice.page.locator("#status")).to_have_text("Muted")
-    voice.page.wait_for_timeout(8000)  # the question passes unheard
+    expect(voice.page.locator("#status")).to_have_text("Muted: tap to unmute")
+    assert not voice.page.evaluate("window.question.hasBegun")
+    voice.page.wait_for_function("() => window.question.isOver")
     assert voice.sent("input_audio_buffer.speech_started") == 0
     voice.type("What is two plus two?")
     expect(voice.caption("assistant")).to_contain_text("4")
-
-
-def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        voice = open_page(f"http://127.0.0.1:{server.port}/", transport="webrtc")
-        voice.type("What is two plus two?")
-        voice.wait("ai-speaking")
-        voice.wait("listening")
-        before = voice.turns()
-        server.kill()
-        voice.wait("reconnecting")
-        server.start()
-        voice.wait("listening", timeout=60_000)
-        assert voice.turns() == before
-        expect(badge(voice)).to_contain_text("WebRTC")
-        voice.type("Can you repeat that?")
-        voice.wait("ai-speaking")
-        expect(voice.caption("assistant")).to_contain_text("4")
-
-
-def test_a_cut_network_loses_nothing_that_was_said(open_page: OpenPage, proxy: Proxy) -> None:
-    voice = open_page(transport="webrtc")
-    media = MediaNetwork(voice)
-    try:
-        voice.type("What is two plus three?")
-        voice.wait("ai-speaking")
-        voice.wait("listening")
-        before = voice.turns()
-        media.set_cut(True)
-        proxy.set_down(True)
-        voice.type("What is two plus two?")  # nobody hears it now
-        voice.wait("reconnecting")
-        media.set_cut(False)
-        proxy.set_down(False)
-        voice.wait("ai-speaking")
-        expect(voice.caption("assistant")).to_contain_text("4")
-        voice.wait("listening")
-        assert voice.turns()[:-1] == [*before, ("user", "What is two plus two?")]
-        assert media.calls >= 2
-        assert media.faults.passed > 100
-        expect(badge(voice)).to_contain_text("WebRTC")
-        voice.type("Can you repeat that?")  # the server knows the whole conversation again
-        voice.wait("ai-speaking")
-        expect(voice.caption("assistant")).to_contain_text("4")
-    finally:
-        media.close()
-
-
-def test_a_bad_network_carries_question_and_answer(spoken_page: SpokenPage, tmp_path: Path) -> None:
-    voice = spoken_page(4.0, QUESTION, transport="webrtc")
-    media = MediaNetwork(voice, Faults(loss=0.05, jitter_s=0.04))
-    try:
-        watch_peers(voice)
-        voice.set_switch("is-recording", True)
-        voice.talk()
-        voice.wait("ai-speaking")
-        assert word_errors(QUESTION, voice.caption("user").inner_text()) <= 1
-        voice.wait("listening", timeout=60_000)
-        reply = voice.caption("assistant").inner_text()
-        _, loudspeaker = recording(voice, tmp_path)
-        assert word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)) < 0.4
-        assert statistics(voice, "remote-inbound-rtp")["packetsLost"] > 0
-        assert media.faults.lost / (media.faults.lost + media.faults.passed) > 0.02
-    finally:
-        media.close()
-
-
-def test_a_short_gap_in_the_network_is_bridged(open_page: OpenPage) -> None:
-    voice = open_page(transport="webrtc")
-    media = MediaNetwork(voice)
-    try:
-        voice.talk()
-        media.set_cut(True)
-        voice.type("What is two plus two?")
-        voice.page.wait_for_timeout(1500)  # shorter than any patience
-        media.set_cut(False)
-        expect(voice.caption("assistant")).to_contain_text("4")
-        assert media.calls == 1
-        assert [role for role, _ in voice.turns()] == ["user", "assistant"]
-    finally:
-        media.close()
-
-
-def test_a_refused_offer_leads_to_the_websocket(spoken_page: SpokenPage) -> None:
-    voice = spoken_page(5.0, "What time is it?", transport="automatic")
-    voice.page.route("**/voice/webrtc*", lambda route: route.fulfill(status=404, json={"code": "NotFound"}))
-    voice.talk()
-    voice.expect_card("no_webrtc")
-    expect(badge(voice)).to_have_text("WebSocket")
-    voice.wait("ai-speaking")
-    expect(voice.caption("assistant")).to_contain_text(re.compile("It is|It's"))
-
-
-def test_a_network_without_udp_is_named_and_leads_to_the_websocket(open_page: OpenPage, screenshots: Path) -> None:
-    voice = open_page(transport="automatic")
-    close_udp(voice)
-    voice.type("What is two plus two?")
-    card = voice.expect_card("no_udp")
-    expect(card).to_contain_text("No UDP here")
-    voice.page.screenshot(path=screenshots / "no-udp.png")
-    expect(badge(voice)).to_have_text("WebSocket")
-    expect(voice.caption("assistant")).to_contain_text("4")
-    voice.page.click("#end")
-    offers: list[str] = []
-    voice.page.on("request", lambda request: "/voice/webrtc" in request.url and offers.append(request.url))
-    voice.type("What is two plus three?")
-    expect(voice.caption("assistant")).to_contain_text("5")
-    voice.page.reload()
-    voice.page.wait_for_selector("body[data-loaded]")
-    voice.type("What is two plus four?")
-    expect(voice.caption("assistant")).to_contain_text("6")
-    assert offers == []  # this network is known by now
-    voice.page.evaluate("dispatchEvent(new Event('online'))")  # another one
-    voice.page.unroute("**/voice/webrtc*")
-    voice.page.click("#end")
-    voice.type("What is two plus five?")
-    expect(voice.caption("assistant")).to_contain_text("7")
-    expect(badge(voice)).to_contain_text("WebRTC")
-    assert len(offers) == 1
-
-
-def test_a_capacity_refusal_lets_people_stand_in_line(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, MAX_SESSIONS="1", GUEST_SESSIONS_TOTAL="1") as small:
-        address = f"http://127.0.0.1:{small.port}/"
-        first, second = open_page(address, transport="webrtc"), open_page(address, transport="webrtc")
-        first.talk()
-        second.orb.click()
-        second.wait("queued")
-        first.page.click("#end")
-        second.wait("your-turn")
-        second.orb.click()
-        second.wait("listening")
-        expect(badge(second)).to_contain_text("WebRTC")
-
-
-def test_a_session_that_is_over_says_so(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, GUEST_SESSION_S="8") as brief:
-        voice = open_page(f"http://127.0.0.1:{brief.port}/", transport="webrtc")
-        voice.type("What is two plus two?")
-        voice.wait("ai-speaking")
-        card = voice.expect_card("session_over")
-        card.get_by_role("button").click()
-        voice.wait("listening")
-
-
-def test_push_to_talk_moves_the_conversation_to_the_websocket_and_back(open_page: OpenPage, proxy: Proxy) -> None:
-    voice = open_page(transport="automatic")
-    voice.talk()
-    expect(badge(voice)).to_contain_text("WebRTC")
-    voice.page.click("#push-to-talk")
-    expect(badge(voice)).to_have_text("WebSocket")
-    expect(voice.page.locator("#status")).to_have_text("Hold the circle or the space bar")
-    voice.page.click("#push-to-talk")
-    expect(badge(voice)).to_contain_text("WebRTC")
-    voice.wait("listening")
-
-
-def test_the_transport_is_chosen_in_the_settings(open_page: OpenPage) -> None:
-    voice = open_page(transport="automatic")
-    voice.talk()
-    expect(badge(voice)).to_contain_text("WebRTC")
-    voice.page.click("#open-settings")
-    voice.page.select_option("#transport", "websocket")
-    voice.page.keyboard.press("Escape")
-    expect(badge(voice)).to_have_text("WebSocket")
-    voice.type("What is two plus two?")
-    expect(voice.caption("assistant")).to_contain_text("4")
-
-
-def recording(voice: VoicePage, place: Path) -> list[np.ndarray]:
-    """Microphone and loudspeaker so far, 16 kHz, side by side in time."""
-    with voice.page.expect_download() as saved:
-        voice.page.click("#export-wav")
-    saved.value.save_as(place / "conversation.wav")
-    return channels(place / "conversation.wav")
-
-
-def stretches(samples: np.ndarray, gap_s: float = 1.0) -> list[tuple[float, float]]:
-    """Where there is sound, (begin, end) in seconds; pauses shorter than `gap_s` belong to it."""
-    at = np.flatnonzero(np.abs(samples) > 0.01) / ENGINE_SAMPLE_RATE_HZ
-    breaks = np.flatnonzero(np.diff(at) > gap_s)
-    return [(float(at[a]), float(at[b])) for a, b in zip([0, *breaks + 1], [*breaks, at.size - 1], strict=True)]
-
-
-def close_udp(voice: VoicePage) -> None:
-    """From now on the answers to this page's offers lead nowhere."""
-
-    def misdirect(route: Any) -> None:
-        answer = route.fetch()
-        sdp = re.sub(r"^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+", r"\1 192.0.2.99 9", answer.text(), flags=re.MULTILINE)
-        route.fulfill(response=answer, body=re.sub(r"a=ice-pwd:\S+", "a=ice-pwd:" + "x" * 24, sdp))
-
-    voice.page.route("**/voice/webrtc*", misdirect)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from voiceapp.api import BearerKey, CleanJson, VoiceApi
 from voiceapp.errors import AccessDenied, EngineUnavailable, InvalidParameter, ModelNotFound, Throttled
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
 
 
 class Inner(Schema):

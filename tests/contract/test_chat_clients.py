@@ -18,7 +18,7 @@ from dashscope.v2.errors import APIStatusError
 
 from tests.realtime.chat_server import FIRST, KEY, ChatServer
 from tests.realtime.product import Product, make_home
-from voiceapp.engines.embedded import weights
+from voiceapp.engines import weights
 
 TOOL = {
     "type": "function",
@@ -46,7 +46,7 @@ def product(
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
     server, _, engine = request.param.partition(" ")
-    model = {"CHAT_BASE_URL": elsewhere.base_url, "CHAT_API_KEY": KEY} if engine == "elsewhere" else {}
+    model: dict[str, Any] = {"CHAT_BASE_URL": elsewhere.base_url, "CHAT_API_KEY": KEY} if engine == "elsewhere" else {}
     running = Product(make_home(folder / "home"), folder / "served", server=server, **model)
     yield running
     running.stop()

@@ -9,14 +9,17 @@ import pytest
 from aiohttp import AsyncResolver
 from aiohttp.abc import ResolveResult
 from django.test import AsyncClient
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.models import offered
 from voiceapp.api import openapi_document
-from voiceapp.engines.catalogue import catalogue
-from voiceapp.examples import BODIES
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.http.examples import BODIES
+from voiceapp.realtime.aoq.models import AoqRelay
 from voiceapp.webhooks.models import WebhookEndpoint
-from voiceapp.webhooks.secrets import new_secret, seal
+from voiceapp.webhooks.secrets import encrypt, new_secret
 
 WITH_BODY = [
     (method, path)
@@ -24,12 +27,13 @@ WITH_BODY = [
     for method, operation in operations.items()
     if "application/json" in operation.get("requestBody", {}).get("content", {})
 ]
-TASKS = [
-    path
-    for method, path in WITH_BODY
-    for header in openapi_document()["paths"][path][method].get("parameters", [])
-    if header["name"] == "X-DashScope-Async"
-]
+HEADERS = {"X-DashScope-Async": "enable", "x-service-rtc-transport": "moq"}
+"""What says that a body is a task's, or asks for a grant."""
+
+
+def headers_of(method: str, path: str) -> dict[str, str]:
+    named = {parameter["name"] for parameter in openapi_document()["paths"][path][method].get("parameters", [])}
+    return {name: value for name, value in HEADERS.items() if name in named}
 
 
 @pytest.fixture
@@ -46,15 +50,26 @@ def names_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def every_kind_is_served(settings: Settings) -> Iterator[None]:
     """Models that draw and film are elsewhere; to be named, nobody has to be there."""
     options = {"base_url": "http://127.0.0.1:9", "api_key": "", "model": ""}
-    elsewhere = (("qwen-image", "image"), ("wan2.2-t2v-plus", "video"))
     provider = "voiceapp.engines.upstream.tasks.RelayedTasks"
-    settings.VOICE_MODELS = [
-        *settings.VOICE_MODELS,
-        *({"name": name, "kind": kind, "provider": provider, "options": options} for name, kind in elsewhere),
+    cards = [
+        ModelCard("qwen-image", "image", provider, options=options),
+        ModelCard("wan2.2-t2v-plus", "video", provider, options=options),
     ]
-    catalogue.cache_clear()
-    yield
-    catalogue.cache_clear()
+    with offered(settings, [*settings.VOICE_MODELS, *cards]):
+        yield
+
+
+@pytest.fixture
+def a_relay_lives(db: None) -> None:
+    """One that grants may name; nothing connects to it."""
+    AoqRelay.objects.create(
+        endpoint="relay.example",
+        port=8443,
+        fingerprint="ab" * 32,
+        capacity=10,
+        heartbeat_at=timezone.now(),
+        served_by="somewhere:1:2",
+    )
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
@@ -64,19 +79,21 @@ def test_every_body_has_an_example(method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
-@pytest.mark.usefixtures("names_are_known", "every_kind_is_served")
+@pytest.mark.usefixtures("names_are_known", "every_kind_is_served", "a_relay_lives")
 async def test_it_works_as_it_stands(method: str, path: str, alice: Member) -> None:
     address = path
     if "{endpoint_id}" in path:
         endpoint = await WebhookEndpoint.objects.acreate(
-            workspace=alice.workspace, url="https://example.org/", secret_sealed=seal(new_secret())
+            workspace=alice.workspace, url="https://example.org/", secret_sealed=encrypt(new_secret())
         )
         address = path.replace("{endpoint_id}", endpoint.public_id)
+    if "/webrtc/" in path:
+        address += "?model=voice"
     answer = await AsyncClient().generic(
         method.upper(),
         address,
         json.dumps(BODIES[path]),
         "application/json",
-        headers={"Authorization": alice.authorization} | ({"X-DashScope-Async": "enable"} if path in TASKS else {}),
+        headers={"Authorization": alice.authorization, **headers_of(method, path)},
     )
     assert answer.status_code == 200, answer.content

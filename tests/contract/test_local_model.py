@@ -1,34 +1,159 @@
-"""A language model inside the process, through the real server: a folder, a restart, and the usual names serve it."""
+"""The language model that comes with the server, through the real server and stock clients."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
+import dashscope
 import openai
 import pytest
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, Field, SecretStr
 
-from tests.engines import tiny_model
 from tests.realtime.product import Product, make_home
+from voiceapp.catalogue.defaults import SMALL_MODEL
+from voiceapp.engines import weights
+
+MODEL = Path(SMALL_MODEL).stem
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER: Any = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "Get the current weather in a given city", "parameters": CITY},
+}
 
 
-def test_a_model_in_a_folder_answers_by_the_usual_names(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
-    tiny_model.make(folder / "tiny")
-    product = Product(make_home(folder / "home"), folder / "served", CHAT_MODEL_DIR=str(folder / "tiny"))
-    try:
-        with openai.OpenAI(
-            api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
-        ) as client:
-            for name in ("tiny", "gpt-4o-mini"):
-                answer = client.chat.completions.create(model=name, messages=[{"role": "user", "content": "Hello"}])
-                assert answer.choices[0].message.content == tiny_model.SENTENCE
-            stream = client.chat.completions.create(
-                model="qwen-plus", messages=[{"role": "user", "content": "Hello"}], stream=True
-            )
-            pieces = [chunk.choices[0].delta.content or "" for chunk in stream]
-        assert "".join(pieces) == tiny_model.SENTENCE
-        assert len(pieces) > 3
-        rows = product.rows("select distinct model from accounts_usagerecord")
-        assert [row["model"] for row in rows] == ["tiny"]
-    finally:
-        product.stop()
+    served = Product(make_home(folder / "home"), folder / "served", CHAT_ENGINE="auto", CHAT_MODEL_THREADS="1")
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def client(product: Product) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
+    ) as client:
+        yield client
+
+
+def ask(client: openai.OpenAI, said: str, model: str = "gpt-4o-mini", **options: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=[{"role": "user", "content": said}], **options)
+
+
+def test_the_usual_names_lead_to_skills_documents_and_the_model(client: openai.OpenAI, product: Product) -> None:
+    for name in ("gpt-4o-mini", "qwen-plus", "assistant"):
+        assert "Paris" in ask(client, "What is the capital of France?", name, seed=1).choices[0].message.content
+        assert ask(client, "What is two plus two?", name).choices[0].message.content == "2 plus 2 is 4."
+    assert ask(client, "What is two plus two?", MODEL, max_tokens=4).choices[0].finish_reason == "length"
+    rows = product.rows("select distinct model from accounts_usagerecord order by model")
+    assert [row["model"] for row in rows] == ["assistant", MODEL]
+
+
+def test_it_streams(client: openai.OpenAI) -> None:
+    stream = ask(client, "Tell me about cats.", stream=True, stream_options={"include_usage": True})
+    chunks = list(stream)
+    assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 5
+    assert chunks[-1].usage.completion_tokens > 5
+
+
+def test_a_schema_binds_the_reply(client: openai.OpenAI) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 20}, "legs": {"enum": [2, 4, 8]}},
+        "required": ["name", "legs"],
+        "additionalProperties": False,
+    }
+    shape: Any = {"type": "json_schema", "json_schema": {"name": "animal", "strict": True, "schema": schema}}
+    found = json.loads(ask(client, "Describe a dog.", response_format=shape).choices[0].message.content)
+    assert set(found) == {"name", "legs"}
+    assert found["legs"] in (2, 4, 8)
+
+
+def test_several_replies_with_probabilities(client: openai.OpenAI) -> None:
+    done = ask(client, "Write a line about the sea.", n=2, logprobs=True, top_logprobs=1, max_tokens=6, temperature=1.2)
+    assert len(done.choices) == 2
+    assert all(len(choice.logprobs.content) == 6 for choice in done.choices)
+
+
+def test_a_function_is_called_and_its_result_told(client: openai.OpenAI) -> None:
+    said = "Is it raining in London?"
+    (call,) = ask(client, said, tools=[WEATHER]).choices[0].message.tool_calls
+    assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"city": "London"})
+    messages: Any = [
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]},
+        {"role": "tool", "tool_call_id": call.id, "content": '{"sky": "light rain"}'},
+    ]
+    told = client.chat.completions.create(model="gpt-4o-mini", messages=messages, tools=[WEATHER])
+    assert told.choices[0].message.content == "sky: light rain."
+
+
+def test_the_native_style_calls_functions_too(product: Product) -> None:
+    dashscope.base_http_api_url = f"{product.origin}/api/v1"
+    done = dashscope.Generation.call(
+        model="qwen-plus",
+        messages=[{"role": "user", "content": "What is the weather in Paris?"}],
+        tools=[WEATHER],
+        result_format="message",
+        api_key=product.keys["good"],
+    )
+    (call,) = done.output.choices[0].message.tool_calls
+    assert json.loads(call["function"]["arguments"]) == {"city": "Paris"}
+
+
+class Animal(BaseModel):
+    """An animal and its legs."""
+
+    name: str = Field(max_length=20)
+    legs: Literal[2, 4, 8]
+
+
+def test_a_class_binds_the_reply_in_the_openai_library(client: openai.OpenAI) -> None:
+    asked: Any = [{"role": "user", "content": "Describe a dog."}]
+    found = client.chat.completions.parse(model="gpt-4o-mini", messages=asked, response_format=Animal)
+    assert isinstance(found.choices[0].message.parsed, Animal)
+
+
+@pytest.fixture
+def langchain(product: Product) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="gpt-4o-mini",
+        base_url=f"{product.origin}/compatible-mode/v1",
+        api_key=SecretStr(product.keys["good"]),
+        max_retries=0,
+    )
+
+
+def test_langchain_calls_a_function_and_tells_its_result(langchain: ChatOpenAI) -> None:
+    @tool
+    def get_weather(city: str) -> str:
+        """Get the current weather in a given city"""
+        return json.dumps({"sky": f"rain over {city}"})
+
+    bound = langchain.bind_tools([get_weather])
+    messages: list[BaseMessage] = [HumanMessage("Is it raining in London?")]
+    called = bound.invoke(messages)
+    (call,) = called.tool_calls
+    assert (call["name"], call["args"]) == ("get_weather", {"city": "London"})
+    told = bound.invoke([*messages, called, get_weather.invoke(call)])
+    assert told.content == "sky: rain over London."
+
+
+def test_langchain_streams_a_call_that_it_insists_on(langchain: ChatOpenAI) -> None:
+    bound = langchain.bind_tools([WEATHER], tool_choice="get_weather")
+    chunks = [chunk for chunk in bound.stream("What is the weather in Paris?") if isinstance(chunk, AIMessageChunk)]
+    parts = [part for chunk in chunks for part in chunk.tool_call_chunks]
+    assert [part["name"] for part in parts if part["name"]] == ["get_weather"]
+    assert json.loads("".join(part["args"] or "" for part in parts)) == {"city": "Paris"}
+
+
+def test_langchain_binds_the_reply_to_a_class(langchain: ChatOpenAI) -> None:
+    assert isinstance(langchain.with_structured_output(Animal).invoke("Describe a dog."), Animal)

@@ -17,7 +17,7 @@ from dashscope.rerank.text_rerank import AioTextReRank
 from dashscope.v2.errors import APIStatusError
 
 from tests.realtime.product import Product, make_home
-from voiceapp.engines.embedded import weights
+from voiceapp.engines import weights
 
 QUESTION = "How do I stop the assistant while it speaks?"
 TEXTS = [QUESTION, "You can interrupt it by talking.", "Two eggs and some butter."]
@@ -126,7 +126,7 @@ def test_embeddings_of_2x(new: dashscope.Client) -> None:
     )
     assert [item.index for item in answer.embeddings] == [0, 1, 2]
     assert_meant([item.embedding for item in answer.embeddings])
-    assert answer.embeddings[0].sparse_embedding  # type: ignore[attr-defined]
+    assert answer.embeddings[0].sparse_embedding
     assert answer.usage.total_tokens > 15
     assert answer.request_id
 

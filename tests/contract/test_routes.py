@@ -10,8 +10,8 @@ from django.test import AsyncClient
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from voiceapp.api import openapi_document
-from voiceapp.envelope import API_ROOTS
-from voiceapp.failures import AGENT_ROOTS
+from voiceapp.http.error_responses import AGENT_ROOTS
+from voiceapp.http.middleware import API_ROOTS
 
 Branches = list[URLPattern | URLResolver]
 METHODS = ("get", "post", "put", "patch", "delete")

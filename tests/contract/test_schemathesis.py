@@ -13,6 +13,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 
 from tests.conftest import Member
+from tests.thorough import IS_THOROUGH
 
 MODELS = {
     "embeddings": "text-embedding-v4",
@@ -30,6 +31,13 @@ GENERATION = {
     "with-security-parameters": False,  # the test itself brings the key
 }
 
+CHECKED = {
+    "negative_data_rejection": {"expected-statuses": ["400", "401", "403", "404", "405", "413", "415", "422", "429"]},
+}
+"""With 413: a text that is too long by far is a body that is too large."""
+SHORT, LONGEST = 200, 4096
+"""Characters to speak."""
+
 
 @schemathesis.serializer("application/sdp")
 def sdp(context: schemathesis.SerializationContext, value: Any) -> bytes:
@@ -44,7 +52,7 @@ UNFIT = CHECKS.get_by_names(["positive_data_acceptance"])
 schema = schemathesis.openapi.from_asgi(
     "/openapi.json",
     get_asgi_application(),
-    config=SchemathesisConfig.from_dict({"generation": GENERATION}),
+    config=SchemathesisConfig.from_dict({"generation": GENERATION, "checks": CHECKED}),
 )
 
 
@@ -60,10 +68,15 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
 @pytest.mark.django_db(transaction=True)
 @schema.parametrize()
 @settings(
-    max_examples=25,
+    max_examples=25 if IS_THOROUGH else 8,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 def test_it_keeps_its_word(case: schemathesis.Case, alice: Member) -> None:
+    if isinstance(case.body, dict) and case.body.get("voice") == "alloy":
+        case.body["voice"] = "en-us"  # of the longest text, a quarter of an hour, the neural voice takes minutes
+        text = case.body.get("input")
+        if isinstance(text, str) and SHORT < len(text) <= LONGEST:
+            case.body["input"] = text[:SHORT]
     case.call_and_validate(headers={"Authorization": alice.authorization}, excluded_checks=UNFIT)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from voiceapp.docs.manual import Page, page, pages
+from voiceapp.docs.manual import ManualPage, page, pages
 
 
 def test_it_has_a_page_for_every_file_in_order() -> None:
@@ -16,7 +16,7 @@ def test_it_has_a_page_for_every_file_in_order() -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.slug)
-def test_every_page_has_a_title_a_summary_and_a_text(page: Page) -> None:
+def test_every_page_has_a_title_a_summary_and_a_text(page: ManualPage) -> None:
     assert page.title
     assert "#" not in page.title
     assert page.summary.endswith((".", ":", "?", "!"))

@@ -11,8 +11,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from voiceapp.engines.embedded.tts import Espeak
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples, Synthesizer
 
 SENTENCES = (
     "The living room is on the second floor.",
@@ -24,20 +23,20 @@ SENTENCES = (
 )
 
 
-async def spoken(espeak: Espeak, text: str, *, voice: str = "en-us+m3", rate: float = 1.0) -> Samples:
+async def spoken(synthesizer: Synthesizer, text: str, *, voice: str = "en-us+m3", rate: float = 1.0) -> Samples:
     """`text` as a recognizer hears it."""
-    return samples(await pcm(espeak, text, voice=voice, sample_rate_hz=ENGINE_SAMPLE_RATE_HZ, rate=rate))
+    return samples(await pcm(synthesizer, text, voice=voice, sample_rate_hz=ENGINE_SAMPLE_RATE_HZ, rate=rate))
 
 
 async def pcm(
-    espeak: Espeak, text: str, *, voice: str = "en-us", sample_rate_hz: int = 24_000, rate: float = 1.0
+    synthesizer: Synthesizer, text: str, *, voice: str = "en-us", sample_rate_hz: int = 24_000, rate: float = 1.0
 ) -> bytes:
-    async with aclosing(espeak.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)) as sound:
+    async with aclosing(synthesizer.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)) as sound:
         return b"".join([piece async for piece in sound])
 
 
 def samples(pcm: bytes) -> Samples:
-    return np.frombuffer(pcm, dtype=np.int16).astype(np.float32) / 32768
+    return np.frombuffer(pcm, dtype=np.int16).astype(np.float32) / np.float32(32768)
 
 
 def silence(seconds: float) -> Samples:
@@ -51,7 +50,7 @@ def noise(seconds: float, loudness: float) -> Samples:
 
 
 def words(text: str) -> list[str]:
-    return re.sub(r"[^a-z0-9' ]+", " ", text.lower()).split()
+    return re.findall(r"[a-z0-9]+(?:'[a-z0-9]+)*", text.lower())
 
 
 def word_errors(reference: str, heard: str) -> int:

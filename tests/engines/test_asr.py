@@ -18,7 +18,7 @@ from tests.engines.speech import (
     words,
 )
 from voiceapp.engines.embedded.asr import MAX_SEGMENT_SAMPLES, Moonshine, segments, without_repeats
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.lanes import LaneFull, lanes
 from voiceapp.errors import EngineRefused
@@ -48,8 +48,14 @@ async def test_it_is_sure_of_clear_speech(moonshine: Moonshine, espeak: Espeak) 
     assert heard.language == "en"
 
 
-@pytest.mark.parametrize("loudness", [0, 0.003, 0.05])
-async def test_it_hears_no_words_where_nobody_speaks(moonshine: Moonshine, loudness: float) -> None:
+@pytest.mark.parametrize("seconds", [0.5, 1, 3])
+@pytest.mark.parametrize("loudness", [0, 0.0005, 0.003])
+async def test_it_hears_no_words_where_nobody_speaks(moonshine: Moonshine, loudness: float, seconds: float) -> None:
+    assert (await moonshine.recognize(noise(seconds, loudness))).text == ""
+
+
+@pytest.mark.parametrize("loudness", [0.05, 0.2])
+async def test_it_hears_no_words_in_a_long_noise(moonshine: Moonshine, loudness: float) -> None:
     assert (await moonshine.recognize(noise(3, loudness))).text == ""
 
 

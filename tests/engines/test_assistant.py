@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.engines.word_embedder import WordEmbedder
-from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, OPENING, RetrievalAssistant
+from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, NOT_FOUND_AGAIN, OPENING, RetrievalAssistant
 from voiceapp.engines.embedded.documents import Folder
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, SessionFacts
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZoneInfo("UTC"))
 
@@ -43,9 +43,9 @@ def assistant(tmp_path: Path) -> RetrievalAssistant:
 class Talk:
     """A conversation that remembers both sides."""
 
-    def __init__(self, assistant: RetrievalAssistant, **context: Any) -> None:
+    def __init__(self, assistant: RetrievalAssistant, **facts: Any) -> None:
         self.assistant = assistant
-        self.context = context
+        self.facts = SessionFacts(**facts)
         self.messages: list[ChatMessage] = [ChatMessage("system", "You are a pirate.")]
         self.deltas: list[ChatDelta] = []
 
@@ -54,7 +54,7 @@ class Talk:
         return await self.respond(**options)
 
     async def respond(self, **options: Any) -> str:
-        request = ChatRequest(messages=tuple(self.messages), context=self.context, **options)
+        request = ChatRequest(messages=tuple(self.messages), facts=self.facts, **options)
         async with aclosing(self.assistant.stream(request)) as stream:
             self.deltas = [delta async for delta in stream]
         answer = "".join(delta.text for delta in self.deltas)
@@ -67,8 +67,8 @@ async def test_a_skill_comes_first_and_in_the_callers_zone(assistant: RetrievalA
     assert await Talk(assistant).say("What time is it?") == "It is 12 p.m."
 
 
-@pytest.mark.parametrize("zone", ["Not/AZone", "../../etc/passwd", "", "/", 5])
-async def test_a_zone_that_is_none_is_the_installations(assistant: RetrievalAssistant, zone: object) -> None:
+@pytest.mark.parametrize("zone", ["Not/AZone", "../../etc/passwd", "", "/"])
+async def test_a_zone_that_is_none_is_the_installations(assistant: RetrievalAssistant, zone: str) -> None:
     assert await Talk(assistant, time_zone=zone).say("What time is it?") == "It is 12 p.m."
 
 
@@ -84,10 +84,29 @@ async def test_a_document_is_quoted_with_its_name(assistant: RetrievalAssistant)
     )
 
 
+async def test_an_answer_that_was_cut_off_goes_on_where_it_was_heard(assistant: RetrievalAssistant) -> None:
+    talk = Talk(assistant)
+    talk.messages.append(ChatMessage("user", "When is the front door locked?"))
+    talk.messages.append(
+        ChatMessage("assistant", "From House rules: The front door is  locked at ten in the evening.\n")
+    )
+    assert await talk.respond() == "Guests may ring the bell after that."
+    assert await talk.respond() == ""
+
+
+async def test_an_answer_that_would_be_another_by_now_is_given_whole(assistant: RetrievalAssistant) -> None:
+    talk = Talk(assistant)
+    talk.messages.append(ChatMessage("user", "What time is it?"))
+    talk.messages.append(ChatMessage("assistant", "It is 11 a.m."))
+    assert await talk.respond() == "It is 12 p.m."
+
+
 async def test_the_answer_comes_in_sentences_and_ends_with_reason_and_usage(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant)
     await talk.say("When is the front door locked?")
-    *pieces, last = talk.deltas
+    source, *pieces, last = talk.deltas
+    assert source.source is not None
+    assert source.source.title == "House rules"
     assert len(pieces) == 2
     assert all(piece.text and piece.finish_reason is None for piece in pieces)
     assert last.finish_reason == "stop"
@@ -105,17 +124,12 @@ async def test_an_answer_can_be_limited(assistant: RetrievalAssistant) -> None:
     assert talk.deltas[-1].usage.output_tokens == 4
 
 
-async def test_it_is_honest_in_full_once_and_short_after_that(assistant: RetrievalAssistant) -> None:
+async def test_it_is_honest_in_one_short_sentence(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant)
-    first = await talk.say("Who won the world cup?")
-    assert first.startswith(NOT_FOUND)
-    assert "language model" in first
+    assert await talk.say("Who painted the Mona Lisa?") == NOT_FOUND
+    assert await talk.say("Who wrote Hamlet?") == NOT_FOUND_AGAIN
+    assert await talk.say("What time is it?") == "It is 12 p.m."
     assert await talk.say("Who wrote Hamlet?") == NOT_FOUND
-
-
-async def test_in_writing_it_says_what_to_set(assistant: RetrievalAssistant) -> None:
-    assert "CHAT_BASE_URL" in await Talk(assistant, spoken=False).say("Who won the world cup?")
-    assert "CHAT_BASE_URL" not in await Talk(assistant, spoken=True).say("Who won the world cup?")
 
 
 async def test_a_follow_up_keeps_the_topic(assistant: RetrievalAssistant) -> None:
@@ -123,10 +137,7 @@ async def test_a_follow_up_keeps_the_topic(assistant: RetrievalAssistant) -> Non
     await talk.say("Where is breakfast served?")
     await talk.say("Thanks.")
     assert "It begins at seven." in await talk.say("And when does it begin?")
-    assert (
-        await talk.say("What about elephants?")
-        == f"{NOT_FOUND} " + (await Talk(assistant).say("xyzzy"))[len(NOT_FOUND) + 1 :]
-    )
+    assert await talk.say("What about elephants?") == NOT_FOUND
 
 
 async def test_more_goes_on_and_then_ends(assistant: RetrievalAssistant) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from voiceapp.engines.interfaces import (
     ChatDelta,
     ChatRequest,
     ChatUsage,
+    NextResponse,
     Recognition,
     Samples,
     ToolCallDelta,
@@ -24,14 +25,15 @@ from voiceapp.engines.interfaces import (
 from voiceapp.errors import EngineUnavailable, FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.playout import QUEUE_LIMIT_MS
-from voiceapp.protocol.work import TurnEnded
+from voiceapp.protocol.reminders import ReminderChange
+from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 SECOND = 32_000
 LOUD = (np.ones(16_000, dtype="<i2") * 8_000).tobytes()
 QUIET = bytes(SECOND)
 OUTPUT_BYTES_PER_MS = 48
 
-Told = ev.ServerEvent | TurnEnded
+Told = ev.ServerEvent | PlayoutCut | TurnEnded
 
 
 class Level:
@@ -49,11 +51,12 @@ class Turns:
 
     def __init__(self) -> None:
         self.failure: EngineUnavailable | None = None
+        self.probability = 1.0
 
     async def end_probability(self, audio: Samples) -> float:
         if self.failure:
             raise self.failure
-        return 1.0
+        return self.probability
 
 
 class Ear:
@@ -61,13 +64,14 @@ class Ear:
 
     def __init__(self) -> None:
         self.lengths: list[int] = []
+        self.words = "hello there"
         self.failure: EngineUnavailable | None = None
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         self.lengths.append(len(audio))
         if self.failure:
             raise self.failure
-        return Recognition("hello there")
+        return Recognition(self.words)
 
 
 class Writer:
@@ -80,6 +84,7 @@ class Writer:
         self.waits_before: int | None = None
         self.go = asyncio.Event()
         self.ended = asyncio.Event()
+        """Somebody stopped reading, or it has written all."""
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         self.requests.append(request)
@@ -98,6 +103,7 @@ class Mouth:
     """Speech of a fixed length for every sentence, in pieces of 100 ms."""
 
     voices: Sequence[Voice] = (Voice("en-us", "American"),)
+    default_voice = "en-us"
 
     def __init__(self) -> None:
         self.pieces_per_sentence = 2
@@ -106,12 +112,15 @@ class Mouth:
         self.failure: Exception | None = None
         self.ended = asyncio.Event()
         self.rates: list[float] = []
+        self.spoke_with: list[str] = []
+        """The voice of each text."""
 
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
         self.said.append(text)
         self.rates.append(rate)
+        self.spoke_with.append(voice)
         try:
             if self.failure:
                 raise self.failure
@@ -126,20 +135,34 @@ class Mouth:
 class Talk:
     """A conversation, and all that came of it so far."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        tasks: asyncio.TaskGroup,
+        before_response: Callable[[NextResponse], Awaitable[str]] | None,
+        *,
+        speculates: bool = False,
+        next_task_end: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
         self.turns, self.ear, self.writer, self.mouth = Turns(), Ear(), Writer(), Mouth()
         self.told: list[Told] = []
         self.between: Callable[[], Any] = lambda: asyncio.sleep(0)
         """What the reader of the events does after each: nothing, or something slow."""
         self.is_over = asyncio.Event()
         self.stream = CascadeStream(
-            Call(session_id="sess_1", model="voice", time_zone="Europe/Paris"),
+            Call(
+                session_id="sess_1",
+                model="voice",
+                time_zone="Europe/Paris",
+                before_response=before_response,
+                next_task_end=next_task_end,
+            ),
             tasks,
             detector=Level(),
             turns=self.turns,
             recognizer=self.ear,
             chat=self.writer,
             synthesizer=self.mouth,
+            speculates=speculates,
         )
         self._news = asyncio.Condition()
         self.reading = tasks.create_task(self._read())
@@ -172,9 +195,14 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking() -> AsyncIterator[Talk]:
+async def talking(
+    before_response: Callable[[NextResponse], Awaitable[str]] | None = None,
+    *,
+    speculates: bool = False,
+    next_task_end: Callable[[], Awaitable[str]] | None = None,
+) -> AsyncIterator[Talk]:
     async with asyncio.TaskGroup() as tasks:
-        talk = Talk(tasks)
+        talk = Talk(tasks, before_response, speculates=speculates, next_task_end=next_task_end)
         yield talk
         talk.stream.close()
         talk.reading.cancel()
@@ -206,7 +234,63 @@ async def test_the_chat_model_learns_about_the_conversation() -> None:
     (request,) = talk.writer.requests
     assert [message.content for message in request.messages] == ["Be kind.", "What now?"]
     assert (request.temperature, request.extra) == (0.5, {"top_k": 5})
-    assert (request.context["time_zone"], request.context["spoken"]) == ("Europe/Paris", True)
+    assert request.facts.time_zone == "Europe/Paris"
+
+
+async def test_each_response_is_asked_about_before_it_begins() -> None:
+    asked: list[NextResponse] = []
+
+    async def before_response(response: NextResponse) -> str:
+        asked.append(response)
+        return "" if len(asked) == 1 else "Nothing is left."
+
+    async with talking(before_response) as talk:
+        await talk.stream.receive(
+            ev.SessionUpdate(session={"instructions": "Be kind.", "max_response_output_tokens": 9})
+        )
+        for pcm in (QUIET, LOUD, QUIET):
+            await talk.stream.receive(ev.AudioAppend(audio=pcm))
+        await talk.wait(ev.ResponseDone)
+        await talk.stream.receive(ev.SessionUpdate(session={"modalities": ["text"]}))
+        await talk.ask("Crème?")
+        done = (await talk.wait(ev.ResponseDone, 2)).response
+        records = [await talk.wait(TurnEnded, count) for count in (1, 2)]
+
+    assert [response.ordinal for response in asked] == [record.ordinal for record in records] == [1, 2]
+    assert [response.input_audio_ms for response in asked] == [record.input_audio_ms for record in records]
+    assert asked[0].input_audio_ms > 900
+    assert [response.speaks for response in asked] == [True, False]
+    assert [response.max_tokens for response in asked] == [9, 9]
+    read = "Be kind.hello there"
+    assert [response.input_bytes for response in asked] == [
+        len(read),
+        len((read + "One sentence. Another one.Crème?").encode()),
+    ]
+    assert (done["status"], done["output"][0]["content"][0]["text"]) == ("completed", "Nothing is left.")
+    assert len(talk.writer.requests) == 1, "the model did not reply to the second"
+
+
+async def test_the_end_of_a_task_is_said_without_being_asked_again() -> None:
+    ends, waits = asyncio.Event(), 0
+
+    async def next_task_end() -> str:
+        nonlocal waits
+        waits += 1
+        await ends.wait()
+        return "Your task is done."
+
+    async with talking(next_task_end=next_task_end) as talk:
+        talk.writer.deltas = [ChatDelta(text="Yes.", reminders=ReminderChange(awaits_task=True))]
+        for count in (1, 2):
+            await talk.ask("Tell me when my task is done.")
+            await talk.wait(ev.ResponseDone, count)
+        ends.set()
+        done = await talk.wait(ev.ResponseDone, 3)
+
+    assert done.response["output"][0]["content"][0]["transcript"] == "Your task is done."
+    assert talk.mouth.said[-1] == "Your task is done."
+    assert (waits, len(talk.writer.requests)) == (1, 2)
+    assert talk.writer.requests[0].facts.knows_tasks
 
 
 async def test_a_sentence_is_spoken_before_the_next_is_written() -> None:
@@ -277,6 +361,64 @@ async def test_an_engine_that_fails_fails_the_answer_and_not_the_conversation(pa
         assert (await talk.wait(ev.ResponseDone, 2)).response["status"] == "completed"
 
 
+async def test_the_caller_hears_that_the_chat_model_is_gone() -> None:
+    async with talking() as talk:
+        talk.writer.deltas, talk.writer.failure = [], EngineUnavailable("The engine is gone.")
+        await talk.ask()
+
+        done = (await talk.wait(ev.ResponseDone)).response
+
+        assert talk.mouth.said == ["I am sorry, I cannot answer right now."]
+        assert talk.audio_ms == 200
+        assert done["status"] == "failed"
+        assert done["status_details"]["error"]["message"] == "The engine is gone."
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("This is the first. And this", ["This is the first. ", "And this… ", "I am sorry, I cannot go on."]),
+        ("This is all of it.", ["This is all of it. ", "I am sorry, I cannot go on."]),
+    ],
+)
+async def test_the_caller_hears_that_a_reply_broke_off(written: str, said: list[str]) -> None:
+    async with talking() as talk:
+        talk.writer.deltas, talk.writer.failure = [ChatDelta(text=written)], EngineUnavailable("The engine is gone.")
+        await talk.ask()
+
+        done = (await talk.wait(ev.ResponseDone)).response
+
+        assert talk.mouth.said == said
+        assert talk.audio_ms == len(said) * 200 + (len(said) - 1) * 200
+        assert done["status"] == "failed"
+        assert done["output"][0]["content"][0]["transcript"] == "".join(said)
+
+
+async def test_the_apology_is_in_the_language_of_the_session_and_written_where_replies_are() -> None:
+    async with talking() as talk:
+        talk.writer.deltas, talk.writer.failure = [], EngineUnavailable("The engine is gone.")
+        settings = {"modalities": ["text"], "input_audio_transcription": {"language": "de"}}
+        await talk.stream.receive(ev.SessionUpdate(session=settings))
+        await talk.ask()
+
+        done = (await talk.wait(ev.ResponseDone)).response
+
+        assert talk.mouth.said == []
+        assert done["output"][0]["content"][0]["text"] == "Es tut mir leid, ich kann gerade nicht antworten."
+
+
+async def test_a_turn_that_was_not_understood_is_said_to_be_so_without_the_chat_model() -> None:
+    async with talking() as talk:
+        talk.ear.words = ""
+        for pcm in (QUIET, LOUD, QUIET):
+            await talk.stream.receive(ev.AudioAppend(audio=pcm))
+
+        assert (await talk.wait(ev.ResponseDone)).response["status"] == "completed"
+
+        assert talk.mouth.said == ["I did not catch that."]
+        assert talk.writer.requests == []
+
+
 async def test_a_fault_in_an_answer_is_logged_and_told_as_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
     async with talking() as talk:
         talk.writer.failure = ZeroDivisionError("secret detail")
@@ -298,7 +440,27 @@ async def test_words_that_cannot_be_recognised_are_reported() -> None:
         failed = await talk.wait(ev.TranscriptionFailed)
 
         assert failed.error["message"] == "Too busy."
-        assert not talk.all(ev.ResponseCreated)
+        await talk.wait(ev.ResponseDone)
+        assert talk.mouth.said == ["I did not catch that."]
+
+
+@pytest.mark.parametrize(
+    ("settings", "voice"),
+    [
+        ({}, "en-us"),
+        ({"input_audio_transcription": {"language": "de-AT"}}, "hans"),
+        ({"input_audio_transcription": {"language": "en"}}, "en-us"),
+        ({"input_audio_transcription": {"language": "fi"}}, "en-us"),
+        ({"input_audio_transcription": {"language": "de"}, "voice": "Cherry"}, "Cherry"),
+    ],
+)
+async def test_the_session_s_language_finds_a_voice_for_who_chose_none(settings: dict[str, Any], voice: str) -> None:
+    async with talking() as talk:
+        talk.mouth.voices = (Voice("en-us", "American", "en"), Voice("hans", "Hans", "de"))
+        await talk.stream.receive(ev.SessionUpdate(session=settings))
+        await talk.ask()
+        await talk.wait(ev.ResponseDone)
+        assert set(talk.mouth.spoke_with) == {voice}
 
 
 async def test_without_the_turn_model_the_silence_ends_the_turn() -> None:

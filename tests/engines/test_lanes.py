@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from django.conf import settings
 
 from voiceapp.engines.lanes import Lane, LaneFull, lanes
 from voiceapp.errors import EngineUnavailable
@@ -50,7 +54,7 @@ async def test_it_leaves_the_event_loop_free(lane: Lane) -> None:
 
 async def test_a_full_lane_refuses_at_once(lane: Lane) -> None:
     gate = threading.Event()
-    tasks = [await started(lane, gate)]
+    tasks: list[asyncio.Task[Any]] = [await started(lane, gate)]
     tasks += [asyncio.create_task(lane.run(int)) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(EngineUnavailable) as refusal:
@@ -63,7 +67,8 @@ async def test_a_full_lane_refuses_at_once(lane: Lane) -> None:
 
 
 async def test_cancelling_the_caller_drops_work_that_waits(lane: Lane) -> None:
-    gate, done = threading.Event(), []
+    gate = threading.Event()
+    done: list[str] = []
     holder = await started(lane, gate)
     waiting = asyncio.create_task(lane.run(done.append, "dropped"))
     await asyncio.sleep(0)
@@ -94,6 +99,24 @@ async def test_batch_work_yields_to_conversations() -> None:
 
     voice, batch = await asyncio.gather(lanes().voice.run(priority), lanes().batch.run(priority))
     assert batch >= min(voice + 10, 19)
+
+
+def test_batch_work_yields_to_conversations_of_a_server_that_was_started_with_nice() -> None:
+    code = """
+import asyncio, os, threading
+from voiceapp.engines.lanes import Lane
+os.nice(5)
+if os.getuid() == 0:
+    os.setuid(65534)  # root may do what others may not
+lane = Lane("batch", threads=1, capacity=1, niceness=10)
+print(asyncio.run(lane.run(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))))
+lane.close()
+"""
+    here = os.getpriority(os.PRIO_PROCESS, 0)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == f"{min(19, here + 15)}\n", done.stderr
 
 
 def test_lanes_are_shared_by_the_process() -> None:

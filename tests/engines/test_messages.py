@@ -6,19 +6,19 @@ import pytest
 
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
 from voiceapp.engines.messages import MAX_MESSAGES, messages, speakable
-from voiceapp.protocol.conversation import Item
+from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, Message, Role
 
 
-def said(role: str, text: str, **more: str) -> Item:
-    return Item(id="item", role=role, text=text, **more)  # type: ignore[arg-type]
+def said(role: str, text: str, unheard: str = "") -> Message:
+    return Message("item", Role(role), text=text, unheard=unheard)
 
 
-def call(number: int) -> Item:
-    return Item(id="i", type="function_call", role="assistant", call_id=f"c{number}", name="f", arguments="{}")
+def call(number: int) -> FunctionCall:
+    return FunctionCall("i", f"c{number}", "f", "{}")
 
 
-def output(number: int) -> Item:
-    return Item(id="o", type="function_call_output", role="tool", call_id=f"c{number}", output="done")
+def output(number: int) -> FunctionOutput:
+    return FunctionOutput("o", f"c{number}", "done")
 
 
 def test_instructions_come_first_and_are_left_out_when_there_are_none() -> None:
@@ -47,7 +47,12 @@ def test_calls_of_one_answer_share_a_message_that_their_outputs_follow() -> None
 
 
 def test_a_long_conversation_keeps_its_end_and_never_begins_with_a_tool_s_answer() -> None:
-    items = [call(1), output(1), output(1), *(said("user", str(number)) for number in range(MAX_MESSAGES - 1))]
+    items: list[Item] = [
+        call(1),
+        output(1),
+        output(1),
+        *(said("user", str(number)) for number in range(MAX_MESSAGES - 1)),
+    ]
 
     found = messages(items, "Be kind")
 

@@ -14,7 +14,15 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCall, ToolCallDelta
+from voiceapp.engines.interfaces import (
+    ChatDelta,
+    ChatMessage,
+    ChatRequest,
+    ChatUsage,
+    SessionFacts,
+    ToolCall,
+    ToolCallDelta,
+)
 from voiceapp.engines.openai.chat import OpenAIChat
 from voiceapp.engines.openai.sse import EventStream
 from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable
@@ -136,7 +144,7 @@ async def test_it_asks_for_a_stream_with_usage_and_passes_every_parameter(server
             max_tokens=9,
             seed=4,
             extra={"top_k": 5, "stream": False},
-            context={"model": "voice"},
+            facts=SessionFacts(model="voice"),
         ),
     )
     assert server.requests == [
@@ -248,7 +256,8 @@ async def test_a_refused_key_is_said_plainly_and_not_tried_again(
     server.refuses(status, {"error": {"message": f"Incorrect API key provided: {KEY}"}})
     with pytest.raises(EngineUnavailable) as caught:
         await ask(chat)
-    assert caught.value.message == "The chat server refused its key (CHAT_API_KEY)."
+    assert caught.value.message == "The chat server refused the key of this server."
+    assert "CHAT_API_KEY" in caught.value.for_operators
     assert not caught.value.retryable
 
 
@@ -302,6 +311,50 @@ async def test_a_server_that_is_not_there_is_unavailable(unused_tcp_port: int) -
     with pytest.raises(EngineUnavailable, match="cannot be reached"):
         await ask(chat)
     await chat.close()
+
+
+async def test_it_cannot_serve_from_a_failure_until_a_probe_finds_the_server(
+    server: ChatServer, chat: OpenAIChat
+) -> None:
+    chat.check()
+    server.refuses(500, {})
+    with pytest.raises(EngineUnavailable):
+        await ask(chat)
+    with pytest.raises(EngineUnavailable, match="status 500"):
+        chat.check()
+    await chat.probe()  # it has no list of models, and says so
+    chat.check()
+
+
+async def test_a_probe_finds_a_server_gone_and_back(unused_tcp_port: int) -> None:
+    chat = OpenAIChat(base_url=f"http://127.0.0.1:{unused_tcp_port}/v1")
+    await chat.probe()
+    with pytest.raises(EngineUnavailable, match="cannot be reached") as caught:
+        chat.check()
+    assert caught.value.remedy == "Check CHAT_BASE_URL and its server."
+    runner = web.AppRunner(web.Application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    await chat.probe()
+    chat.check()
+    await chat.close()
+    await runner.cleanup()
+
+
+async def test_a_probe_of_a_server_that_says_nothing_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voiceapp.engines.openai.client.PROBE_S", 0.1)
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    listener = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    chat = OpenAIChat(base_url=f"http://127.0.0.1:{port}/v1")
+    await chat.probe()
+    with pytest.raises(EngineTimeout):
+        chat.check()
+    await chat.close()
+    listener.close()
 
 
 async def test_silence_longer_than_the_timeout_is_a_timeout(server: ChatServer) -> None:

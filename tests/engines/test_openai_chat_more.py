@@ -12,21 +12,16 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 
 
 def seeing(server: ChatServer) -> OpenAIChat:
-    return OpenAIChat(base_url=server.base_url, api_key=KEY, model="eyes", sees_images=True)
+    return OpenAIChat(base_url=server.base_url, api_key=KEY, model="eyes")
 
 
 async def test_it_sends_images_in_their_place(server: ChatServer) -> None:
     server.streams(chunk({"content": "A cat."}), chunk({}, "stop"))
     chat = seeing(server)
-    assert chat.capabilities.images
     parts = ({"type": "text", "text": "What is"}, IMAGE, {"type": "text", "text": "this?"})
     await ask(chat, ChatRequest((ChatMessage("user", "What is\nthis?", parts=parts),)))
     assert server.requests[0]["messages"] == [{"role": "user", "content": list(parts)}]
     await chat.close()
-
-
-async def test_it_has_no_eyes_unless_somebody_says_so(server: ChatServer) -> None:
-    assert not OpenAIChat(base_url=server.base_url).capabilities.images
 
 
 async def test_it_tells_thoughts_from_the_answer(server: ChatServer) -> None:

@@ -52,6 +52,23 @@ async def test_scores_are_the_same_whoever_stands_beside() -> None:
     assert score_of(nothing, 0) < 0.2
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["Wie lange wird ein Gespräch aufbewahrt?", "对话会保存多久？", "¿Cuánto tiempo se guarda una conversación?"],
+)
+async def test_a_query_in_another_language_finds_what_answers_it(query: str) -> None:
+    found = await rerank(query, *NOISE, FAR, ANSWER)
+    assert order(found)[0] == len(NOISE) + 1
+    assert score_of(found, len(NOISE) + 1) > 0.3
+    assert score_of(found, len(NOISE)) < 0.2
+
+
+async def test_documents_in_another_language_are_read_however_many_there_are() -> None:
+    answer = "Die Worte eines Gesprächs werden 30 Tage lang aufbewahrt."
+    found = await rerank(QUERY, *NOISE, answer)
+    assert order(found)[0] == len(NOISE)
+
+
 async def test_every_document_comes_once_and_scores_never_rise() -> None:
     found = await rerank(QUERY, *NOISE, ANSWER, FAR)
     assert sorted(order(found)) == list(range(152))
@@ -152,7 +169,7 @@ def test_any_scores_make_a_ranking(data: st.DataObject) -> None:
     lexical = np.array(data.draw(st.lists(values, min_size=count, max_size=count)), dtype=np.float32)
     read = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
     cosines = np.array(data.draw(st.lists(values, min_size=len(read), max_size=len(read))), dtype=np.float32)
-    found = ranking(lexical, Dense(np.array(read), cosines), dense_weight=0.7)
+    found = ranking(lexical, Dense(np.array(read), cosines))
     assert sorted(order(found)) == list(range(count))
     assert set(order(found)[: len(read)]) == set(read)
     scores = [result.score for result in found.results]

@@ -10,6 +10,7 @@ import pytest
 from voiceapp.engines.interfaces import Samples
 from voiceapp.engines.resampling import InputConverter
 from voiceapp.errors import InvalidParameter
+from voiceapp.protocol import g711
 from voiceapp.protocol.audio import SAMPLE_RATES_HZ, AudioFormat, wav_header
 
 TONE_HZ = 440.0
@@ -87,3 +88,12 @@ def test_nothing_gives_nothing(rate_hz: int) -> None:
 
     assert len(converter.convert(b"")) == 0
     assert len(converter.flush()) == 0
+
+
+@pytest.mark.parametrize("name", ["g711_ulaw", "g711_alaw"])
+def test_telephone_sound_is_heard_at_its_pitch(name: str) -> None:
+    heard = in_pieces(InputConverter(AudioFormat(name, 8_000)), g711.encoded(tone(8_000), name), 161)
+
+    assert len(heard) == pytest.approx(16_000, abs=40)
+    assert pitch_of(heard) == pytest.approx(TONE_HZ, abs=2)
+    assert np.abs(heard[2000:-2000]).max() == pytest.approx(16_000 / 32_768, rel=0.05)

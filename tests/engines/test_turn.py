@@ -5,8 +5,8 @@ import pytest
 
 from tests.engines.speech import noise, silence, spoken
 from voiceapp.engines.embedded.mel import BANDS, log_mel
-from voiceapp.engines.embedded.tts import Espeak
 from voiceapp.engines.embedded.turn import WINDOW_SAMPLES, SmartTurn
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 
 pytestmark = pytest.mark.usefixtures("models")

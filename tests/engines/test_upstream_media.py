@@ -124,7 +124,8 @@ async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
     model = RelayedRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
     with pytest.raises(EngineUnavailable) as caught:
         await model.relay_offer(OFFER, "upstream")
-    assert "UPSTREAM_BASE_URL" in caught.value.message
+    assert "UPSTREAM_BASE_URL" not in caught.value.message
+    assert "UPSTREAM_BASE_URL" in caught.value.for_operators
     await model.close()
 
 
@@ -140,7 +141,7 @@ _CARDS = """
 import json
 import django
 django.setup()
-from voiceapp.engines.catalogue import catalogue
+from voiceapp.catalogue.lookup import catalogue
 names = ("voice", "upstream", "qwen-omni-turbo-realtime")
 print(json.dumps({name: catalogue().get(name, "realtime").name for name in names}))
 """

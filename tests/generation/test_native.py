@@ -74,7 +74,7 @@ async def test_a_prompt_besides_messages_is_the_newest(ask: Asker, engine: Obedi
 
 
 async def test_parameters_reach_the_engine_by_their_names(ask: Asker, engine: Obedient) -> None:
-    passed_on = {
+    passed_on: dict[str, Any] = {
         "top_k": 20,
         "repetition_penalty": 1.1,
         "presence_penalty": 0.5,

@@ -16,7 +16,8 @@ import pytest
 
 from tests.postgres import PostgresServer
 from tests.realtime.product import Home, Product, make_home
-from tests.server.process import Process
+from tests.serving import Process
+from tests.thorough import usually
 
 PATIENCE_S = 120.0
 LEASE_S = 3.0
@@ -26,25 +27,23 @@ LEASE_S = 3.0
 class House:
     """One installation: a server that accepts tasks, and as many workers as a test wishes."""
 
-    def __init__(self, home: Home, folder: Path, **variables: str) -> None:
+    def __init__(self, home: Home, folder: Path, **variables: Any) -> None:
         self._runs = folder / "runs"
         self._workers = ExitStack()
         folder.mkdir()
         self._runs.touch()
-        self.server = Product(home, folder / "served", RUNS_FILE=str(self._runs), **variables)
+        self.server = Product(home, folder / "served", **{"RUNS_FILE": str(self._runs), **variables})
 
     @property
     def hears_of_work(self) -> bool:
         """Whether the database tells workers of what other processes accept."""
         return self.server.environment["DATABASE_URL"].startswith("postgres")
 
-    def worker(self, *, read_on: bool = True, **variables: str) -> Process:
+    def worker(self, **variables: str) -> Process:
         """A worker, once it is at work; it is ended with the test, or the house."""
         process = Process("worker", environment={**self.server.environment, **variables})
-        self._workers.callback(process.end)
+        self._workers.callback(process.kill)
         process.wait_for("Working on tasks as")
-        if read_on:
-            process.read_on()
         return process
 
     def end_workers(self) -> None:
@@ -111,7 +110,7 @@ class House:
         )
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=usually("postgresql", more=("sqlite",)))
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
     """An installation on each kind of database."""
     variables = {}

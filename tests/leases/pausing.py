@@ -11,8 +11,9 @@ from typing import Any
 from django.conf import settings
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.schemas import Schema
-from voiceapp.tasks.kinds import Done, Order, Part
+from voiceapp.http.schemas import Schema
+from voiceapp.tasks.context import TaskContext
+from voiceapp.tasks.kinds import PartResult, Payload
 
 
 class Body(Schema):
@@ -31,13 +32,13 @@ class Pausing:
     parallel = 2
     has_results = True
 
-    async def accept(self, caller: Caller, body: Body) -> Order:
-        return Order("none", parts=[{"pause_s": body.pause_s}] * body.parts)
+    async def accept(self, caller: Caller, body: Body) -> Payload:
+        return Payload("none", parts=[{"pause_s": body.pause_s}] * body.parts)
 
-    async def run(self, part: Part) -> Done:
+    async def run(self, part: TaskContext) -> PartResult:
         _note(f"{part.task_id} {time.time()}")
         await asyncio.sleep(part.order["pause_s"])
-        return Done({"process": os.getpid()}, {"pauses": 1})
+        return PartResult({"process": os.getpid()}, {"pauses": 1})
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {"results": list(results)}

@@ -8,4 +8,4 @@ TASK_KINDS = ["tests.leases.pausing.Pausing"]
 RUNS_FILE = os.environ["RUNS_FILE"]
 """A line for each beginning: the task, and the time in the eyes of its worker."""
 RATE_LIMITS = dict.fromkeys(RATE_LIMITS, "off")  # noqa: F405
-VOICE_MODELS: list[dict[str, object]] = []  # which would have to be loaded at every start
+VOICE_MODELS = []  # which would have to be loaded at every start

@@ -16,7 +16,8 @@ from django.conf import settings
 
 from tests.accounts.redis import RedisServer
 from tests.leases.conftest import House
-from tests.realtime.product import STOP_S, Home
+from tests.realtime.product import Home
+from tests.serving import STOP_S
 
 KILLINGS = 2
 

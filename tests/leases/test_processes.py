@@ -90,7 +90,7 @@ def test_a_task_is_canceled_or_run_and_never_both(house: House) -> None:
 
 
 def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -> None:
-    frozen = house.worker(read_on=False)
+    frozen = house.worker()
     task = house.create(LEASE_S)
     house.until_begun(task)
     (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", task)
@@ -102,7 +102,7 @@ def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -
     assert done["results"][0]["process"] != frozen_pid
     before = _everything_about(house, task)
     os.kill(frozen_pid, signal.SIGCONT)
-    frozen.wait_for("somebody else's by")
+    frozen.wait_for("lease lost")
     frozen.signal()
     assert frozen.wait() == 0
     assert _everything_about(house, task) == before

@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks.line import FAULT, WORKER_LOST, TaskLine
-from voiceapp.tasks.models import FINAL, Status, Subtask, Task
+from voiceapp.tasks.jobs import FAULT, WORKER_LOST
+from voiceapp.tasks.models import Subtask, Task
+from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.states import FINAL, Status
 from voiceapp.tasks.store import NotPending, cancel
+from voiceapp.tasks.turns import Turns
 
 LEASE_S = 30.0
 START = datetime(2026, 1, 1, tzinfo=timezone.get_fixed_timezone(0))
@@ -97,7 +100,7 @@ def test_a_row_has_one_holder_and_one_end(steps: list[tuple[str, str]], alice: M
                 assert claims.renew(held[who]) == mine
                 until = clock.now + timedelta(seconds=LEASE_S) if mine else until
             elif step == "finish":
-                assert claims.finish(held[who], Status.SUCCEEDED, ended_at=clock.now) == mine
+                assert claims.finish(held[who], "succeed", ended_at=clock.now) == mine
                 status = Status.SUCCEEDED if mine else status
             else:
                 assert claims.release(held[who]) == mine
@@ -186,14 +189,14 @@ def test_accounts_take_turns(alice: Member, charlie: Member) -> None:
         write(alice)
     theirs = write(charlie)
     urgent = write(alice, priority=5)
-    line = TaskLine()
+    line = TaskQueue()
     first = [lease.row_id for lease in line.claim("w", 2)]
     assert set(first) == {theirs.pk, urgent.pk}
 
 
 def test_an_account_that_is_alone_has_all_the_room_but_one_place(alice: Member, charlie: Member) -> None:
     tasks = [write(alice, due_at=START + timedelta(seconds=number)) for number in range(6)]
-    line = TaskLine()
+    line = TaskQueue()
     assert {lease.row_id for lease in line.claim("w", 4)} == {task.pk for task in tasks[:3]}
     assert line.claim("w", 1) == []
     theirs = write(charlie)
@@ -204,19 +207,19 @@ def test_an_account_that_is_alone_has_all_the_room_but_one_place(alice: Member, 
 def test_who_has_the_least_under_way_comes_first(alice: Member, charlie: Member) -> None:
     for _ in range(3):
         write(alice)
-    first = TaskLine()
+    first = TaskQueue()
     assert len(first.claim("w", 4)) == 3
     theirs = [write(charlie) for _ in range(4)]
     for _ in range(4):
         write(alice)
-    elsewhere = TaskLine()
+    elsewhere = TaskQueue()
     assert {lease.row_id for lease in elsewhere.claim("v", 4)} < {task.pk for task in theirs}
 
 
 def test_nobody_is_last_forever_to_processes_that_are_new(alice: Member, charlie: Member) -> None:
     write(alice)
     theirs = write(charlie)
-    first = {TaskLine()._turns(1, {})[0] for _ in range(100)}
+    first = {account for _ in range(100) for account in Turns().shares(1, 0)}
     assert first == {alice.account.pk, theirs.account_id}
 
 
@@ -253,14 +256,14 @@ async def dead_on(member: Member, *parts: Subtask, **fields: object) -> Task:
     for part in parts or [Subtask(index=0)]:
         part.task = task
         await part.asave()
-    line = TaskLine()
+    line = TaskQueue()
     (lease,) = await sync_to_async(line.claim)("w", 2)
     await line.work(lease, lambda function, *arguments: sync_to_async(function)(*arguments))
     await task.arefresh_from_db()
     return task
 
 
-class Gated(TaskLine):
+class Gated(TaskQueue):
     """Takes what is due, and comes back with it only when it is let."""
 
     def __init__(self) -> None:
@@ -292,7 +295,7 @@ async def test_what_a_stop_catches_in_the_middle_of_a_claim_is_given_back(alice:
     assert (task.status, task.attempts) == (Status.PENDING, 0)
 
 
-class Lasting(TaskLine):
+class Lasting(TaskQueue):
     """Works until it is let go, and says what it is asked for."""
 
     def __init__(self) -> None:
@@ -336,7 +339,7 @@ async def test_who_wakes_up_late_keeps_what_it_has_before_it_takes_more(alice: M
 
 
 async def test_a_stop_that_comes_before_the_start_is_not_lost(db: None) -> None:
-    loop = Loop([TaskLine()])
+    loop = Loop([TaskQueue()])
     loop.stop()
     async with asyncio.timeout(60):
         await loop.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -100,3 +101,8 @@ def test_the_modules_end_their_imports_with_semicolons() -> None:
         for line in module.read_text().splitlines():
             if line.startswith("import "):
                 assert line.endswith(";"), f"{module.name}: {line}"
+
+
+def test_the_vendored_script_is_the_one_whose_checksum_is_written_down() -> None:
+    script = Path(settings.BASE_DIR, "static", "voice", "vendor", "moq-net.js").read_bytes()
+    assert hashlib.sha256(script).hexdigest() in Path(settings.BASE_DIR, "THIRD-PARTY.md").read_text()

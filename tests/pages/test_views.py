@@ -11,11 +11,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from tests.models import offered
+from voiceapp import health
 from voiceapp.accounts.guests import guest_of
-from voiceapp.accounts.limits import session_limits
-from voiceapp.engines.catalogue import catalogue
+from voiceapp.accounts.seats import seats
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.realtime.aoq.models import AoqRelay
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +90,17 @@ def test_it_opens_for_people_who_signed_in(person: Client, settings: Settings) -
     assert config["session_limit_s"] == settings.SESSION_LIFETIME_S
 
 
+def test_it_tells_one_person_from_another_and_not_who_they_are(person: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    other = Client()
+    other.force_login(User.objects.create_user("quentin", password="a long enough secret"))
+    paula, quentin = (client.get("/voice/config").json()["visitor"] for client in (person, other))
+    assert paula == person.get("/voice/config").json()["visitor"]
+    assert paula != quentin
+    assert "paula" not in paula
+    assert Client().get("/voice/config").json()["visitor"] == ""
+
+
 def test_it_knows_a_guest_again_by_a_cookie(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
     settings.GUEST_SESSION_S = 180
@@ -137,14 +152,78 @@ def test_it_names_models_voices_and_the_socket(guest: Client, settings: Settings
     assert config["ready"] is (config["reasons"] == [])
 
 
-def test_it_says_which_command_brings_the_models(guest: Client, settings: Settings, tmp_path: Path) -> None:
+def test_it_tells_relays_apart_that_were_started_again(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+
+    def shown() -> str:
+        return str(guest.get("/voice/config").json()["aoq_relays"])
+
+    assert shown() == ""
+    relay = AoqRelay.objects.create(
+        endpoint="192.0.2.7", port=8443, fingerprint="ab" * 32, heartbeat_at=timezone.now(), served_by="here:1:2"
+    )
+    first = shown()
+    AoqRelay.objects.filter(pk=relay.pk).update(load=3)
+    assert shown() == first != ""
+    AoqRelay.objects.filter(pk=relay.pk).update(served_by="here:2:3")
+    assert shown() != first
+
+
+OPERATORS_WORDS = re.compile(r"fetch_models|manage\.py|make models|[A-Z]+_[A-Z]+")
+
+
+def not_ready(client: Client) -> str:
+    """What a visitor reads while the models are missing."""
+    [reason] = client.get("/voice/config").json()["reasons"]
+    assert reason["code"] == "models_missing"
+    return str(reason["message"])
+
+
+@pytest.fixture
+def bare(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server without models."""
     settings.PUBLIC_PAGE = "guest"
     settings.MODELS_DIR = tmp_path
-    config = guest.get("/voice/config").json()
-    if config["ready"]:  # this process has seen them complete already, and does not look again
-        assert config["reasons"] == []
-        return
-    assert "fetch_models" in " ".join(reason["message"] for reason in config["reasons"])
+    monkeypatch.setattr(health, "_process", health.Readiness())
+
+
+@pytest.mark.usefixtures("bare")
+def test_it_says_to_operators_which_command_brings_the_models(operator: User, settings: Settings) -> None:
+    client = Client()
+    client.force_login(operator)
+    assert "`python manage.py fetch_models`" in not_ready(client)
+
+
+@pytest.mark.usefixtures("bare")
+def test_visitors_read_no_operators_words(guest: Client, person: Client, settings: Settings) -> None:
+    for visitor in (guest, person):
+        assert not_ready(visitor) == (
+            "The voice models are not on this server yet. The operator of this server has to see to it."
+        )
+    settings.DEBUG = True  # a laptop: its visitor is its operator
+    assert OPERATORS_WORDS.search(not_ready(guest))
+
+
+def test_it_says_who_follows_instructions(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    card = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options={"base_url": "http://[::1]:9"})
+    upstream = ModelCard(
+        "upstream",
+        "realtime",
+        "voiceapp.engines.upstream.media.RelayedRealtime",
+        options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
+        forwards_offers=True,
+    )
+
+    def followed() -> dict[str, bool]:
+        models = guest.get("/voice/config").json()["models"]
+        return {model["name"]: model["follows_instructions"] for model in models}
+
+    usual = settings.VOICE_MODELS
+    with offered(settings, [*usual, upstream]):
+        assert followed() == {"voice": False, "upstream": True}
+    with offered(settings, [card, *usual]):
+        assert followed() == {"voice": True}
 
 
 def test_it_forbids_inline_scripts_and_styles(guest: Client, settings: Settings) -> None:
@@ -187,9 +266,9 @@ def test_it_never_shows_a_key(person: Client, settings: Settings) -> None:
 def test_it_tells_a_guest_why_no_conversation_can_begin(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
     settings.GUEST_SESSIONS_PER_HOUR = 0
-    session_limits.cache_clear()
+    seats.cache_clear()
     [*_, reason] = guest.get("/voice/config").json()["reasons"]
-    assert reason["code"] == "at_capacity"
+    assert reason["code"] == "guest_limit"
     assert "0 conversations an hour" in reason["message"]
 
 
@@ -200,18 +279,16 @@ def test_it_tells_a_person_without_an_account_whom_to_ask(person: Client) -> Non
 
 def test_it_says_how_each_model_is_reached(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
-    upstream = {
-        "name": "upstream",
-        "kind": "realtime",
-        "provider": "voiceapp.engines.upstream.media.RelayedRealtime",
-        "options": {"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
-    }
-    settings.VOICE_MODELS = [*settings.VOICE_MODELS, upstream]
-    catalogue.cache_clear()
-    try:
+    upstream = ModelCard(
+        "upstream",
+        "realtime",
+        "voiceapp.engines.upstream.media.RelayedRealtime",
+        options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
+        transports=("webrtc",),
+        forwards_offers=True,
+    )
+    with offered(settings, [*settings.VOICE_MODELS, upstream]):
         answer = guest.get("/voice/config")
-    finally:
-        catalogue.cache_clear()
     transports = {model["name"]: model["transports"] for model in answer.json()["models"]}
     assert transports == {"voice": ["webrtc", "websocket"], "upstream": ["webrtc"]}
     assert answer.json()["webrtc_path"] == "/voice/webrtc"

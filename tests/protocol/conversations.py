@@ -13,8 +13,28 @@ import numpy as np
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import FRAME_MS, FRAME_SAMPLES
 from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.items import Message
 from voiceapp.protocol.session import Session
-from voiceapp.protocol.work import JudgeTurn, Recognize, RecognizeItem, Respond, TurnEnded, Work
+from voiceapp.protocol.work import (
+    ItemRecognitionFailed,
+    ItemRecognized,
+    JudgeTurn,
+    PlayoutCut,
+    RecognitionFailed,
+    Recognize,
+    Recognized,
+    RecognizeItem,
+    ReplyAudio,
+    ReplyCall,
+    ReplyEnded,
+    ReplyFailed,
+    ReplySpoken,
+    ReplyText,
+    Respond,
+    TurnEnded,
+    TurnJudged,
+    Work,
+)
 
 SPEECH = 0.9
 SILENCE = 0.01
@@ -30,6 +50,11 @@ def counted_ids() -> Any:
     return lambda prefix: f"{prefix}_{next(numbers)}"
 
 
+def words_in(work: Respond) -> list[str]:
+    """What was said, as the model sees it."""
+    return [item.text for item in work.history if isinstance(item, Message)]
+
+
 class Conversation:
     """Drives one session. Events are read in order: each `assert_event` looks only behind the one before."""
 
@@ -39,6 +64,8 @@ class Conversation:
         self.session = Session(session_id="sess_1", config=config, new_id=counted_ids())
         self.events: list[Wire] = []
         """Everything the session sent."""
+        self.cuts: list[int] = []
+        """Where playout was cut: how many events stand before."""
         self.work: list[Work] = []
         """What the session asked for and nobody has taken yet."""
         self.records: list[TurnEnded] = []
@@ -109,66 +136,71 @@ class Conversation:
     def recognize(self, words: str) -> Recognize:
         """Answer the first request for final words."""
         work = self.take_final()
-        self.session.recognized(work, words, self.now)
+        self.session.done(Recognized(work, words), self.now)
         self.collect()
         return work
 
     def recognize_partly(self, words: str) -> None:
         work = self.take(Recognize)
         assert work.is_partial
-        self.session.recognized(work, words, self.now)
+        self.session.done(Recognized(work, words), self.now)
         self.collect()
 
     def recognize_item(self, words: str) -> RecognizeItem:
         """Answer the first request for the words of audio inside an item."""
         work = self.take(RecognizeItem)
-        self.session.item_recognized(work.item_id, words, self.now)
+        self.session.done(ItemRecognized(work.item_id, words), self.now)
         self.collect()
         return work
 
     def fail_item(self) -> None:
-        self.session.item_recognition_failed(
-            self.take(RecognizeItem).item_id, "ModelUnavailable", "The engine is away.", self.now
+        self.session.done(
+            ItemRecognitionFailed(self.take(RecognizeItem).item_id, "ModelUnavailable", "The engine is away."), self.now
         )
         self.collect()
 
     def late(self, work: Recognize, words: str) -> None:
         """Answer a request that was taken before."""
-        self.session.recognized(work, words, self.now)
+        self.session.done(Recognized(work, words), self.now)
+        self.collect()
+
+    def sure(self, work: Recognize, words: str, *, confidence: float) -> None:
+        """Answer a request with words that the recognizer is so sure of."""
+        self.session.done(Recognized(work, words, confidence), self.now)
         self.collect()
 
     def fail_recognition(self) -> None:
-        self.session.recognition_failed(self.take_final(), "ModelUnavailable", "The engine is away.", self.now)
+        self.session.done(RecognitionFailed(self.take_final(), "ModelUnavailable", "The engine is away."), self.now)
         self.collect()
 
     def judge(self, probability: float) -> None:
         work = self.take(JudgeTurn)
-        self.session.turn_judged(work.item_id, work.version, probability, self.now)
+        self.session.done(TurnJudged(work.item_id, work.version, probability), self.now)
         self.collect()
 
     def write(self, response_id: str, text: str) -> None:
-        self.session.answer_text(response_id, text, self.now)
+        self.session.done(ReplyText(response_id, text), self.now)
         self.collect()
 
     def speak(self, response_id: str, ms: float, characters: int | None = None) -> None:
         """Synthesize so much at once; with `characters`, it speaks the answer up to there."""
         assert self.session.response is not None
         size = self.session.response.config.output_format.size(ms)
-        self.session.answer_audio(response_id, bytes(size), self.now)
+        self.session.done(ReplyAudio(response_id, bytes(size)), self.now)
         if characters is not None:
-            self.session.answer_spoken(response_id, characters)
+            self.session.done(ReplySpoken(response_id, characters), self.now)
         self.collect()
 
     def call(self, response_id: str, index: int, call_id: str, name: str, arguments: str) -> None:
-        self.session.answer_call(response_id, index, call_id, name, arguments, self.now)
+        self.session.done(ReplyCall(response_id, index, call_id, name, arguments), self.now)
         self.collect()
 
     def end(self, response_id: str, finish_reason: str = "stop") -> None:
-        self.session.answer_ended(response_id, finish_reason, self.now)
+        self.session.done(ReplyEnded(response_id, finish_reason), self.now)
         self.collect()
 
     def fail(self, response_id: str) -> None:
-        self.session.answer_failed(response_id, "ModelUnavailable", "The engine is away.", self.now)
+        self.session.done(ReplyFailed(response_id, "ModelUnavailable", "The engine is away."), self.now)
         self.collect()
 
     # ── Whole scenes ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -250,6 +282,9 @@ class Conversation:
     def collect(self) -> None:
         """Fetch what the session has for its owner; done after every step here."""
         for event in self.session.events_to_send():
+            if isinstance(event, PlayoutCut):
+                self.cuts.append(len(self.events))
+                continue
             assert event.event_id
             self.events.append(json.loads(json.dumps(event.to_wire(), allow_nan=False)))
         self.work.extend(self.session.work_to_start())

@@ -14,7 +14,25 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.protocol.conversations import SILENCE, SPEECH, Conversation, Wire
 from voiceapp.protocol.session import FINISH_S
 from voiceapp.protocol.states import LIVE, SessionState
-from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, RecognizeItem, Respond
+from voiceapp.protocol.work import (
+    Abandon,
+    ItemRecognitionFailed,
+    ItemRecognized,
+    JudgeTurn,
+    RecognitionFailed,
+    Recognize,
+    Recognized,
+    RecognizeItem,
+    ReplyAudio,
+    ReplyCall,
+    ReplyEnded,
+    ReplyFailed,
+    ReplySpoken,
+    ReplyText,
+    ReplyUsed,
+    Respond,
+    TurnJudged,
+)
 
 WORDS = st.sampled_from(["", "What", "What time", "What time is it?"])
 AUDIO_FORMATS = ["pcm", "pcm16", "wav", {"type": "pcm", "sample_rate": 8_000}]
@@ -141,15 +159,15 @@ class Script:
         work = self.talk.work.pop(position % len(self.talk.work))
         session, now = self.talk.session, self.talk.now
         if isinstance(work, Recognize) and fails:
-            session.recognition_failed(work, "ModelUnavailable", "The engine is away.", now)
+            session.done(RecognitionFailed(work, "ModelUnavailable", "The engine is away."), now)
         elif isinstance(work, Recognize):
-            session.recognized(work, words, now)
+            session.done(Recognized(work, words), now)
         elif isinstance(work, RecognizeItem) and fails:
-            session.item_recognition_failed(work.item_id, "ModelUnavailable", "The engine is away.", now)
+            session.done(ItemRecognitionFailed(work.item_id, "ModelUnavailable", "The engine is away."), now)
         elif isinstance(work, RecognizeItem):
-            session.item_recognized(work.item_id, words, now)
+            session.done(ItemRecognized(work.item_id, words), now)
         elif isinstance(work, JudgeTurn):
-            session.turn_judged(work.item_id, work.version, probability, now)
+            session.done(TurnJudged(work.item_id, work.version, probability), now)
 
     def _answer(self, back: int, how: str, number: int, words: str) -> None:
         """A step of the latest answer, or of one before it."""
@@ -158,21 +176,21 @@ class Script:
         work = self.asked[-1 - back % len(self.asked)]
         session, now, response_id = self.talk.session, self.talk.now, work.response_id
         if how == "text":
-            session.answer_text(response_id, words, now)
+            session.done(ReplyText(response_id, words), now)
         elif how == "audio" and work.config.speaks:
             size = work.config.output_format.size(number)
             self.pushed[response_id] += size
-            session.answer_audio(response_id, bytes(size), now)
+            session.done(ReplyAudio(response_id, bytes(size)), now)
         elif how == "spoken":
-            session.answer_spoken(response_id, number)
+            session.done(ReplySpoken(response_id, number), now)
         elif how == "used":
-            session.answer_used(response_id, number, number)
+            session.done(ReplyUsed(response_id, number, number), now)
         elif how == "call":
-            session.answer_call(response_id, number % 2, "call_1", "weather", words, now)
+            session.done(ReplyCall(response_id, number % 2, "call_1", "weather", words), now)
         elif how == "end":
-            session.answer_ended(response_id, ("stop", "length", "tool_calls")[number % 3], now)
+            session.done(ReplyEnded(response_id, ("stop", "length", "tool_calls")[number % 3]), now)
         elif how == "fail":
-            session.answer_failed(response_id, "ModelUnavailable", "The engine is away.", now)
+            session.done(ReplyFailed(response_id, "ModelUnavailable", "The engine is away."), now)
 
 
 class AnyOrder(RuleBasedStateMachine):

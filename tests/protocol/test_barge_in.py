@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.protocol.conversations import Conversation
+from tests.protocol.conversations import Conversation, words_in
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.work import Abandon, Respond
 
@@ -49,7 +49,7 @@ def test_the_history_keeps_what_was_heard(talk: Conversation) -> None:
     talk.say(640)
     talk.hush(960)
     talk.recognize("And tomorrow?")
-    assert [item.text for item in talk.take(Respond).history] == ["What time is it?", "It is noon.", "And tomorrow?"]
+    assert words_in(talk.take(Respond)) == ["What time is it?", "It is noon.", "And tomorrow?"]
 
 
 def test_the_transcript_that_was_sent_is_not_taken_back(talk: Conversation) -> None:
@@ -96,7 +96,7 @@ def test_speech_in_the_same_breath_cancels_an_answer_that_has_not_begun() -> Non
     assert talk.assert_event("response.done")["response"]["output"] == []
     talk.hush(960)
     talk.recognize("is it?")
-    assert [item.text for item in talk.take(Respond).history] == ["What time", "is it?"]
+    assert words_in(talk.take(Respond)) == ["What time", "is it?"]
 
 
 def test_an_answer_that_may_not_be_interrupted_goes_on() -> None:
@@ -110,7 +110,7 @@ def test_an_answer_that_may_not_be_interrupted_goes_on() -> None:
     talk.wait(3000)
     assert talk.assert_event("response.done")["response"]["status"] == "completed"
     talk.assert_event("response.created")
-    assert [item.text for item in talk.take(Respond).history] == ["What time is it?", TEXT, "And tomorrow?"]
+    assert words_in(talk.take(Respond)) == ["What time is it?", TEXT, "And tomorrow?"]
 
 
 def test_the_next_answer_waits_until_the_caller_has_finished() -> None:
@@ -125,11 +125,11 @@ def test_the_next_answer_waits_until_the_caller_has_finished() -> None:
     talk.hush(960)
     talk.recognize("In Oslo?")
     talk.assert_event("response.created")
-    assert [item.text for item in talk.take(Respond).history][2:] == ["And tomorrow?", "In Oslo?"]
+    assert words_in(talk.take(Respond))[2:] == ["And tomorrow?", "In Oslo?"]
 
 
 @pytest.mark.parametrize("noise_ms", [160, 640])
-def test_a_turn_is_answered_though_a_noise_came_before_its_words(noise_ms: int) -> None:
+def test_a_turn_is_taken_turn_though_a_noise_came_before_its_words(noise_ms: int) -> None:
     talk = Conversation()
     talk.say(640)
     talk.hush(960)
@@ -140,7 +140,7 @@ def test_a_turn_is_answered_though_a_noise_came_before_its_words(noise_ms: int) 
     if noise_ms > 250:
         talk.recognize("")
     talk.assert_event("response.created")
-    assert talk.take(Respond).history[0].text == "What time is it?"
+    assert words_in(talk.take(Respond))[0] == "What time is it?"
 
 
 def test_in_manual_mode_speech_interrupts_nothing() -> None:
@@ -160,3 +160,45 @@ def test_cancelling_forgets_the_answer_that_was_owed() -> None:
     talk.assert_event("response.done")
     talk.wait(1000)
     talk.assert_no_event("response.created")
+
+
+def test_playout_is_cut_behind_the_end_of_the_answer(talk: Conversation) -> None:
+    talk.say(96)
+    [position] = talk.cuts
+    assert "response.done" in [event["type"] for event in talk.events[:position]]
+
+
+def test_playout_is_cut_when_the_caller_speaks_into_the_last_words() -> None:
+    talk = Conversation()
+    talk.answer(talk.ask(), TEXT, ms=1000)
+    talk.hush(2000)
+    assert talk.of("response.done")
+    assert not talk.cuts
+    talk.say(96)
+    [position] = talk.cuts
+    assert talk.events[position - 1]["type"] == "input_audio_buffer.speech_started"
+
+
+def test_playout_goes_on_where_the_caller_may_not_interrupt() -> None:
+    talk = Conversation(turn_detection=TurnDetection(interrupt_response=False))
+    talk.answer(talk.ask(), TEXT, ms=4000)
+    talk.say(640)
+    assert talk.of("input_audio_buffer.speech_started")
+    assert not talk.cuts
+
+
+def test_an_answer_that_fails_can_be_interrupted(talk: Conversation) -> None:
+    talk = Conversation()
+    response_id = talk.ask()
+    talk.speak(response_id, 4000)
+    talk.fail(response_id)
+    assert not talk.cuts
+    talk.say(640)
+    assert talk.assert_event("response.done")["response"]["status"] == "cancelled"
+    [position] = talk.cuts
+    assert talk.events[position - 1]["type"] == "conversation.item.truncated"
+
+
+def test_an_answer_that_the_client_cancels_falls_silent(talk: Conversation) -> None:
+    talk.tell("response.cancel")
+    assert len(talk.cuts) == 1

@@ -9,19 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.conversation import MAX_CHARACTERS, MAX_ITEMS, MAX_TEXT, Conversation, Item, read_item
+from voiceapp.protocol.conversation import MAX_CHARACTERS, MAX_ITEMS, Conversation
+from voiceapp.protocol.items import MAX_TEXT, FunctionCall, FunctionOutput, Item, ItemStatus, Message, Role, read_item
 
 
-def user(item_id: str, text: str = "Hello") -> Item:
-    return Item(id=item_id, text=text)
+def user(item_id: str, text: str = "Hello") -> Message:
+    return Message(item_id, text=text)
 
 
-def call(item_id: str, call_id: str, status: str = "completed") -> Item:
-    return Item(id=item_id, type="function_call", role="assistant", call_id=call_id, name="f", status=status)
+def call(item_id: str, call_id: str, status: str = "completed") -> FunctionCall:
+    return FunctionCall(item_id, call_id, "f", status=ItemStatus(status))
 
 
 def output(item_id: str, call_id: str) -> Item:
-    return Item(id=item_id, type="function_call_output", role="tool", call_id=call_id, output="42")
+    return FunctionOutput(item_id, call_id, "42")
 
 
 def ids(conversation: Conversation) -> list[str]:
@@ -80,11 +81,11 @@ def test_long_items_are_forgotten_sooner() -> None:
 
 
 def test_a_model_sees_everything_without_a_limit() -> None:
-    assert seen(user("a"), Item(id="b", role="assistant"), user("c")) == ["a", "b", "c"]
+    assert seen(user("a"), Message("b", Role.ASSISTANT), user("c")) == ["a", "b", "c"]
 
 
 def test_a_model_sees_the_last_turns_and_every_system_item() -> None:
-    items = [Item(id="s", role="system"), user("a"), Item(id="b", role="assistant"), user("c"), user("d")]
+    items = [Message("s", Role.SYSTEM), user("a"), Message("b", Role.ASSISTANT), user("c"), user("d")]
     assert seen(*items, max_turns=2) == ["s", "c", "d"]
     assert seen(*items, max_turns=50) == ["s", "a", "b", "c", "d"]
 
@@ -152,7 +153,9 @@ def test_it_keeps_the_id_that_the_client_chose() -> None:
 
 def test_it_joins_several_parts() -> None:
     parts = [{"type": "input_text", "text": "Hello"}, {"type": "input_text", "text": "there"}]
-    assert read_item({"role": "user", "content": parts}, "item_1")[0].text == "Hello there"
+    item, _ = read_item({"role": "user", "content": parts}, "item_1")
+    assert isinstance(item, Message)
+    assert item.text == "Hello there"
 
 
 def test_audio_without_words_waits_for_recognition() -> None:
@@ -196,8 +199,8 @@ def test_it_names_the_field_that_it_refuses(wire: dict[str, Any], param: str) ->
 TEXT = "It is noon. The sun shines."
 
 
-def answer() -> Item:
-    return Item(id="a", role="assistant", spoken=True, text=TEXT, marks=[(12, 1000.0), (27, 3000.0)])
+def answer() -> Message:
+    return Message("a", Role.ASSISTANT, spoken=True, text=TEXT, marks=[(12, 1000.0), (27, 3000.0)])
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_a_better_position_corrects_an_earlier_cut() -> None:
 
 
 def test_words_whose_audio_is_not_made_yet_were_not_heard() -> None:
-    item = Item(id="a", role="assistant", spoken=True, text=TEXT)
+    item = Message("a", Role.ASSISTANT, spoken=True, text=TEXT)
     item.cut(5000)
     assert (item.text, item.unheard) == ("", TEXT)
 
@@ -238,12 +241,12 @@ def test_words_whose_audio_is_not_made_yet_were_not_heard() -> None:
 )
 def test_a_cut_loses_no_character(text: str, marks: list[tuple[int, float]], positions: list[float]) -> None:
     said = sorted(min(characters, len(text)) for characters, _ in marks)
-    item = Item(id="a", role="assistant", spoken=True, text=text)
+    item = Message("a", Role.ASSISTANT, spoken=True, text=text)
     item.marks = list(zip(said, sorted(ms for _, ms in marks), strict=True))
     for position in positions:
         item.cut(position)
         assert item.text + item.unheard == text
-    longer = Item(id="b", text=text, marks=item.marks)
+    longer = Message("b", text=text, marks=item.marks)
     longer.cut(max(positions))
     item.cut(min(positions))
     assert longer.text.startswith(item.text)

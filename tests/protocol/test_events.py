@@ -219,6 +219,7 @@ SERVER: dict[str, dict[str, Any]] = {
     "response.audio.done": OF_CONTENT,
     "response.function_call_arguments.delta": {**OF_CALL, "delta": "{"},
     "response.function_call_arguments.done": {**OF_CALL, "name": "weather", "arguments": "{}"},
+    "response.source.added": {"response_id": "resp_1", "title": "Interrupting", "text": "Speak.", "page": ""},
     "response.done": {"response": ANY},
 }  # fmt: skip
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.protocol.conversations import Conversation
+from tests.protocol.conversations import Conversation, words_in
 from voiceapp.protocol.listening import STALL_S
 from voiceapp.protocol.utterance import MAX_UTTERANCE_MS
-from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, Respond
+from voiceapp.protocol.work import Abandon, JudgeTurn, RecognitionFailed, Recognize, Respond, TurnJudged
 
 STARTED = "input_audio_buffer.speech_started"
 STOPPED = "input_audio_buffer.speech_stopped"
@@ -60,8 +60,8 @@ def test_speech_starts_with_its_padding_and_stops_with_its_last_sound(talk: Conv
     # 300 ms of padding are 9 whole frames.
     talk.assert_event(STARTED, audio_start_ms=960 - 9 * 32)
     talk.assert_event(STOPPED, audio_end_ms=1600)
-    # Recognition hears less around the speech than the client asked to keep.
-    assert len(talk.take_final().audio) / 16 == 640 + 2 * 64
+    # Recognition hears less before the speech than the client asked to keep, and of the pause what there is.
+    assert len(talk.take_final().audio) / 16 == 192 + 640 + 160
 
 
 def test_speech_at_the_very_beginning_has_no_padding(talk: Conversation) -> None:
@@ -106,6 +106,40 @@ def test_words_found_in_a_pause_that_was_not_the_end_are_dropped(talk: Conversat
     talk.assert_event(COMPLETED, transcript="What time is it?")
 
 
+def test_a_short_word_is_a_turn_when_the_recognizer_is_sure(talk: Conversation) -> None:
+    talk.say(200)
+    talk.hush(192)
+    talk.sure(talk.take(Recognize), "Stop.", confidence=0.78)
+    talk.hush(960)
+    talk.assert_event(COMMITTED)
+    talk.assert_event(COMPLETED, transcript="Stop.")
+    talk.assert_event("response.created")
+
+
+def test_a_short_sound_is_no_turn_when_the_recognizer_is_unsure(talk: Conversation) -> None:
+    talk.say(200)
+    talk.hush(192)
+    talk.sure(talk.take(Recognize), "Okay.", confidence=0.6)
+    talk.hush(960)
+    talk.assert_event(STOPPED, reason="turn_invalid")
+    talk.assert_no_event(DELTA, COMMITTED, COMPLETED)
+
+
+def test_a_click_is_not_read(talk: Conversation) -> None:
+    talk.say(160)
+    talk.hush(960)
+    talk.assert_event(STOPPED, reason="turn_invalid")
+    assert not talk.asks(Recognize)
+
+
+def test_a_short_word_between_two_commits_counts_when_the_recognizer_is_sure(manual: Conversation) -> None:
+    for confidence, transcript in ((0.9, "Stop."), (0.5, "")):
+        manual.say(200)
+        manual.tell("input_audio_buffer.commit")
+        manual.sure(manual.take(Recognize), "Stop.", confidence=confidence)
+        manual.assert_event(COMPLETED, transcript=transcript)
+
+
 def test_a_recognition_that_failed_in_the_pause_is_tried_again_at_the_end(talk: Conversation) -> None:
     talk.say(320)
     talk.hush(192)
@@ -131,8 +165,8 @@ def test_a_judgement_about_an_earlier_pause_is_ignored(talk: Conversation) -> No
     old = talk.take(JudgeTurn)
     talk.say(320)
     talk.hush(192)
-    talk.session.turn_judged(old.item_id, old.version, 1.0, talk.now)
-    talk.session.turn_judged("nobody", 0, 1.0, talk.now)
+    talk.session.done(TurnJudged(old.item_id, old.version, 1.0), talk.now)
+    talk.session.done(TurnJudged("nobody", 0, 1.0), talk.now)
     talk.hush(32)
     talk.assert_no_event(STOPPED)
 
@@ -234,7 +268,7 @@ def test_only_one_partial_reading_runs_at_a_time(talk: Conversation) -> None:
     talk.say(3000)
     work = talk.take(Recognize)
     assert not talk.asks(Recognize)
-    talk.session.recognition_failed(work, "ModelUnavailable", "busy", talk.now)
+    talk.session.done(RecognitionFailed(work, "ModelUnavailable", "busy"), talk.now)
     talk.say(32)
     assert talk.asks(Recognize)
 
@@ -290,7 +324,7 @@ def test_an_answer_asked_for_before_the_words_are_known_waits_for_them(manual: C
     manual.assert_event("response.created")
     assert not manual.asks(Respond)
     manual.recognize("What time is it?")
-    assert [item.text for item in manual.take(Respond).history] == ["What time is it?"]
+    assert words_in(manual.take(Respond)) == ["What time is it?"]
 
 
 def test_an_answer_fails_when_the_words_it_waits_for_do(manual: Conversation) -> None:
@@ -428,11 +462,11 @@ def test_words_so_far_do_not_delay_what_may_be_the_last_words(talk: Conversation
     assert not talk.take(Recognize).is_partial
 
 
-def test_the_turn_model_is_not_asked_again_before_it_answered(talk: Conversation) -> None:
+def test_the_turn_model_is_not_asked_again_before_it_taken_turn(talk: Conversation) -> None:
     talk.say(640)
     talk.hush(352)
     judge = talk.take(JudgeTurn)
     assert not talk.asks(JudgeTurn)
-    talk.session.turn_judged(judge.item_id, judge.version, 0.1, talk.now)
+    talk.session.done(TurnJudged(judge.item_id, judge.version, 0.1), talk.now)
     talk.hush(160)
     assert talk.asks(JudgeTurn)

@@ -11,8 +11,10 @@ import pytest
 
 from tests.protocol.conversations import Conversation, Wire
 from voiceapp.protocol.audio import split_wav_header
+from voiceapp.protocol.configuration import TurnDetection
+from voiceapp.protocol.items import FunctionCall, FunctionOutput, Message
 from voiceapp.protocol.playout import LEAD_MS
-from voiceapp.protocol.work import Abandon, Respond
+from voiceapp.protocol.work import Abandon, ReplyUsed, Respond
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 END_OF_SPEECH = [
@@ -162,7 +164,7 @@ def test_usage_counts_words_as_the_model_did_and_audio_by_its_length(talk: Conve
     response_id = talk.ask()
     talk.write(response_id, "It is noon.")
     talk.speak(response_id, 220, 11)
-    talk.session.answer_used(response_id, 50, 4)
+    talk.session.done(ReplyUsed(response_id, 50, 4), talk.now)
     talk.end(response_id)
     # 640 ms of speech and the 800 ms of silence that ended it, at 25 tokens a second.
     assert done(talk)["usage"] == {
@@ -208,8 +210,38 @@ def test_metrics_of_a_typed_question_count_from_the_request(talk: Conversation) 
     }
 
 
-def test_a_silent_question_long_ago_does_not_count_for_a_typed_one(talk: Conversation) -> None:
+def test_the_record_of_a_turn_says_whether_it_was_spoken(talk: Conversation) -> None:
+    talk.answer(talk.ask(), ms=100)
+    talk.answer(talk.ask_in_writing(), ms=100)
+    talk.tell("response.create")
+    talk.answer(talk.take(Respond).response_id, ms=100)
+    assert [record.is_spoken for record in talk.records] == [True, False, False]
+
+
+def test_a_prompt_after_silence_is_not_a_spoken_turn() -> None:
+    talk = Conversation(turn_detection=TurnDetection(idle_timeout_ms=5000))
+    talk.answer(talk.ask(), ms=100)
+    talk.wait(6000)
+    talk.answer(talk.take(Respond).response_id, ms=100)
+    assert [(record.is_spoken, record.end_of_turn_ms) for record in talk.records[1:]] == [(False, None)]
+
+
+def test_the_stages_of_a_turn_add_up_to_its_marks(talk: Conversation) -> None:
+    """The marks ascend, so what each stage added to the one before sums up to the last mark."""
     talk.say(640)
+    talk.hush(192)
+    talk.recognize("What time is it?")
+    talk.wait(40)
+    talk.judge(0.9)
+    talk.wait(20)
+    talk.answer(talk.take(Respond).response_id, ms=100)
+    marks = list(done(talk)["metrics"].values())
+    assert None not in marks
+    assert marks == sorted(marks)
+
+
+def test_a_silent_question_long_ago_does_not_count_for_a_typed_one(talk: Conversation) -> None:
+    talk.say(320)
     talk.hush(960)
     talk.recognize("")
     talk.wait(60_000)
@@ -232,14 +264,17 @@ def test_an_answer_that_was_cut_short_is_incomplete(talk: Conversation, finish_r
     assert response["output"][0]["status"] == "incomplete"
 
 
-def test_a_failed_answer_ends_at_once(talk: Conversation) -> None:
+def test_a_failed_answer_ends_when_what_there_is_of_it_was_sent(talk: Conversation) -> None:
     response_id = talk.ask()
     talk.write(response_id, "It is")
     talk.speak(response_id, 2000)
-    talk.skip()
     talk.fail(response_id)
-    talk.assert_types(*END_OF_SPEECH)
+    talk.assert_no_event("response.done")
+    talk.wait(2000)
+    assert talk.audio_ms(response_id) == 2000
+    assert not talk.cuts
     response = talk.events[-1]["response"]
+    assert [event["type"] for event in talk.events[-5:]] == END_OF_SPEECH
     assert response["status"] == "failed"
     assert response["status_details"]["error"] == {
         "type": "server_error",
@@ -249,6 +284,14 @@ def test_a_failed_answer_ends_at_once(talk: Conversation) -> None:
     talk.ask()
 
 
+def test_a_failed_answer_without_sound_ends_at_once(talk: Conversation) -> None:
+    response_id = talk.ask()
+    talk.write(response_id, "It is")
+    talk.skip()
+    talk.fail(response_id)
+    talk.assert_types(*END_OF_SPEECH)
+
+
 def test_nothing_of_an_answer_follows_its_end(talk: Conversation) -> None:
     response_id = talk.ask()
     talk.answer(response_id, ms=100)
@@ -256,7 +299,7 @@ def test_nothing_of_an_answer_follows_its_end(talk: Conversation) -> None:
     talk.write(response_id, "More.")
     talk.speak(response_id, 500, 5)
     talk.call(response_id, 0, "call_1", "weather", "{}")
-    talk.session.answer_used(response_id, 1, 1)
+    talk.session.done(ReplyUsed(response_id, 1, 1), talk.now)
     talk.end(response_id)
     talk.fail(response_id)
     talk.wait(5000)
@@ -323,12 +366,10 @@ def test_the_answer_of_a_function_reaches_the_model_behind_its_call(talk: Conver
     talk.tell("response.create")
     work = talk.take(Respond)
     assert work.config.tools == (TOOL,)
-    assert [(item.type, item.call_id) for item in work.history] == [
-        ("message", ""),
-        ("function_call", "call_1"),
-        ("function_call_output", "call_1"),
-    ]
-    assert work.history[2].output == "Rain"
+    _, call, output = work.history
+    assert isinstance(call, FunctionCall)
+    assert isinstance(output, FunctionOutput)
+    assert (call.call_id, output.call_id, output.output) == ("call_1", "call_1", "Rain")
 
 
 def test_calls_are_closed_after_the_speech_before_them_was_sent(talk: Conversation) -> None:
@@ -369,7 +410,7 @@ def test_a_call_that_was_interrupted_is_incomplete_and_hidden_from_the_model(tal
     assert talk.assert_event("response.output_item.done")["item"]["status"] == "incomplete"
     assert done(talk)["status"] == "cancelled"
     talk.tell("response.create")
-    assert [item.type for item in talk.take(Respond).history] == ["message"]
+    assert [type(item) for item in talk.take(Respond).history] == [Message]
 
 
 # ── Cancelling ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.conversations import Conversation
+from tests.protocol.conversations import Conversation, words_in
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.session import FINISH_S
-from voiceapp.protocol.work import Abandon, Respond
+from voiceapp.protocol.work import Abandon, ItemRecognized, ReplyUsed, Respond
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_items_stand_where_the_client_put_them(talk: Conversation) -> None:
     talk.tell("conversation.item.create", item=message("b2", id="b2"), previous_item_id="b")
     talk.assert_event("conversation.item.created", previous_item_id="b")
     talk.tell("response.create")
-    assert [item.text for item in talk.take(Respond).history] == ["a", "b", "b2", "c"]
+    assert words_in(talk.take(Respond)) == ["a", "b", "b2", "c"]
 
 
 def test_an_item_that_cannot_be_placed_is_refused(talk: Conversation) -> None:
@@ -130,7 +130,7 @@ def test_audio_inside_an_item_is_recognised_before_the_answer(talk: Conversation
     talk.assert_event("response.created")
     assert not talk.asks(Respond)
     assert talk.recognize_item("Hello").audio == "AAAA"
-    assert [item.text for item in talk.take(Respond).history] == ["Hello"]
+    assert words_in(talk.take(Respond)) == ["Hello"]
     talk.assert_event("conversation.item.input_audio_transcription.completed", transcript="Hello")
 
 
@@ -218,7 +218,7 @@ def test_answers_can_be_asked_for_instead_of_given(talk: Conversation) -> None:
     talk.assert_no_event("response.created")
     talk.tell("response.create")
     talk.assert_event("response.created")
-    assert [item.text for item in talk.take(Respond).history] == ["Hello"]
+    assert words_in(talk.take(Respond)) == ["Hello"]
 
 
 def test_only_the_last_turns_are_shown_to_the_model(talk: Conversation) -> None:
@@ -226,7 +226,7 @@ def test_only_the_last_turns_are_shown_to_the_model(talk: Conversation) -> None:
     for word in ("one", "two", "three"):
         talk.tell("conversation.item.create", item=message(word))
     talk.tell("response.create")
-    assert [item.text for item in talk.take(Respond).history] == ["two", "three"]
+    assert words_in(talk.take(Respond)) == ["two", "three"]
 
 
 def test_an_answer_asked_for_while_words_are_pending_covers_them(talk: Conversation) -> None:
@@ -318,7 +318,7 @@ def test_an_answer_has_one_part_to_truncate(talk: Conversation) -> None:
 
 def test_every_answer_is_recorded(talk: Conversation) -> None:
     response_id = talk.ask("What time is it?")
-    talk.session.answer_used(response_id, 50, 4)
+    talk.session.done(ReplyUsed(response_id, 50, 4), talk.now)
     talk.answer(response_id, "It is noon. ", ms=500)
     talk.wait(1000)
     talk.answer(talk.ask_in_writing("And the date?"), "Monday. ", ms=500)
@@ -463,7 +463,7 @@ def test_nothing_follows_the_end(talk: Conversation) -> None:
     talk.wait(FINISH_S * 1000)
     talk.assert_event("session.finished")
     talk.late(work, "Hello")
-    talk.session.item_recognized("item_1", "Hello", talk.now)
+    talk.session.done(ItemRecognized("item_1", "Hello"), talk.now)
     talk.tell("response.create")
     talk.say(640)
     talk.hush(960)

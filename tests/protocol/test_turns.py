@@ -114,7 +114,7 @@ def test_signals_come_in_a_legal_order(
     spans: list[tuple[float, int]], silence_ms: int | None, threshold: float
 ) -> None:
     detector = TurnDetector(TurnDetection(threshold=threshold, silence_duration_ms=silence_ms))
-    after = {
+    after: dict[type[Signal] | None, set[type[Signal]]] = {
         None: {Onset}, Onset: {Pause}, Pause: {Resume, StillQuiet, End}, StillQuiet: {StillQuiet, Resume, End},
         Resume: {Pause}, End: {Onset},
     }  # fmt: skip

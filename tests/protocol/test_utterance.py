@@ -32,7 +32,7 @@ def test_less_than_a_quarter_second_of_speech_is_noise() -> None:
 
 def test_words_count_only_for_the_audio_they_were_read_from() -> None:
     utterance = spoken(640)
-    utterance.words = "What time"
+    utterance.keep_words("What time")
     assert utterance.words == "What time"
     utterance.go_on()
     assert utterance.words is None
@@ -49,10 +49,10 @@ def test_latencies_count_from_the_last_speech_else_from_the_end() -> None:
 
 def test_the_words_that_two_readings_agree_on_are_stable() -> None:
     utterance = Utterance("item_1", 0)
-    assert utterance.partial("what time") == ("", "what time")
-    assert utterance.partial("what time is") == ("what time", "is")
-    assert utterance.partial("what dime is it") == ("what", "dime is it")
-    assert utterance.partial("") == ("", "")
+    assert utterance.partial("what time", 0.0) == ("", "what time")
+    assert utterance.partial("what time is", 0.0) == ("what time", "is")
+    assert utterance.partial("what dime is it", 0.0) == ("what", "dime is it")
+    assert utterance.partial("", 0.0) == ("", "")
 
 
 def test_partial_readings_become_rarer_as_the_utterance_grows() -> None:
@@ -76,7 +76,7 @@ def test_it_wants_no_partial_reading_while_another_goes_on_or_the_words_are_know
     utterance.recognizing = 0
     assert not utterance.wants_partial()
     utterance.recognizing = None
-    utterance.words = "Hello"
+    utterance.keep_words("Hello")
     assert not utterance.wants_partial()
     utterance.go_on()
     assert utterance.wants_partial()

@@ -13,6 +13,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.loop_thread import LoopThread
+
 KEY = "chat-key"
 FIRST = "The first sentence is ready to be spoken now."
 SECOND = " And this one came later."
@@ -34,10 +36,8 @@ class ChatServer:
         self.go_on = threading.Event()
         self.left = threading.Event()
         self.port = 0
-        self._loop = asyncio.new_event_loop()
+        self._loop = LoopThread()
         self._runner: web.AppRunner | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
 
     @property
     def base_url(self) -> str:
@@ -45,16 +45,14 @@ class ChatServer:
 
     def start(self) -> None:
         """Listen, on the same port as before if there was one."""
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(PATIENCE_S)
+        self._loop.run(self._start())
 
     def stop(self) -> None:
         """Listen no more; can be started again."""
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(PATIENCE_S)
+        self._loop.run(self._stop())
 
     def close(self) -> None:
         self.stop()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     async def _start(self) -> None:
@@ -126,12 +124,19 @@ class ChatServer:
         assert request.transport is not None
         request.transport.abort()
 
+    async def _sourced(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
+        """Names the first passage that it was given, in pieces."""
+        for part in ("With the command createkey [", "1", "]."):
+            await write(piece({"content": part}))
+        await write(piece({}, "stop"))
+
     async def _plain(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
         await write(piece({"content": "I am here."}))
         await write(piece({}, "stop"))
 
 
 _ANSWERS: dict[str, Callable[[ChatServer, dict[str, Any], web.Request, Write], Awaitable[None]]] = {
+    "api key": ChatServer._sourced,
     "story": ChatServer._story,
     "endless": ChatServer._endless,
     "weather": ChatServer._weather,

@@ -16,8 +16,8 @@ import pytest
 
 from tests.engines.speech import spoken
 from tests.realtime.product import Home, Product, make_home
-from voiceapp.engines.embedded import weights
-from voiceapp.engines.embedded.tts import Espeak
+from voiceapp.engines import weights
+from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import Samples
 
 Serve = Callable[..., Product]
@@ -52,7 +52,7 @@ def servers(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
         @cache
         def serving(server: str) -> Product:
-            product = Product(home, tmp_path_factory.mktemp(server), server=server)
+            product = Product(home, tmp_path_factory.mktemp(server), server=server, DEFAULT_VOICE="")
             running.callback(product.stop)
             return product
 

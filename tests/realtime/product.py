@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from django.conf import settings
 from psycopg.rows import dict_row
 
-from tests.prepared import environment_of, folder_until_exit, prepare
+from tests.prepared import environment_of, folder_until_exit, light_models, prepare
+from tests.serving import ServerProcess
 
-START_S = 120.0
-STOP_S = 40.0
 WRITTEN_S = 25.0
 
 _SETUP = """
@@ -51,10 +45,13 @@ for name, kind in {
     "expired": {"expires_at": now + timedelta(hours=1)},
     "elsewhere": {"scopes": ["tasks"]},
     "narrow": {},
+    "spent": {},
 }.items():
     row, keys[name] = new_key(workspace, name, **kind)
     if name == "narrow":
         row.allowed_models = ["text-embedding-v4"]
+    if name == "spent":
+        row.monthly_budget_nano = 0
     if name == "revoked":
         row.revoked_at = now
     if name == "expired":
@@ -99,7 +96,7 @@ def _with_keys(folder: Path, variables: dict[str, str]) -> Home:
     return Home(folder, json.loads(done.stdout.splitlines()[-1]), variables)
 
 
-class Product:
+class Product(ServerProcess):
     """One running server; `stop` ends it and leaves its log and its database to be read."""
 
     def __init__(
@@ -110,40 +107,21 @@ class Product:
         server: str = "daphne",
         port: int = 0,
         arguments: Sequence[str] = (),
+        is_ready: bool = True,
         **variables: str,
     ) -> None:
+        """Start it; `is_ready=False` is for one that lacks something, and is then waited for until it has warmed up."""
         shutil.copytree(home.folder, folder, dirs_exist_ok=True)
         self.keys = home.keys
+        self._is_ready = is_ready
         self._database = folder / "voiceapp.sqlite3"
-        self._command = [sys.executable, "manage.py", "serve", "--port", str(port), "--server", server, *arguments]
-        self._variables = environment_of(folder) | home.variables | variables
-        self.start()
+        environment = environment_of(folder) | light_models(variables) | home.variables | variables
+        super().__init__(environment, server=server, port=port, arguments=arguments)
 
     def start(self) -> None:
         """Start the server, again after a crash; returns when it is ready. One that never is, is not left behind."""
-        self._serving = threading.Event()
-        self._log: list[str] = []
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=settings.BASE_DIR,
-            env=self._variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, args=(self._process, self._log, self._serving), daemon=True)
-        self._reader.start()
-        try:
-            self._wait_ready()
-        except BaseException:
-            self.kill()
-            raise
-
-    @property
-    def log(self) -> str:
-        """What it wrote so far, as far as that came through the pipe."""
-        return "".join(self._log)
+        super().start()
+        self.wait_until_ready(or_lacking=not self._is_ready)
 
     async def logged(self, part: str, *, within_s: float = WRITTEN_S) -> None:
         """Until its log has `part` in it."""
@@ -151,15 +129,6 @@ class Product:
         while part not in self.log:
             assert time.monotonic() < deadline, f"{part} was never said:\n{self.log}"
             await asyncio.sleep(0.05)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """For another process of the same installation."""
-        return dict(self._variables)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def url(self) -> str:
@@ -170,13 +139,9 @@ class Product:
     def page_url(self) -> str:
         return f"ws://{self.address}/voice/socket"
 
-    @property
-    def origin(self) -> str:
-        return f"http://{self.address}"
-
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         """What the server wrote, as SQL sees it."""
-        if (url := self._variables["DATABASE_URL"]).startswith("postgres"):
+        if (url := self._environment["DATABASE_URL"]).startswith("postgres"):
             with psycopg.connect(url, row_factory=dict_row) as postgres:
                 return postgres.execute(query.replace("?", "%s"), values).fetchall()
         with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection:
@@ -196,47 +161,3 @@ class Product:
         """Change the database behind the server's back, as another process of the product does."""
         with contextlib.closing(sqlite3.connect(self._database, timeout=20)) as connection, connection:
             connection.execute(statement, values)
-
-    def terminate(self) -> None:
-        """What a host does to stop the process."""
-        self._process.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """A crash."""
-        self._process.kill()
-        self._process.wait(STOP_S)
-
-    def stop(self) -> int:
-        """Stop gracefully; returns the exit status."""
-        if self._process.poll() is None:
-            self.terminate()
-        try:
-            status = self._process.wait(STOP_S)
-        finally:
-            if self._process.poll() is None:
-                self._process.kill()
-                self._process.wait(STOP_S)
-            self._reader.join(STOP_S)
-        return status
-
-    def _read(self, process: subprocess.Popen[str], log: list[str], serving: threading.Event) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            log.append(line)
-            if "Serving on" in line:
-                serving.set()
-        serving.set()
-
-    def _wait_ready(self) -> None:
-        assert self._serving.wait(START_S), self.log
-        found = re.search(r"Serving on http://([0-9.]+:[0-9]+)", self.log)
-        assert found, self.log
-        self.address = found[1]
-        patience = threading.Event()
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            # A refusal, and an answer that a busy machine does not give in time.
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.origin}/readyz", timeout=5):
-                return
-            patience.wait(0.1)
-        raise AssertionError(f"The server did not become ready.\n{self.log}")

@@ -1,7 +1,8 @@
-"""Conversations in the operators' site, and the panel on its index."""
+"""Conversations in the operators' site."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -13,9 +14,9 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from tests.realtime.test_models import begin
-from voiceapp.accounts.models import ApiKey
+from voiceapp.realtime import bridge
+from voiceapp.realtime.close_codes import LIFETIME_OVER, MEANINGS, NORMAL
 from voiceapp.realtime.models import RealtimeSession, Turn
-from voiceapp.site import median_voice_to_voice_ms
 
 SESSIONS = "admin:realtime_realtimesession_changelist"
 
@@ -36,12 +37,12 @@ def listed(desk: Client, **query: str) -> set[str]:
 
 
 def test_it_filters_conversations(desk: Client, alice: Member, charlie: Member) -> None:
-    live, page, over = begin(alice), begin(charlie, transport="page", model="other"), begin(alice)
+    live, page, over = begin(alice), begin(charlie, entrance="page", model="other"), begin(alice)
     end(over)
     assert listed(desk) == {live.pk, page.pk, over.pk}
     assert listed(desk, state="open") == {live.pk, page.pk}
     assert listed(desk, state="closed") == {over.pk}
-    assert listed(desk, transport__exact="page") == {page.pk}
+    assert listed(desk, entrance__exact="page") == {page.pk}
     assert listed(desk, model="other") == {page.pk}
     assert listed(desk, q="Zenith") == {page.pk}
 
@@ -63,7 +64,7 @@ def test_it_shows_relayed_conversations_without_pretending_to_know_their_length(
     assert listed(desk, transport__exact="relayed") == {relayed.pk}
     page = desk.get(reverse(SESSIONS), {"transport__exact": "relayed"}).content.decode()
     assert "WebRTC, relayed" in page
-    assert "known elsewhere" in page
+    assert "known to the other service only" in page
 
 
 def test_it_edits_no_conversation(desk: Client, alice: Member) -> None:
@@ -84,38 +85,53 @@ def test_it_deletes_a_conversation_only_when_it_is_over(desk: Client, alice: Mem
     assert not Turn.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("latencies", "expected"),
-    [([], None), ([400], 400), ([900, 300, 400], 400), ([100, 900, 300, 500], 400), ([None, 700], 700)],
-)
-def test_it_finds_the_median(alice: Member, latencies: list[int | None], expected: int | None) -> None:
+def test_a_turn_says_from_when_its_latencies_count(desk: Client, alice: Member) -> None:
     session = begin(alice)
-    now = timezone.now()
-    Turn.objects.create(
-        session=session, ordinal=99, status="completed", first_audio_ms=1, started_at=now - timedelta(1)
+    Turn.objects.create(session=session, ordinal=1, status="completed", is_spoken=True, first_audio_ms=412)
+    Turn.objects.create(session=session, ordinal=2, status="completed", first_audio_ms=97)
+    page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
+    columns = re.findall(r'field-counted_from">\s*<p>(.*?)</p>', page)
+    assert columns == ["last sound of speech", "request"]
+    assert "Latencies are milliseconds from the last sound that the caller spoke" in page
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [
+        (1000, "The session is finished.", "finished (1000)"),
+        (1001, "The caller left.", "caller left: page closed or reloaded (1001)"),
+        (1006, "The connection was lost.", "connection lost (1006)"),
+        (1006, "The connection was not established.", "The connection was not established (1006)"),
+        (4401, "The API key of this session is no longer valid.", "key revoked or signed out (4401)"),
+        (4000, "The caller left.", "caller left with a code of its own (4000)"),
+        (4999, "A proxy said <so>.", "A proxy said &lt;so&gt; (4999)"),
+    ],
+)
+def test_it_says_in_words_how_a_conversation_ended(
+    desk: Client, alice: Member, code: int, reason: str, words: str
+) -> None:
+    session = begin(alice)
+    RealtimeSession.objects.filter(pk=session.pk).update(
+        ended_at=session.started_at + timedelta(seconds=90), close_code=code, close_reason=reason
     )
-    for ordinal, latency in enumerate(latencies, start=1):
-        Turn.objects.create(session=session, ordinal=ordinal, status="completed", first_audio_ms=latency)
-    assert median_voice_to_voice_ms(now) == expected
+    for address in (reverse(SESSIONS), reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])):
+        page = desk.get(address).content.decode()
+        assert words in page
+        assert "1 minute 30 seconds" in page
 
 
-def test_it_shows_the_day_on_the_index(desk: Client, alice: Member) -> None:
-    now = timezone.now()
-    live, over = begin(alice), begin(alice)
+def test_it_filters_by_the_end(desk: Client, alice: Member) -> None:
+    begin(alice)
+    over = begin(alice)
     end(over)
-    long_ago = begin(alice, started_at=now - timedelta(days=3))
-    end(long_ago)
-    Turn.objects.create(session=live, ordinal=1, status="completed", first_audio_ms=444)
-    ApiKey.objects.filter(pk=alice.row.pk).update(last_used_at=now)
+    assert listed(desk, end="1000") == {over.pk}
+    assert listed(desk, end="4401") == set()
 
-    page = desk.get(reverse("admin:index"))
-    assert [(figure.name, figure.value) for figure in page.context["figures"]] == [
-        ("Open conversations", "1"),
-        ("Conversations begun today", "2"),
-        ("Median voice to voice today", "444 ms"),
-        ("API keys used today", "1"),
-    ]
-    assert "444 ms" in page.content.decode()
+
+def test_every_code_with_which_a_conversation_ends_has_words() -> None:
+    codes = {value for name, value in vars(bridge).items() if name.isupper() and isinstance(value, int)}
+    assert {NORMAL, LIFETIME_OVER} <= codes
+    assert codes <= MEANINGS.keys()
 
 
 def test_it_needs_no_inline_script_or_style(desk: Client, alice: Member) -> None:
@@ -133,13 +149,3 @@ def test_it_needs_no_inline_script_or_style(desk: Client, alice: Member) -> None
         assert "<style" not in page
         assert ' style="' not in page
         assert " onclick=" not in page
-
-
-def test_it_shows_no_figures_to_those_who_may_not_see_conversations(bob: Member) -> None:
-    bob.user.is_staff = True
-    bob.user.save()
-    client = Client()
-    client.force_login(bob.user)
-    page = client.get(reverse("admin:index"))
-    assert page.status_code == 200
-    assert page.context["figures"] == []

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from voiceapp.accounts.auth import caller_from_bearer
-from voiceapp.engines.interfaces import Call, Voice
+from voiceapp.accounts.models import ApiKey, UsageRecord
+from voiceapp.accounts.seats import SeatRules, Seats
+from voiceapp.engines.interfaces import Call, NextResponse, Voice
 from voiceapp.errors import EngineUnavailable, FloodError
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import bridge
+from voiceapp.realtime.end_conditions import LOGIN_LOST, EndConditions
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.turn_charges import LAST_WORDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,6 +44,7 @@ def turn(ordinal: int = 1, **changes: Any) -> TurnEnded:
         "output_audio_ms": 1200,
         "input_tokens": 3,
         "output_tokens": 4,
+        "is_spoken": True,
         "end_of_turn_ms": 200,
         "recognition_ms": 250,
         "first_token_ms": 260,
@@ -51,6 +61,8 @@ class Line:
         self.sent: list[ev.ServerEvent] = []
         self.spoke = asyncio.Event()
         self.closed: list[tuple[int, str]] = []
+        self.cuts = 0
+        """How often playout was cut."""
         self._is_slow = is_slow
 
     async def receive(self) -> ev.ClientEvent:
@@ -64,6 +76,9 @@ class Line:
             raise FloodError("The connection is too slow for this conversation.", code="too_slow")
         self.sent.append(event)
         self.spoke.set()
+
+    def cut_playout(self) -> None:
+        self.cuts += 1
 
     async def close(self, code: int, reason: str) -> None:
         self.closed.append((code, reason))
@@ -101,15 +116,18 @@ class Stream:
 
 class Model:
     voices: Sequence[Voice] = ()
+    default_voice = ""
 
     def __init__(self, *, failure: Exception | None = None, opens: bool = True) -> None:
         self.streams: list[Stream] = []
+        self.calls: list[Call] = []
         self._failure = failure
         self._opens = opens
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> Stream:
         if not self._opens:
             raise EngineUnavailable("Voice models are missing.")
+        self.calls.append(call)
         self.streams.append(Stream(tasks, self._failure))
         return self.streams[-1]
 
@@ -124,6 +142,7 @@ class Conversation:
         self.id = identifier("sess")
         self.stopping = asyncio.Event()
         self.revoked = asyncio.Event()
+        self.seats = Seats(SeatRules.from_settings())
         self._limits = {"lifetime_s": 60.0, "drain_s": 5.0, **limits}
 
     async def run(self) -> None:
@@ -132,8 +151,9 @@ class Conversation:
             self.line,
             self.model,
             Call(session_id=self.id, model="voice"),
-            Recorder(Beginning(self.id, caller, "voice", "websocket", "127.0.0.1")),
-            bridge.Limits(stopping=_waiter(self.stopping), revoked=_waiter(self.revoked), **self._limits),
+            Recorder(Beginning(caller, "voice", "websocket", "127.0.0.1", "program", session_id=self.id)),
+            EndConditions(stopping=_waiter(self.stopping), revoked=_waiter(self.revoked), **self._limits),
+            self.seats.seat(caller, "127.0.0.1"),
         )
 
     async def row(self) -> RealtimeSession:
@@ -172,6 +192,42 @@ async def test_events_go_both_ways_until_the_stream_is_finished(alice: Member) -
 
     assert conversation.said() == ["input_audio_buffer.cleared"]
     assert_over(conversation, 1000)
+
+
+async def test_a_caller_for_whom_no_seat_is_free_is_told_so(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.seats = Seats(replace(SeatRules.from_settings(), per_account=0))
+
+    await conversation.run()
+
+    assert conversation.said() == ["error", "session.closing"]
+    error = conversation.line.sent[0].to_wire()["error"]
+    assert error["code"] == "Throttling.Concurrency"
+    assert "conversations open already" in error["message"]
+    assert conversation.model.streams == []
+    assert_over(conversation, 4429)
+    assert (await conversation.row()).close_code == 4429
+
+
+async def test_the_seat_is_free_while_the_end_is_still_being_written(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    running = asyncio.create_task(conversation.run())
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+    await asyncio.wait_for(conversation.line.spoke.wait(), 5)
+    assert conversation.seats.open_sessions == 1
+    while not await RealtimeSession.objects.filter(pk=conversation.id).aexists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+    with closing(sqlite3.connect(connection.settings_dict["NAME"])) as lock:
+        lock.execute("begin immediate")
+        conversation.line.incoming.put_nowait(Disconnected(1001))
+        async with asyncio.timeout(5):
+            while conversation.seats.open_sessions:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert not running.done(), "the end was written, although the database was locked"
+    await running
+
+    assert (await conversation.row()).close_code == 1001
 
 
 async def test_what_cannot_be_read_is_answered_and_survived(alice: Member) -> None:
@@ -259,7 +315,28 @@ async def test_a_fault_while_the_caller_leaves_is_still_a_caller_who_left(alice:
 
     await conversation.run()
 
-    assert (await conversation.row()).close_code == 1006
+    row = await conversation.row()
+    assert (row.close_code, row.close_reason) == (1006, "The connection was lost.")
+
+
+async def test_a_caller_who_finishes_and_does_not_wait_has_finished(alice: Member) -> None:
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(ev.SessionFinish())
+    conversation.line.incoming.put_nowait(Disconnected(1001))
+
+    await conversation.run()
+
+    row = await conversation.row()
+    assert (row.close_code, row.close_reason) == (1000, "The session is finished.")
+
+
+@pytest.mark.parametrize(("lifetime_s", "words"), [(0.05, "less than a second"), (1, "1 second")])
+async def test_the_longest_duration_is_told_in_words(alice: Member, lifetime_s: float, words: str) -> None:
+    conversation = Conversation(alice, Line(), Model(), lifetime_s=lifetime_s)
+
+    await conversation.run()
+
+    assert (await conversation.row()).close_reason == f"The session has reached its longest duration of {words}."
 
 
 async def test_time_is_up(alice: Member) -> None:
@@ -282,8 +359,36 @@ async def test_a_revoked_key_ends_it(alice: Member) -> None:
     assert_over(conversation, 4401)
 
 
+async def test_a_budget_that_is_used_up_ends_it_once_that_was_said(
+    alice: Member, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge, "LEAD_MS", 0)
+    settings.LEDGER_PRICES = {"realtime": {"audio_seconds": 1}}
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(monthly_budget_nano=0)
+    conversation = Conversation(alice, Line(), Model())
+    conversation.line.incoming.put_nowait(ev.AudioClear())
+    running = asyncio.create_task(conversation.run())
+    await asyncio.wait_for(conversation.line.spoke.wait(), 5)
+    before_response = conversation.model.calls[0].before_response
+    assert before_response is not None
+
+    assert await before_response(NextResponse(1, 0, 0, None, True)) == LAST_WORDS
+
+    for _ in range(100):
+        await asyncio.sleep(0)
+    conversation.line.spoke.clear()
+    conversation.stream.outgoing.put_nowait(ev.AudioCleared(event_id="event_2"))  # what is said in place of a reply
+    await asyncio.wait_for(conversation.line.spoke.wait(), 5)
+    conversation.stream.idle.set()
+    await running
+    assert conversation.said() == [*["input_audio_buffer.cleared"] * 2, "error", "session.closing"]
+    assert conversation.line.sent[2].to_wire()["error"]["code"] == "budget_used_up"
+    assert_over(conversation, 4402)
+    assert not await UsageRecord.objects.filter(request_id=f"{conversation.id}:1").aexists()
+
+
 async def test_a_login_that_is_over_ends_it(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model(), has_key=False)
+    conversation = Conversation(alice, Line(), Model(), revocation=LOGIN_LOST)
     conversation.revoked.set()
 
     await conversation.run()

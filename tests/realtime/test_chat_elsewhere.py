@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.realtime.chat_server import FIRST, KEY, SECOND, ChatServer
@@ -14,6 +15,7 @@ from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
 from voiceapp.engines.interfaces import Samples
+from voiceapp.health import FRESH_S
 
 Voices = Callable[[str], Samples]
 
@@ -45,6 +47,13 @@ def fresh(chat_server: ChatServer) -> None:
     chat_server.go_on.clear()
     chat_server.left.clear()
     chat_server.requests.clear()
+
+
+async def reasons_not_ready(product: Product) -> list[str]:
+    async with aiohttp.ClientSession() as http, http.get(f"{product.origin}/readyz") as response:
+        answer = await response.json()
+    assert response.status == (503 if "reasons" in answer else 200)
+    return [reason["code"] for reason in answer.get("reasons", [])]
 
 
 async def has_happened(what: Any) -> bool:
@@ -169,7 +178,7 @@ async def test_a_function_is_called_by_the_client_and_its_answer_spoken(
     ("question", "said"),
     [
         ("Answer 500", "The chat server failed with status 500."),
-        ("Answer 401", "The chat server refused its key (CHAT_API_KEY)."),
+        ("Answer 401", "The chat server refused the key of this server."),
         ("Answer 400", "The chat server refused the request: No, and no again."),
         ("Answer 429", "The chat server is busy: it answered 429, too many requests."),
     ],
@@ -184,6 +193,9 @@ async def test_a_refusal_elsewhere_fails_the_answer_and_not_the_session(
 
         assert done["status"] == "failed"
         assert done["status_details"]["error"]["message"] == said
+        (item,) = done["output"]
+        assert item["content"][0]["transcript"] == "I am sorry, I cannot answer right now."
+        assert talker.audio()
         await still_answers(talker)
 
 
@@ -196,6 +208,7 @@ async def test_a_stream_that_breaks_off_fails_the_answer_and_not_the_session(pro
         assert done["status"] == "failed"
         assert done["status_details"]["error"]["message"].endswith(".")
         assert done["output"][0]["status"] == "incomplete"
+        assert done["output"][0]["content"][0]["transcript"].endswith("I am sorry, I cannot go on.")
         await still_answers(talker)
         await talker.send("session.finish")
         await talker.wait_closed()
@@ -214,9 +227,27 @@ async def test_a_server_that_is_down_fails_the_answer_until_it_is_back(
         await talker.ask("Are you there?")
         done = (await talker.wait("response.done"))["response"]
 
+        assert await reasons_not_ready(product) == ["model_unavailable"]
         chat_server.start()
 
         assert done["status"] == "failed"
         assert "chat server" in done["status_details"]["error"]["message"]
         await still_answers(talker)
+        await asyncio.sleep(FRESH_S)  # so long serves one look
+        assert await reasons_not_ready(product) == []
     assert "Traceback" not in product.log
+
+
+async def test_the_model_reads_the_documents_and_names_what_it_used(product: Product, chat_server: ChatServer) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("How do I create an API key?")
+        assert answer_of(await talker.wait("response.done")) == "With the command createkey."
+        (source,) = talker.all("response.source.added")
+        assert (source["page"], source["title"]) == ("api-keys", "API keys")
+        (request,) = chat_server.requests
+        assert f"[1] API keys: {source['text']}" in request["messages"][-1]["content"]
+        await talker.ask("Are you there?")
+        await talker.wait("response.done", count=2)
+        # What was read for one message is not kept for the next.
+        assert chat_server.requests[1]["messages"][0]["content"] == "How do I create an API key?"
+        assert chat_server.requests[1]["messages"][-1]["content"] == "Are you there?"

@@ -17,7 +17,7 @@ from openai import AsyncOpenAI
 from tests.engines.speech import word_errors
 from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
-from tests.realtime.talker import pcm_at
+from tests.realtime.talker import in_order, pcm_at
 from voiceapp.engines.interfaces import Samples
 
 Voices = Callable[[str], Samples]
@@ -47,7 +47,7 @@ def text_of(done: dict[str, Any]) -> str:
     return str(done["response"]["output"][0]["content"][0]["transcript"])
 
 
-class Ears(OmniRealtimeCallback):  # type: ignore[misc]
+class Ears(OmniRealtimeCallback):
     """What the library calls back with, from its own thread."""
 
     def __init__(self) -> None:
@@ -210,3 +210,98 @@ class TestOpenAI:
                     break
 
         assert len(sound) / 48 > 1000
+
+
+class TestOpenAICurrent:
+    """The realtime class of OpenAI's library that is not beta: events of the current dialect, with their types."""
+
+    @staticmethod
+    def client(product: Product) -> AsyncOpenAI:
+        return AsyncOpenAI(api_key=product.keys["good"], base_url=f"http://{product.address}/v1", max_retries=0)
+
+    async def test_it_completes_a_spoken_and_a_written_turn(self, product: Product, voices: Voices) -> None:
+        sound, words, types = b"", "", []
+        async with (
+            asyncio.timeout(2 * PATIENCE_S),
+            self.client(product).realtime.connect(model="gpt-realtime") as connection,
+        ):
+            created = await connection.recv()
+            assert created.type == "session.created"
+            assert created.session.audio.input.format.rate == created.session.audio.output.format.rate == 24_000
+            await connection.session.update(session={"type": "realtime", "output_modalities": ["audio"]})
+            for piece in utterance(voices, 24_000):
+                await connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())
+            async for event in connection:
+                assert event.type != "error", event
+                require_valid(event)
+                types.append(event.type)
+                if event.type == "conversation.item.input_audio_transcription.delta":
+                    words += event.delta
+                if event.type == "conversation.item.input_audio_transcription.completed":
+                    assert word_errors(QUESTION, event.transcript) <= 1
+                    assert words == event.transcript
+                    assert 1 < event.usage.seconds < 5
+                if event.type == "response.output_audio.delta":
+                    sound += base64.b64decode(event.delta)
+                if event.type == "response.done":
+                    assert event.response.status == "completed"
+                    assert event.response.output[0].content[0].transcript == ANSWER
+                    break
+
+            await connection.conversation.item.create(item=TYPED)
+            await connection.response.create(response={"output_modalities": ["text"], "metadata": {"turn": "2"}})
+            async for event in connection:
+                assert event.type not in ("error", "response.output_audio.delta"), event
+                require_valid(event)
+                if event.type == "response.created":
+                    assert event.response.metadata == {"turn": "2"}
+                if event.type == "response.output_text.done":
+                    assert event.text == ANSWER
+                if event.type == "response.done":
+                    break
+
+        assert len(sound) / 48 > 1000
+        assert [kind for kind in in_order(types) if kind in ORDER][: len(ORDER)] == ORDER
+
+    async def test_it_transcribes_without_responses(self, product: Product, voices: Voices) -> None:
+        heard: list[str] = []
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            self.client(product).realtime.connect(extra_query={"intent": "transcription"}) as connection,
+        ):
+            created = await connection.recv()
+            assert created.session.type == "transcription"
+            transcription = {"model": "gpt-4o-transcribe", "language": "en"}
+            audio = {"input": {"transcription": transcription, "turn_detection": {"type": "server_vad"}}}
+            await connection.session.update(session={"type": "transcription", "audio": audio})
+            for piece in utterance(voices, 24_000):
+                await connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())
+            async for event in connection:
+                require_valid(event)
+                heard.append(event.type)
+                if event.type == "conversation.item.input_audio_transcription.completed":
+                    assert word_errors(QUESTION, event.transcript) <= 1
+                    await connection.response.create()
+                if event.type == "error":
+                    assert event.error.message == "This session only transcribes: it gives no responses."
+                    break
+
+        assert "response.created" not in heard
+        turn = await product.row("select user_text, input_audio_ms from realtime_turn where assistant_text = ''")
+        assert word_errors(QUESTION, turn["user_text"]) <= 1
+        assert turn["input_audio_ms"] > 1000
+
+
+ORDER = [
+    "session.updated",
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.committed",
+    "conversation.item.added",
+    "conversation.item.done",
+]
+
+
+def require_valid(event: Any) -> None:
+    """Check an event against the types of the library, which by itself lets anything pass."""
+    type(event).model_validate_json(event.model_dump_json(exclude_unset=True), strict=True)

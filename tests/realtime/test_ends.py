@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import aiohttp
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
@@ -19,6 +20,8 @@ SERVERS = ("daphne", "uvicorn")
 LONG_QUESTION = "What can you do?"
 SECOND_OF_SILENCE = bytes(32_000)
 LIFETIME_S = 5
+PROMPT_KEY_S = 10
+"""A temporary key that is used at once, on a busy machine as well, and expires soon."""
 PROMPT_S = 15.0
 """Five seconds are promised, to those whose machine does not run tests meanwhile."""
 
@@ -82,9 +85,10 @@ async def test_a_binary_frame_is_an_error_that_the_session_survives(product: Pro
         await lives_on(talker)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "", "[]", "null", '"session.finish"', "[" * 100_000, '{"type": "\\ud800"}', "NaN"]
-)
+NO_EVENTS = ("{", "", "[]", "null", '"session.finish"', "[" * 100_000, '{"type": "\\ud800"}', "NaN")
+
+
+@pytest.mark.parametrize("text", NO_EVENTS)
 async def test_what_is_no_event_is_an_error_that_the_session_survives(product: Product, text: str) -> None:
     async with call(product.url, product.keys["good"]) as talker:
         await talker.socket.send(text)
@@ -183,6 +187,47 @@ async def test_a_revoked_key_ends_its_sessions_and_no_others(product: Product) -
     product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
 
 
+async def temporary_key(product: Product, *, seconds: int) -> str:
+    """A temporary key of the key `good`."""
+    url = f"{product.origin}/api/v1/tokens?expire_in_seconds={seconds}"
+    headers = {"Authorization": f"Bearer {product.keys['good']}"}
+    async with aiohttp.ClientSession(headers=headers) as session, session.post(url) as response:
+        return str((await response.json())["token"])
+
+
+async def test_a_session_ends_with_its_temporary_key_where_it_is_told_to(serve: Serve) -> None:
+    product = serve(TEMPORARY_KEYS_END_SESSIONS="1")
+    brief, long = [await temporary_key(product, seconds=seconds) for seconds in (PROMPT_KEY_S, 600)]
+    async with (
+        call(product.url, brief) as expiring,
+        call(product.url, long) as revoked,
+        call(product.url, product.keys["good"]) as lasting,
+    ):
+        await announced(expiring, 4410)
+        error = await refused(expiring, "temporary_key_expired")
+        assert error["message"] == "The temporary key of this session has expired, or its API key is no longer valid."
+        await asyncio.gather(lives_on(revoked), lives_on(lasting))
+
+        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'good'")
+        revoked_at = time.monotonic()
+        await asyncio.gather(announced(revoked, 4410), announced(lasting, 4401))
+        assert time.monotonic() - revoked_at < PROMPT_S
+
+    assert (await closed_books(product, expiring))["close_code"] == 4410
+
+
+async def test_a_session_goes_on_when_its_temporary_key_expires(product: Product) -> None:
+    """Authentication counts at set-up only, unless the server is told otherwise."""
+    brief = await temporary_key(product, seconds=PROMPT_KEY_S)
+    async with call(product.url, brief) as talker:
+        async with asyncio.timeout(PATIENCE_S):
+            with suppress(InvalidStatus):
+                while True:
+                    async with call(product.url, brief):
+                        await asyncio.sleep(0.2)
+        await lives_on(talker)
+
+
 async def test_nothing_goes_on_after_the_callers_left(product: Product) -> None:
     """Several at once, in the middle of their answers: all work stops, all books are closed."""
     async with asyncio.TaskGroup() as tasks:
@@ -216,7 +261,7 @@ async def test_a_stopping_server_lets_answers_finish(serve: Serve, server: str) 
         await speaking.ask("Say after me the garden is green today.")
         await speaking.wait("response.audio.delta")
 
-        product.terminate()
+        product.signal()
 
         assert await quiet.wait_closed() == 4012
         assert await speaking.wait_closed() == 4012
@@ -238,7 +283,7 @@ async def test_an_answer_that_goes_on_too_long_is_cut_by_the_stop(serve: Serve) 
         await talker.ask(LONG_QUESTION)
         await talker.wait("response.audio.delta")
 
-        product.terminate()
+        product.signal()
 
         assert await talker.wait_closed() == 4012
     assert product.stop() == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.realtime import product
+from tests import serving
 from tests.realtime.product import Home, Product
 
 
@@ -16,7 +16,7 @@ def test_a_server_that_does_not_get_ready_is_not_left_behind(
 ) -> None:
     server = Product(home, tmp_path / "served")
     server.stop()
-    monkeypatch.setattr(product, "START_S", 0)
+    monkeypatch.setattr(serving, "START_S", 0)
     with pytest.raises(AssertionError):
         server.start()
     with pytest.raises(ProcessLookupError):

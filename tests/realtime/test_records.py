@@ -12,17 +12,21 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.log import logged
 from tests.realtime.test_bridge import turn
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import UsageRecord
+from voiceapp.database.patience import waits_at_most
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.realtime import records
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.processes import own_name
+from voiceapp.realtime.record_queue import QUEUE
 from voiceapp.realtime.records import Beginning, Recorder, record_relayed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def recorder_of(alice: Member) -> tuple[str, Recorder]:
     session_id = identifier("sess")
     caller = await caller_from_bearer(alice.authorization)
-    return session_id, Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+    return session_id, Recorder(Beginning(caller, "voice", "websocket", "127.0.0.1", "program", session_id=session_id))
 
 
 @contextmanager
@@ -112,6 +116,19 @@ async def test_what_was_heard_is_kept_only_where_something_was_not(alice: Member
     assert (row.user_text, row.assistant_text, row.heard_text) == ("Hello?", "Hello.", "")
 
 
+async def test_a_row_says_whether_its_turn_was_spoken(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1))
+    recorder.add(turn(2, is_spoken=False, input_audio_ms=0, end_of_turn_ms=None, recognition_ms=None))
+
+    await recorder.finish(1000, "")
+
+    assert [(row.ordinal, row.is_spoken, row.first_audio_ms) for row in await turns_of(session_id)] == [
+        (1, True, 300),
+        (2, False, 300),
+    ]
+
+
 async def test_words_are_not_kept_when_they_are_switched_off(alice: Member, settings: Settings) -> None:
     settings.TRANSCRIPT_DAYS = 0
     session_id, recorder = await recorder_of(alice)
@@ -153,36 +170,36 @@ async def test_a_turn_whose_writing_is_cut_off_is_written_at_the_end(alice: Memb
 
 async def test_waiting_turns_are_bounded_and_the_sums_stay_right(alice: Member) -> None:
     session_id, recorder = await recorder_of(alice)
-    for ordinal in range(1, records.QUEUE + 11):
+    for ordinal in range(1, QUEUE + 11):
         recorder.add(turn(ordinal))
 
     await recorder.finish(1000, "")
 
     kept = [row.ordinal for row in await turns_of(session_id)]
-    assert kept == list(range(11, records.QUEUE + 11))
-    assert (await RealtimeSession.objects.aget(pk=session_id)).turn_count == records.QUEUE + 10
+    assert kept == list(range(11, QUEUE + 11))
+    assert (await RealtimeSession.objects.aget(pk=session_id)).turn_count == QUEUE + 10
 
 
 @pytest.mark.parametrize(
     "told",
     [
-        [ev.SessionUpdated(session={})] * (records.QUEUE + 10),
-        [ev.SessionUpdated(session={}), ev.ResponseCreated(response={})] * records.QUEUE,
+        [ev.SessionUpdated(session={})] * (QUEUE + 10),
+        [ev.SessionUpdated(session={}), ev.ResponseCreated(response={})] * QUEUE,
     ],
     ids=["settings", "settings and answers"],
 )
 async def test_what_is_told_takes_no_turn_its_place(alice: Member, told: list[ev.ServerEvent]) -> None:
     session_id, recorder = await recorder_of(alice)
-    for ordinal in range(1, records.QUEUE + 1):
+    for ordinal in range(1, QUEUE + 1):
         recorder.add(turn(ordinal))
     for event in told:
         recorder.note(event)
 
     await recorder.finish(1000, "")
 
-    assert len(await turns_of(session_id)) == records.QUEUE
+    assert len(await turns_of(session_id)) == QUEUE
     billed = UsageRecord.objects.filter(request_id__startswith=session_id).values("request_id").distinct()
-    assert await billed.acount() == records.QUEUE
+    assert await billed.acount() == QUEUE
 
 
 async def test_a_long_reason_is_cut_to_fit(alice: Member) -> None:
@@ -197,7 +214,7 @@ async def test_a_locked_database_does_not_hold_the_end_up(
     alice: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(records, "FINISH_S", 0.3)
-    _, recorder = await recorder_of(alice)
+    session_id, recorder = await recorder_of(alice)
     recorder.add(turn(1))
     with locked_database():
         started = time.monotonic()
@@ -206,6 +223,48 @@ async def test_a_locked_database_does_not_hold_the_end_up(
 
         assert time.monotonic() - started < 10, "it would wait for 20 s"
     assert "was not recorded within" in caplog.text
+    await written(RealtimeSession.objects.filter(pk=session_id, close_code=1000))
+    assert [row.ordinal for row in await turns_of(session_id)] == [1]
+
+
+async def test_rows_are_tried_again_while_the_database_is_away_and_keep_their_times(
+    alice: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "FINISH_S", 0.0)
+    monkeypatch.setattr(records, "RETRY_S", 0.05)
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1))
+    with locked_database(), waits_at_most(0.1):  # as long as a database is away that refuses at once
+        async with logged(records.__name__, "rows wait for the database"):
+            writing = asyncio.create_task(recorder.run())
+        recorder.add(turn(2))
+        writing.cancel()
+        await recorder.finish(1000, "")
+        over_at = timezone.now()
+        await asyncio.sleep(0.3)
+    await written(RealtimeSession.objects.filter(pk=session_id, close_code=1000))
+    row = await RealtimeSession.objects.aget(pk=session_id)
+    first, second = await turns_of(session_id)
+    assert row.started_at < first.started_at < second.started_at < row.ended_at < over_at
+    assert await UsageRecord.objects.filter(request_id__startswith=session_id).acount() == 6
+
+
+async def test_a_database_that_stays_away_is_bounded_in_what_waits_for_it(
+    alice: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(records, "FINISH_S", 0.0)
+    monkeypatch.setattr(records, "RETRY_S", 0.05)
+    monkeypatch.setattr(records, "MOST_UNFINISHED", 2)
+    begun = [await recorder_of(alice) for _ in range(4)]
+    with locked_database(), waits_at_most(0.1):
+        for _, recorder in begun:
+            await recorder.finish(1000, "")
+        await asyncio.sleep(0)
+    for session_id, _ in begun[2:]:
+        await written(RealtimeSession.objects.filter(pk=session_id, close_code=1000))
+    given_up = [session_id for session_id, _ in begun[:2]]
+    assert not await RealtimeSession.objects.filter(pk__in=given_up, ended_at__isnull=False).aexists()
+    assert caplog.text.count("its end was never recorded") == 2
 
 
 async def test_a_row_that_the_database_refuses_costs_only_itself(
@@ -224,7 +283,7 @@ async def test_a_row_that_the_database_refuses_costs_only_itself(
 async def test_a_relayed_conversation_has_a_row_that_no_process_holds(alice: Member) -> None:
     caller = await caller_from_bearer(alice.authorization)
 
-    await record_relayed(Beginning("sess_relayed", caller, "upstream", "relayed", "127.0.0.1"))
+    await record_relayed(Beginning(caller, "upstream", "relayed", "127.0.0.1", "program", session_id="sess_relayed"))
 
     row = await RealtimeSession.objects.aget(pk="sess_relayed")
     assert (row.model, row.transport, row.api_key_id, row.ended_at) == ("upstream", "relayed", alice.row.pk, None)

@@ -15,7 +15,7 @@ from tests.realtime.talker import call
 from tests.realtime.webrtc.caller import calling
 
 PROMPT_S = 15.0
-"""Standings are looked at every two seconds; a busy machine takes its time."""
+"""Credentials are looked at every two seconds; a busy machine takes its time."""
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from django.http import HttpResponse
 from django.test import AsyncClient
 
 from tests.conftest import Member
-from voiceapp.engines import catalogue as catalogues
-from voiceapp.engines.embedded import weights
+from tests.models import forget
+from voiceapp.engines import providers, weights
 
 EMBED = "/api/v1/services/embeddings/text-embedding/text-embedding"
 RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
@@ -62,7 +62,7 @@ def models() -> None:
 
 @pytest_asyncio.fixture
 async def program(models: None, alice: Member) -> AsyncIterator[Program]:
-    catalogues.catalogue.cache_clear()
+    forget()
     yield Program(alice)
-    await catalogues.close()
-    catalogues.catalogue.cache_clear()
+    await providers.close()
+    forget()

@@ -76,3 +76,30 @@ async def test_what_is_refused_is_named(program: Program, asked: dict[str, Any],
 
 async def test_a_model_that_is_not_there_is_not_found(program: Program) -> None:
     assert (await program.refusal(COMPATIBLE, body("Hello", model="nova"), 404))["error"]["code"] == "model_not_found"
+
+
+DOCUMENTS = ["Keys are shown once.", {"text": "Cats sleep all day."}]
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank", "/v1/rerank/", "/compatible-mode/v1/rerank"])
+async def test_it_reranks_wherever_libraries_of_jina_and_cohere_call(program: Program, path: str) -> None:
+    asked = {"model": "rerank-v3.5", "query": "How do cats live?", "documents": DOCUMENTS, "top_n": 1}
+    answer = await program.ok(path, asked)
+
+    (best,) = answer["results"]
+    assert best["index"] == 1
+    assert best["document"] == {"text": "Cats sleep all day."}
+    assert 0 <= best["relevance_score"] <= 1
+    assert answer["usage"]["total_tokens"] == answer["usage"]["prompt_tokens"] > 0
+    assert answer["meta"]["billed_units"] == {"search_units": 1}
+
+
+async def test_documents_may_be_left_out_of_a_rerank(program: Program) -> None:
+    asked = {"model": "jina-reranker-v2-base-multilingual", "query": "Cats?", "documents": DOCUMENTS}
+    answer = await program.ok("/v1/rerank", {**asked, "return_documents": False, "max_chunks_per_doc": 3})
+    assert [result.keys() for result in answer["results"]] == [{"index", "relevance_score"}] * 2
+
+
+async def test_a_rerank_without_a_query_is_refused_in_openais_shape(program: Program) -> None:
+    error = (await program.refusal("/rerank", {"model": "rerank-v3.5", "documents": DOCUMENTS}, 400))["error"]
+    assert error["message"] == "query is required."

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 
-from voiceapp.answers import Message, Receive, Scope, Send, refuse
 from voiceapp.drain import drain_event
+from voiceapp.engines import weights
+from voiceapp.engines.interfaces import Provider
+from voiceapp.http.refusals import Message, Receive, Scope, Send, refuse
+
+LARGE = 5_000_000
+"""Bytes that no buffer between server and client takes."""
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -21,6 +26,8 @@ async def _http(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError("as asked")
     if scope["path"] == "/slow":
         await asyncio.sleep(1)
+    if scope["path"] == "/pour":
+        await _pour(send)
     body, more = b"", True
     while more:
         message = await receive()
@@ -35,10 +42,21 @@ async def _http(scope: Scope, receive: Receive, send: Send) -> None:
         "scheme": scope["scheme"],
         "received": len(body),
     }
-    answer = json.dumps(seen).encode()
+    if scope["path"] == "/large":
+        seen["filling"] = "x" * LARGE
+    answer = str(sent["pour"]).encode() if scope["path"] == "/poured" else json.dumps(seen).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": answer})
+
+
+async def _pour(send: Send) -> None:
+    """Sends events without end, as fast as they are taken, and never waits for anything else."""
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    while True:
+        await send({"type": "http.response.body", "body": b"data: " + b"x" * 10_000 + b"\n\n", "more_body": True})
+        sent["pour"] += 1
 
 
 async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,6 +79,11 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await receive()
     status = int(scope["query_string"])
     await refuse(scope, send, status, "Refused", "As asked.", [(b"retry-after", b"7")])
+
+
+async def _refuse_at_length(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await refuse(scope, send, 403, "Refused", "x" * LARGE)
 
 
 async def _close_before_accept(scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,12 +147,13 @@ async def _progress(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.send", "text": str(sent["flood"])})
 
 
-sent = {"flood": 0}
+sent = {"flood": 0, "pour": 0}
 
 _SOCKETS = {
     "/echo": _echo,
     "/whoami": _whoami,
     "/refuse": _refuse,
+    "/refuse-at-length": _refuse_at_length,
     "/close-before-accept": _close_before_accept,
     "/close": _close,
     "/fail-before": _fail_before,
@@ -140,3 +164,10 @@ _SOCKETS = {
     "/deaf": _deaf,
     "/progress": _progress,
 }
+
+
+class NeedsEveryModelFile(Provider):
+    """A model that cannot serve before every model file was fetched."""
+
+    def check(self) -> None:
+        weights.check(*(file.name for model in weights.MODELS for file in model.files))

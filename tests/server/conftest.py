@@ -20,6 +20,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         BODY_TIMEOUT_S="2",
         MAX_BODY_BYTES="200000",
         MAX_UPLOAD_BYTES="400000",
+        MAX_MESSAGE_BYTES="950000",
         MAX_CONNECTIONS_PER_ADDRESS="60",
     ) as process:
         yield process

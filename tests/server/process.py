@@ -1,18 +1,13 @@
-"""The real command in a process of its own: start it, talk to it, stop it, read what it said."""
+"""The server with a small application in place of the product: ask it, and look at its connections."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import os
-import re
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,102 +15,11 @@ from uuid import uuid4
 
 from websockets.sync.client import ClientConnection, connect
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-LISTENING = re.compile(r"Serving on http://127\.0\.0\.1:(\d+) ")
-PATIENCE_S = 60.0
-"""For what comes at once, unless the machine is busy."""
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # As of all that a shell starts in the background; what we start would not hear us interrupt it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+from tests.serving import PATIENCE_S, ServerProcess
 
 
-class Process:
-    """A running management command."""
-
-    def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
-        self.log: list[str] = []
-        self._longer = threading.Condition()
-        self._popen = subprocess.Popen(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def wait_for(self, pattern: str | re.Pattern[str]) -> re.Match[str]:
-        """Read the log up to a line that matches; the process ending first is a failure that shows what it said."""
-        assert self._popen.stdout
-        impatience = threading.Timer(PATIENCE_S, self._popen.kill)
-        impatience.start()
-        try:
-            for line in self._popen.stdout:
-                self.log.append(line)
-                if found := re.search(pattern, line):
-                    return found
-        finally:
-            impatience.cancel()
-        raise AssertionError(f"{pattern} was never said:\n{self.text}")
-
-    def read_on(self) -> None:
-        """Keep reading, so that the process never waits for its log to be read."""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._popen.stdout
-        for line in self._popen.stdout:
-            with self._longer:
-                self.log.append(line)
-                self._longer.notify_all()
-
-    def wait_until_logged(self, part: str) -> None:
-        """Until what `read_on` reads has had `part` in it."""
-        with self._longer:
-            assert self._longer.wait_for(lambda: part in self.text, PATIENCE_S), f"{part} was never said:\n{self.text}"
-
-    @property
-    def text(self) -> str:
-        return "".join(self.log)
-
-    def signal(self, number: int = signal.SIGTERM) -> None:
-        self._popen.send_signal(number)
-
-    def wait(self, timeout_s: float = PATIENCE_S) -> int:
-        """The exit code; everything it said is in the log."""
-        code = self._popen.wait(timeout_s)
-        if hasattr(self, "_reader"):
-            self._reader.join(PATIENCE_S)
-        else:
-            self._read()
-        return code
-
-    def end(self) -> None:
-        if self._popen.poll() is None:
-            self._popen.kill()
-        self._popen.wait()
-        assert self._popen.stdout
-        if not hasattr(self, "_reader"):
-            self._popen.stdout.close()
-
-    @property
-    def memory_mb(self) -> float:
-        """The most memory this process ever had."""
-        status = Path(f"/proc/{self._popen.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found
-        return int(found[1]) / 1024
-
-
-class Served(Process):
-    """`manage.py serve`, listening."""
-
-    def __init__(self, server: str, environment: Mapping[str, str]) -> None:
-        super().__init__("serve", "--port", "0", "--server", server, environment=environment)
-        self.port = int(self.wait_for(LISTENING)[1])
-        self.read_on()
+class Served(ServerProcess):
+    """The small application, listening."""
 
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **options: Any
@@ -134,16 +38,28 @@ class Served(Process):
         mark = f"/until-here-{uuid4().hex}"
         self.request("GET", mark)
         self.wait_until_logged(mark)
-        return self.text
-
-    def reasons(self) -> list[str]:
-        """Why it is not ready, as codes."""
-        return [reason["code"] for reason in self.request("GET", "/readyz")[1].get("reasons", [])]
+        return self.log
 
     def wait_until_warm(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while "warming_up" in self.reasons():
+        while "warming_up" in (self.reasons() or ()):
             assert time.monotonic() < deadline, "it never gets warm"
+
+    def socket_of(self, peer: socket.socket) -> str:
+        """The inode of its end of a connection."""
+        ends = f":{self.port:04X}", f":{peer.getsockname()[1]:04X}"
+        for line in Path("/proc/net/tcp").read_text().splitlines():
+            fields = line.split()
+            if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
+                return fields[9]
+        raise AssertionError("it has no such connection")
+
+    def wait_until_closed(self, inodes: Collection[str]) -> None:
+        """Until it has none of these sockets open."""
+        deadline = time.monotonic() + PATIENCE_S
+        while left := self.sockets & set(inodes):
+            assert time.monotonic() < deadline, f"{len(left)} connections stay open:\n{self.log}"
+            time.sleep(0.05)
 
     def raw(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
@@ -155,16 +71,17 @@ class Served(Process):
 @contextmanager
 def served(server: str, folder: Path, **environment: str) -> Iterator[Served]:
     """The small application on `server`, with a folder for its database and models, until the block ends."""
-    process = Served(server, environment_in(folder, **environment))
+    process = Served(environment_in(folder, **environment), server=server)
     try:
         yield process
     finally:
-        process.end()
+        process.kill()
 
 
 def environment_in(folder: Path, **environment: str) -> dict[str, str]:
     """Variables that keep a process inside `folder`."""
-    return {
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    return kept | {
         "DEBUG": "1",
         "DJANGO_SETTINGS_MODULE": "tests.server.settings",
         "VAR_DIR": str(folder),

@@ -11,9 +11,8 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
+from tests.serving import ROOT
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
-
-from .process import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -43,9 +42,12 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
         ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
         ("MAX_CONNECTIONS", 0, "server.E011"),
+        ("SEND_TIMEOUT_S", 0.0, "server.E011"),
+        ("PING_S", 0.0, "server.E011"),
         ("TASK_ENGINE", "elsewhere", "server.E014"),
         ("TASK_ENGINE", "celery", "server.E015"),
         ("DRAIN_S", 60.0, "server.W013"),
+        ("SECURE_HSTS_PRELOAD", True, "server.W020"),
     ],
 )
 def test_it_finds_a_wrong_value(settings: Settings, name: str, value: object, found: str) -> None:
@@ -60,6 +62,18 @@ def test_it_says_how_to_install_a_celery_that_is_missing(settings: Settings, mon
     (finding,) = check_settings()
     assert finding.id == "server.E016"
     assert "requirements-celery.txt" in finding.hint
+
+
+@pytest.mark.parametrize("name", ["ASR_BASE_URL", "TTS_BASE_URL"])
+def test_it_says_how_to_install_what_talks_to_a_wyoming_server(
+    settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setattr(settings, name, "tcp://127.0.0.1:10300")
+    assert ids() == []
+    monkeypatch.setitem(sys.modules, "wyoming", None)
+    (finding,) = check_settings()
+    assert finding.id == "server.E018"
+    assert "requirements-wyoming.txt" in finding.hint
 
 
 def test_it_misses_the_model_of_a_chat_server(settings: Settings) -> None:
@@ -123,6 +137,31 @@ def test_it_is_clean_for_deployment_once_static_files_are_collected(tmp_path: Pa
     assert after.returncode == 0, after.stderr
 
 
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "max-age=31536000"),
+        ({"SECURE_HSTS_SECONDS": "60"}, "max-age=60"),
+        ({"SECURE_HSTS_INCLUDE_SUBDOMAINS": "1"}, "max-age=31536000; includeSubDomains"),
+        (
+            {"SECURE_HSTS_INCLUDE_SUBDOMAINS": "1", "SECURE_HSTS_PRELOAD": "1"},
+            "max-age=31536000; includeSubDomains; preload",
+        ),
+    ],
+)
+def test_browsers_are_told_nothing_about_other_hosts_unless_asked_to(
+    variables: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    program = (
+        "import django; django.setup(); from django.test import Client; "
+        "print(Client().get('/openapi.json', secure=True, SERVER_NAME='localhost')['Strict-Transport-Security'])"
+    )
+    environment = {**os.environ, "SECRET_KEY": "s" * 50, "DEBUG": "0", "VAR_DIR": str(tmp_path), **variables}
+    environment["DJANGO_SETTINGS_MODULE"] = "voiceapp.settings"
+    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert printed.stdout == f"{said}\n", printed.stderr
+
+
 def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> None:
     done = manage(
         "serve", "--port", "0", DEBUG="1", VAR_DIR=str(tmp_path), DYNO="web.1", DATABASE_URL="sqlite:///:memory:"
@@ -160,6 +199,15 @@ def test_spaces_in_a_list_of_networks_do_no_harm() -> None:
     environment |= dict.fromkeys(("FETCH_ALLOWED_NETWORKS", "WEBHOOK_ALLOWED_NETWORKS"), "127.0.0.0/8, ::1/128")
     printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert printed.stdout == "['127.0.0.0/8', '::1/128'] ['127.0.0.0/8', '::1/128']\n", printed.stderr
+
+
+@pytest.mark.parametrize(("debug", "networks"), [("1", ["127.0.0.1/32", "::1/128"]), ("0", [])])
+def test_receivers_on_this_machine_are_for_development_alone(debug: str, networks: list[str]) -> None:
+    program = "from voiceapp import settings; print(settings.WEBHOOK_ALLOWED_NETWORKS)"
+    clean = {name: value for name, value in os.environ.items() if name != "WEBHOOK_ALLOWED_NETWORKS"}
+    environment = {**clean, "DEBUG": debug, "SECRET_KEY": "s" * 50}
+    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert printed.stdout == f"{networks}\n", printed.stderr
 
 
 def test_levels_of_the_log_may_be_written_small() -> None:

@@ -44,8 +44,22 @@ def test_it_knows_nobody_without_a_peer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "scheme"),
-    [(["https"], "https"), (["https", "http"], "http"), (["http, HTTPS"], "https"), (["ftp"], None), ([], None)],
+    ("values", "proxies", "scheme"),
+    [
+        (["https"], 1, "https"),
+        (["https", "http"], 1, "http"),
+        (["https, http"], 1, "http"),
+        (["http, HTTPS"], 1, "https"),
+        (["http, https, http"], 2, "https"),
+        (["https, http", "http"], 2, "http"),
+        (["https"], 2, "https"),
+        (["https"], 0, None),
+        (["https,"], 1, None),
+        (["ftp"], 1, None),
+        ([], 1, None),
+    ],
 )
-def test_it_takes_the_scheme_of_the_nearest_proxy(values: list[str], scheme: str | None) -> None:
-    assert forwarded_scheme(scope(*values, header=b"x-forwarded-proto")) == scheme
+def test_it_takes_the_scheme_that_the_outermost_trusted_proxy_saw(
+    values: list[str], proxies: int, scheme: str | None
+) -> None:
+    assert forwarded_scheme(scope(*values, header=b"x-forwarded-proto"), proxies) == scheme

@@ -21,7 +21,9 @@ from django.utils import timezone
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from .process import PATIENCE_S, ROOT, Process, environment_in, served
+from tests.serving import PATIENCE_S, ROOT, Process
+
+from .process import environment_in, served
 
 
 @pytest.mark.django_db
@@ -38,12 +40,11 @@ def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Pat
     worker = Process("worker", environment=environment)
     try:
         worker.wait_for("The database does not answer")
-        worker.read_on()
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
-        assert "Stopped" in worker.text
+        assert "Stopped" in worker.log
     finally:
-        worker.end()
+        worker.kill()
 
 
 def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
@@ -71,7 +72,6 @@ def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
     process = Process("runserver", "--noreload", "127.0.0.1:0", environment=environment_in(tmp_path))
     try:
         port = int(process.wait_for(re.compile(r"Listening on TCP address 127\.0\.0\.1:(\d+)"))[1])
-        process.read_on()
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         connection.request("GET", "/page", headers={"Daphne-Root-Path": "/evil"})
         assert json.loads(connection.getresponse().read())["root_path"] == ""
@@ -87,4 +87,4 @@ def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
         process.signal(signal.SIGINT)
         assert process.wait() == 0
     finally:
-        process.end()
+        process.kill()

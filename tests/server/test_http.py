@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from collections.abc import Iterator
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from .process import PATIENCE_S, Served, served
+from tests.serving import PATIENCE_S
+
+from .process import Served, served
 
 LONGER_S = 9.0
 """Than this server waits for headers or a body, and less than one does that was not told how long."""
@@ -183,6 +186,76 @@ def test_it_names_the_client_that_the_trusted_proxy_saw(
             status, refusal, headers = server.request("GET", "/", headers=forged)
             assert (status, refusal["code"], headers["retry-after"]) == (429, "Throttling.Concurrency", "1")
             assert server.request("GET", "/", headers={"X-Forwarded-For": "203.0.113.8"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "status"), [("https", 200), ("http, https", 200), ("https, http", 403), ("http", 403), ("ftp", 403)]
+)
+def test_a_client_cannot_claim_to_come_by_https(proxied: Served, forwarded: str, status: int) -> None:
+    assert proxied.request("GET", "/openapi.json", headers={"X-Forwarded-Proto": forwarded})[0] == status
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The product behind a proxy that ends TLS."""
+    with served(
+        "daphne",
+        tmp_path_factory.mktemp("proxied"),
+        TESTED_APPLICATION="voiceapp.asgi.application",
+        TESTED_URLS="voiceapp.urls",
+        TRUST_PROXY="1",
+        HTTPS="1",
+        TASK_ENGINE="worker",
+    ) as process:
+        yield process
+
+
+FRAMINGS = {
+    "identity": "Transfer-Encoding: identity\r\nContent-Length: 5\r\n",
+    "gzip": "Transfer-Encoding: gzip\r\nContent-Length: 5\r\n",
+    "a list": "Transfer-Encoding: gzip, chunked\r\n",
+    "the same twice in a list": "Transfer-Encoding: chunked, chunked\r\n",
+    "twice": "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "identity, then chunked": "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+    "chunked, then identity": "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+    "an empty one": "Transfer-Encoding:\r\n",
+    "a parameter": "Transfer-Encoding: chunked;q=1\r\n",
+    "a length as well": "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    "a length before": "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    "two lengths": "Content-Length: 5\r\nContent-Length: 6\r\n",
+    "a length that is none": "Content-Length: +5\r\n",
+    "a space in the name": "Transfer-Encoding : chunked\r\n",
+}
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_it_refuses_a_body_whose_end_could_be_read_in_two_ways(server: Served, framing: str) -> None:
+    with server.raw() as peer:
+        smuggled = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+        peer.sendall(f"POST / HTTP/1.1\r\nHost: x\r\n{FRAMINGS[framing]}\r\n{smuggled}".encode())
+        head, _, body = everything(peer).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["code"] == "InvalidParameter"
+    assert "/smuggled" not in server.logged()
+
+
+def test_it_takes_a_chunked_body_whatever_the_case_of_the_word(server: Served) -> None:
+    with server.raw() as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n")
+        peer.sendall(b"3\r\nabc\r\n0\r\n\r\n")
+        head, _, body = everything(peer).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert json.loads(body)["received"] == 3
+
+
+def test_a_body_that_is_malformed_in_the_middle_ends_its_connection(server: Served) -> None:
+    before = len(server.logged())
+    with server.raw() as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nxyz\r\n")
+        head, _, body = everything(peer).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["code"] == "InvalidParameter"
+    assert " ERROR " not in server.logged()[before:]
 
 
 def everything(peer: socket.socket) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from voiceapp.answers import Message
-from voiceapp.server.limits import Gate, LimitedBody, Limits, declared_length
+from voiceapp.http.refusals import Message
+from voiceapp.server.limits import Gate, LimitedBody, ServerLimits, declared_length
 
 
 def test_it_admits_up_to_both_limits_and_again_after_a_release() -> None:
@@ -21,7 +21,7 @@ def test_it_admits_up_to_both_limits_and_again_after_a_release() -> None:
 
 
 def test_it_counts_only_the_total_behind_a_proxy() -> None:
-    gate = Gate.for_connections(Limits(connections=5, connections_per_address=2, trusted_proxies=1))
+    gate = Gate.for_connections(ServerLimits(connections=5, connections_per_address=2, trusted_proxies=1))
     assert [gate.admit("proxy") for _ in range(6)] == [True] * 5 + [False]
 
 
@@ -49,7 +49,7 @@ class Conversation:
 
     def limited(self, **limits: Any) -> LimitedBody:
         scope: dict[str, Any] = {"type": "http"}
-        return LimitedBody(scope, self.receive, self.send, Limits(**limits))
+        return LimitedBody(scope, self.receive, self.send, ServerLimits(**limits))
 
 
 async def test_it_refuses_in_the_application_s_place_and_ignores_it_from_then_on() -> None:

@@ -1,4 +1,4 @@
-"""Secrets never reach the log."""
+"""Secrets never reach the log, callers write no lines of it, and what no operator can act on is no ERROR."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import subprocess
 import sys
 
 import pytest
+from django.core.exceptions import DisallowedHost
+from django.db import OperationalError
 
-from voiceapp.server.logs import MaskSecrets, mask
-
-from .process import ROOT
+from tests.serving import ROOT
+from voiceapp.formats import one_line
+from voiceapp.server.logs import DjangoRecords, MaskSecrets, mask, path_of
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,41 @@ def test_what_django_says_is_written_once_and_masked(debug: str) -> None:
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120).stderr
     assert (said.count("seen with"), said.count("sk-***"), "abcdefgh" in said) == (1, 1, False)
+
+
+def record(name: str, message: str, *arguments: object, error: Exception | None = None) -> logging.LogRecord:
+    exc_info = (type(error), error, None) if error else None
+    return logging.LogRecord(name, logging.ERROR, __file__, 1, message, arguments, exc_info)
+
+
+def test_a_refused_request_is_a_warning_on_one_short_line() -> None:
+    refused = record("django.security.DisallowedHost", "Invalid host:\n" + "x" * 9000, error=DisallowedHost("x"))
+    assert DjangoRecords().filter(refused)
+    assert (refused.levelname, refused.exc_info) == ("WARNING", None)
+    assert refused.getMessage().startswith("Invalid host:\\nxxx")
+    assert len(refused.getMessage()) <= 300
+
+
+def test_a_page_without_its_database_is_a_warning_and_a_fault_stays_an_error() -> None:
+    away = record("django.request", "%s: %s", "Service Unavailable", "/", error=OperationalError("connection\nrefused"))
+    assert DjangoRecords().filter(away)
+    assert (away.levelname, away.exc_info) == ("WARNING", None)
+    assert away.getMessage() == "Service Unavailable: /: connection\\nrefused"
+
+    fault = record("django.request", "%s: %s", "Internal Server Error", "/", error=ZeroDivisionError("a bug"))
+    assert DjangoRecords().filter(fault)
+    assert (fault.levelname, fault.exc_info is None) == ("ERROR", False)
+
+
+def test_a_status_alone_is_not_logged_a_second_time() -> None:
+    assert not DjangoRecords().filter(record("django.request", "%s: %s", "Bad Gateway", "/api/v1/x"))
+    assert DjangoRecords().filter(record("voiceapp.tasks", "a fault"))
+
+
+def test_what_callers_write_stays_on_one_line_and_short() -> None:
+    assert one_line("a\nb\x1b\u2028é") == r"a\nb\x1b\u2028\xe9"
+    assert one_line("x" * 300) == "x" * 300
+    assert one_line("\n" * 300) == r"\n" * 149 + "\\…"
+    assert len(one_line("x" * 301)) == 300
+    assert path_of({"path": "/a\nb"}) == "/a%0Ab"
+    assert len(path_of({"path": "/" + "é" * 100_000})) <= 301

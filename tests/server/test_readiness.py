@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pytest_django.fixtures import Settings
 
-from voiceapp.engines.embedded import weights
-from voiceapp.health import Readiness, Reason, process_readiness, readiness
+from tests.serving import ROOT
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.defaults import SMALL_MODEL
+from voiceapp.engines import weights
+from voiceapp.engines.embedded.multilingual import MODEL_FILE as MULTILINGUAL_MODEL
+from voiceapp.health import NotReadyReason, Readiness, process_readiness, readiness
 
-from .process import ROOT, Served, environment_in, served
+from .process import Served, environment_in, served
 
 
-def codes(reasons: list[Reason]) -> list[str]:
+def codes(reasons: list[NotReadyReason]) -> list[str]:
     return [reason.code for reason in reasons]
 
 
@@ -65,13 +70,37 @@ async def test_it_names_every_missing_model(models_dir: Path) -> None:
     reasons = await Readiness().reasons()
     assert codes(reasons) == ["models_missing"]
     for model in weights.MODELS:
-        assert model.title in reasons[0].message
+        # The tests' settings offer no language model, and conversations search in English.
+        is_used = {SMALL_MODEL, MULTILINGUAL_MODEL}.isdisjoint(file.name for file in model.files)
+        assert (model.title in reasons[0].for_operators) is (is_used and not model.is_optional)
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_it_is_ready_when_nothing_is_missing(models_dir: Path) -> None:
     place_models(models_dir)
     assert await Readiness().reasons() == []
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_says_when_disk_space_is_short(models_dir: Path, settings: Settings) -> None:
+    place_models(models_dir)
+    settings.DISK_RESERVE_BYTES = 2**62
+    (reason,) = await Readiness().reasons()
+    assert reason.code == "disk_full"
+    assert reason.message == "The server has too little disk space."
+    assert "(DISK_RESERVE_BYTES)" in reason.for_operators
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_says_that_the_language_model_is_gone(
+    models_dir: Path, only_models: Callable[..., None], unused_tcp_port: int
+) -> None:
+    options = {"base_url": f"http://127.0.0.1:{unused_tcp_port}/v1"}
+    only_models(ModelCard("bard", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options=options))
+    (reason,) = await Readiness().reasons()
+    assert reason.code == "model_unavailable"
+    assert reason.message == "The chat server cannot be reached."
+    assert "CHAT_BASE_URL" in reason.for_operators
 
 
 @pytest.mark.django_db(transaction=True)

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from .process import PATIENCE_S, Served, served
+from tests.serving import PATIENCE_S
+
+from .process import Served, served
 from .test_sockets import close_of
 
 Start = Callable[..., AbstractContextManager[Served]]
@@ -99,27 +101,29 @@ def test_it_stops_waiting_at_a_second_interrupt(start: Start) -> None:
 
 
 def test_it_says_which_port_is_taken(server_kind: str, tmp_path: Path) -> None:
-    from .process import Process, environment_in
+    from tests.serving import Process
+
+    from .process import environment_in
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         arguments = ("serve", "--port", port, "--server", server_kind)
         process = Process(*arguments, environment=environment_in(tmp_path))
         assert process.wait() == 1
-        process.end()
-    assert f"Cannot listen on 127.0.0.1 port {port}" in process.text
-    assert "Traceback" not in process.text
+        process.kill()
+    assert f"Cannot listen on 127.0.0.1 port {port}" in process.log
+    assert "Traceback" not in process.log
 
 
 def wait_until_draining(server: Served) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        if "draining" in server.reasons():
+        if "draining" in (server.reasons() or ()):
             return
     raise AssertionError("it never began to drain")
 
 
 def assert_clean(server: Served) -> None:
-    assert "Stopped" in server.text
-    assert "Traceback" not in server.text
-    assert "ERROR" not in server.text
+    assert "Stopped" in server.log
+    assert "Traceback" not in server.log
+    assert "ERROR" not in server.log

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ import pytest_asyncio
 from aiohttp import web
 from django.http import HttpResponse
 from django.test import AsyncClient
+from django.urls import get_resolver
 
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.wake import on_wake
-from voiceapp.tasks.line import TaskLine
+from voiceapp.tasks.kinds import kinds
+from voiceapp.tasks.queue import TaskQueue
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}
 PATIENCE_S = 200.0
@@ -94,13 +96,34 @@ def _own_storage(settings: Any, tmp_path: Path) -> None:
 @pytest_asyncio.fixture
 async def worker(db: None) -> AsyncIterator[Loop]:
     """A loop over the line of tasks, as the server has one."""
-    loop = Loop([TaskLine()])
+    async with working() as loop:
+        yield loop
+
+
+@asynccontextmanager
+async def working() -> AsyncIterator[Loop]:
+    """The same until the end of the block, for those who change what it reads at its start."""
+    loop = Loop([TaskQueue()])
     forget = on_wake(loop.wake)
     running = asyncio.create_task(loop.run())
-    yield loop
-    loop.stop()
-    await running
-    forget()
+    try:
+        yield loop
+    finally:
+        loop.stop()
+        await running
+        forget()
+
+
+@contextmanager
+def only_kind(settings: Any, kind: type) -> Iterator[None]:
+    """Within the block there is only this kind of task; what is served over HTTP stays as it is."""
+    assert get_resolver().url_patterns  # made once, of the kinds that there are then
+    settings.TASK_KINDS = [f"{kind.__module__}.{kind.__name__}"]
+    kinds.cache_clear()
+    try:
+        yield
+    finally:
+        kinds.cache_clear()
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.tasks.test_pictures import MP4, PNG
+from tests.tasks.test_images import MP4, PNG
 
 FILM = {"task_id": "film-1", "task_status": "SUCCEEDED", "orig_prompt": "a cat", "actual_prompt": "a very fine cat"}
 FOLDER = "uploads/there"

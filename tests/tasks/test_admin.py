@@ -19,8 +19,9 @@ from django.utils import timezone
 from tests.conftest import Member
 from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.tasks import files
-from voiceapp.tasks.line import TaskLine
-from voiceapp.tasks.models import Status, Subtask, Task
+from voiceapp.tasks.models import Subtask, Task
+from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.states import Status
 
 LIST = "admin:tasks_task_changelist"
 
@@ -163,7 +164,7 @@ def test_a_priority_has_an_end_either_way(site: Client, alice: Member) -> None:
 
 def next_one() -> Task:
     """The task that a worker takes now."""
-    (lease,) = TaskLine().claim("worker", 2)
+    (lease,) = TaskQueue().claim("worker", 2)
     task: Task = Task.objects.get(pk=lease.row_id)
     return task
 

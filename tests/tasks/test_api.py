@@ -22,8 +22,9 @@ from tests.conftest import Member
 from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks import files, store
-from voiceapp.tasks.models import Status, Subtask, Task, TaskFile
+from voiceapp.tasks.models import Subtask, Task, TaskFile
 from voiceapp.tasks.retention import purge_tasks
+from voiceapp.tasks.states import Status
 
 KIND = "audio/tts/synthesis"
 BODY = {"model": "tts-1", "input": {"text": "Hello."}}

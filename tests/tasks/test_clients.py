@@ -24,8 +24,8 @@ from dashscope.embeddings import BatchTextEmbedding
 from tests.realtime.product import Product, make_home
 from tests.tasks.conftest import PATIENCE_S
 from tests.tasks.elsewhere import FOLDER, Elsewhere, elsewhere
-from tests.tasks.test_pictures import MP4, PNG
-from voiceapp.engines.openai.forms import Form
+from tests.tasks.test_images import MP4, PNG
+from voiceapp.engines.openai.forms import MultipartForm
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_films_are_made_by_the_blocking_classes_too() -> None:
 def test_a_file_of_texts_is_embedded(model: str, tmp_path: Path, product: Product) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("one text\nanother text\n")
-    form = Form({})
+    form = MultipartForm({})
     form.add_file("file", texts)
     headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": form.content_type}
     sent = json.loads(
@@ -214,7 +214,7 @@ def test_an_upload_may_be_larger_than_other_bodies_and_no_larger_than_that(
 ) -> None:
     recording = tmp_path / "long.wav"
     recording.write_bytes(bytes(1_000_000 * megabytes))
-    form = Form({})
+    form = MultipartForm({})
     form.add_file("file", recording)
     headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": form.content_type}
     request = urllib.request.Request(f"{product.origin}/api/v1/uploads", data=form.body(), headers=headers)

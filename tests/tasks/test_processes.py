@@ -21,7 +21,7 @@ from dashscope.embeddings import BatchTextEmbedding
 
 from tests.postgres import start_postgres
 from tests.realtime.product import Home, Product, make_home
-from tests.server.process import Process
+from tests.serving import Process
 
 SETTLED_S = 120.0
 
@@ -150,7 +150,7 @@ def test_a_stream_does_not_hold_up_the_stop(home: Home, tmp_path: Path) -> None:
         task_id = asked(server, "services/audio/tts/synthesis", body)["output"]["task_id"]
         with urllib.request.urlopen(request(server, f"tasks/{task_id}/events"), timeout=SETTLED_S) as stream:
             assert stream.readline() == b"event: task\n"
-            server.terminate()
+            server.signal()
             stream.read()  # a connection that is cut off raises here
         assert server.stop() == 0
     finally:
@@ -169,5 +169,5 @@ def test_a_worker_process_does_what_a_server_leaves_to_it(home: Home, tmp_path: 
         assert server.rows("SELECT leased_by FROM tasks_task") != [{"leased_by": ""}]
         assert server.stop() == 0
     finally:
-        worker.end()
+        worker.kill()
         server.stop()

@@ -27,8 +27,9 @@ from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
 from voiceapp.server.housekeeping import try_to_tidy
 from voiceapp.tasks import files
-from voiceapp.tasks.models import Status, Task, Upload
+from voiceapp.tasks.models import Task, Upload
 from voiceapp.tasks.retention import purge_tasks
+from voiceapp.tasks.states import Status
 
 SPEECH = "audio/tts/synthesis"
 HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}

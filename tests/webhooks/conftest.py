@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +20,8 @@ from standardwebhooks import Webhook
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.wake import on_wake
-from voiceapp.webhooks.events import Happening, Kind, publish
-from voiceapp.webhooks.line import DeliveryLine
+from voiceapp.webhooks.events import Event, EventKind, publish
+from voiceapp.webhooks.queue import DeliveryQueue
 
 PATIENCE_S = 60.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -126,11 +126,13 @@ class Program:
 
     async def subscribe(self, url: str, *kinds: str) -> dict[str, Any]:
         """A new endpoint."""
-        return await self.good("POST", "", {"url": url, "events": list(kinds) or [Kind.TASK_FINISHED]})
+        return await self.good("POST", "", {"url": url, "events": list(kinds) or [EventKind.TASK_FINISHED]})
 
-    async def happen(self, kind: Kind = Kind.TASK_FINISHED, data_id: str = "task-1", thread_id: str = "") -> None:
+    async def happen(
+        self, kind: EventKind = EventKind.TASK_FINISHED, data_id: str = "task-1", thread_id: str = ""
+    ) -> None:
         """Something happens in the member's workspace."""
-        await sync_to_async(publish)(self.member.workspace.pk, [Happening(kind, data_id, thread_id)])
+        await sync_to_async(publish)(self.member.workspace.pk, [Event(kind, data_id, thread_id)])
 
     async def log(self, endpoint: dict[str, Any], **query: object) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self.good("GET", f"/{endpoint['id']}/events", **query))["data"]
@@ -157,7 +159,7 @@ def stranger(charlie: Member) -> Program:
 
 
 @asynccontextmanager
-async def sending(line: DeliveryLine) -> AsyncIterator[Loop]:
+async def sending(line: DeliveryQueue) -> AsyncIterator[Loop]:
     """A loop that delivers."""
     loop = Loop([line], poll_s=0.05)
     forget = on_wake(loop.wake)
@@ -171,12 +173,11 @@ async def sending(line: DeliveryLine) -> AsyncIterator[Loop]:
 @pytest.fixture
 async def sender(transactional_db: None) -> AsyncIterator[Loop]:
     """The loop that delivers, while a test runs."""
-    async with sending(DeliveryLine()) as loop:
+    async with sending(DeliveryQueue()) as loop:
         yield loop
 
 
 @pytest.fixture
-def patient(settings: Settings) -> Iterator[None]:
+def patient(settings: Settings) -> None:
     """Retries that a test can wait for."""
     settings.WEBHOOK_RETRY_SCHEDULE = [0.05, 0.1]
-    return None

@@ -11,11 +11,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from voiceapp.webhooks import store
-from voiceapp.webhooks.admin import MOST_LISTED
-from voiceapp.webhooks.events import Happening, Kind, publish
+from voiceapp.webhooks.events import MEANINGS, Event, EventKind, publish
+from voiceapp.webhooks.log_admin import MOST_LISTED
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
@@ -35,7 +36,7 @@ def desk(operator: User) -> Client:
 
 @pytest.fixture
 def endpoint(alice: Member) -> WebhookEndpoint:
-    made, _ = store.create(alice.workspace.pk, url=URL, events=[Kind.TASK_FINISHED])
+    made, _ = store.create(alice.workspace.pk, url=URL, events=[EventKind.TASK_FINISHED])
     return made
 
 
@@ -75,7 +76,7 @@ def test_a_new_endpoint_shows_its_secret_once_and_reloading_makes_no_other(desk:
         ({"url": "http://169.254.169.254/latest"}, "does not lead to a public address"),
         ({"url": "nothing"}, "must begin with http"),
         ({"events": []}, "This field is required"),
-        ({"events": ["vault.created"]}, "not one of the available choices"),
+        ({"events": ["vault.opened"]}, "not one of the available choices"),
         ({"description": "x" * 257}, "at most 256 characters"),
     ],
 )
@@ -88,9 +89,58 @@ def test_a_wrong_form_is_answered_in_a_sentence(
     assert not WebhookEndpoint.objects.exists()
 
 
+def test_every_kind_of_event_is_explained_where_it_is_chosen(desk: Client, endpoint: WebhookEndpoint) -> None:
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, "task-1")])
+    form, log = desk.get(reverse(ADD)).content.decode(), desk.get(reverse(LOG)).content.decode()
+    for kind in EventKind:
+        assert f"{kind}: {MEANINGS[kind]}" in form
+        assert f"{kind}: {MEANINGS[kind]}" in log
+    assert desk.get(reverse(LOG), {"kind": "task.finished"}).context["cl"].result_count == 1
+    assert desk.get(reverse(LOG), {"kind": "session.created"}).context["cl"].result_count == 0
+
+
+DEVELOPMENT = ["127.0.0.1/32", "::1/128"]
+"""What `WEBHOOK_ALLOWED_NETWORKS` is with DEBUG=1, unless it is set."""
+
+
+@pytest.mark.parametrize("url", ["http://localhost:9/hook", "http://127.0.0.1:9/hook", "http://[::1]:9/hook"])
+def test_in_development_a_receiver_on_this_machine_is_taken_with_a_warning(
+    desk: Client, alice: Member, settings: Settings, caplog: pytest.LogCaptureFixture, url: str
+) -> None:
+    settings.DEBUG, settings.WEBHOOK_ALLOWED_NETWORKS = True, DEVELOPMENT
+    assert "receivers on this machine are allowed too" in desk.get(reverse(ADD)).content.decode()
+
+    page = desk.post(reverse(ADD), wanted(alice, url=url), follow=True).content.decode()
+
+    assert "This receiver is on this machine. That is allowed because DEBUG=1; in production it is refused" in page
+    assert WebhookEndpoint.objects.get().url == url
+    assert "allowed because DEBUG=1" in caplog.text
+    assert "/hook" not in caplog.text
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.2:9/", "http://10.0.0.1:9/", "http://169.254.169.254/"])
+def test_in_development_other_private_addresses_stay_refused(
+    desk: Client, alice: Member, settings: Settings, url: str
+) -> None:
+    settings.DEBUG, settings.WEBHOOK_ALLOWED_NETWORKS = True, DEVELOPMENT
+    page = desk.post(reverse(ADD), wanted(alice, url=url)).content.decode()
+    assert "does not lead to a public address" in page
+    assert not WebhookEndpoint.objects.exists()
+
+
+@pytest.mark.parametrize("url", ["http://localhost:9/hook", "http://127.0.0.1:9/hook"])
+def test_in_production_a_receiver_on_this_machine_is_refused(
+    desk: Client, alice: Member, settings: Settings, url: str
+) -> None:
+    settings.WEBHOOK_ALLOWED_NETWORKS = []
+    page = desk.post(reverse(ADD), wanted(alice, url=url)).content.decode()
+    assert "does not lead to a public address" in page
+    assert "DEBUG" not in desk.get(reverse(ADD)).content.decode()
+
+
 def test_the_twenty_first_is_refused(desk: Client, alice: Member) -> None:
     for _ in range(store.MAX_ENDPOINTS):
-        store.create(alice.workspace.pk, url=URL, events=[Kind.TASK_FINISHED])
+        store.create(alice.workspace.pk, url=URL, events=[EventKind.TASK_FINISHED])
     page = desk.post(reverse(ADD), wanted(alice), follow=True)
     assert "20 webhook endpoints" in page.content.decode()
     assert WebhookEndpoint.objects.count() == store.MAX_ENDPOINTS
@@ -108,7 +158,7 @@ def test_it_is_edited_and_what_it_counted_stays(desk: Client, endpoint: WebhookE
 
 
 def test_it_is_disabled_with_a_reason_and_enabled_again(desk: Client, endpoint: WebhookEndpoint) -> None:
-    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, "task-1")])
     page = press(desk, "disable", endpoint).content.decode()
     assert "By hand" in page
     assert Delivery.objects.get().status == "CANCELED"
@@ -133,7 +183,7 @@ def test_a_test_shows_what_the_receiver_did(desk: Client, endpoint: WebhookEndpo
 
 
 def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint: WebhookEndpoint) -> None:
-    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, "task-1")])
     row = Delivery.objects.get()
     first = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     for number in range(3):
@@ -155,7 +205,7 @@ def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint
 
 
 def test_the_log_offers_some_endpoints_by_name_and_finds_any(desk: Client, endpoint: WebhookEndpoint) -> None:
-    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-of-the-oldest")])
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, "task-of-the-oldest")])
     for number in range(MOST_LISTED + 5):
         WebhookEndpoint.objects.create(
             workspace_id=endpoint.workspace_id,
@@ -180,7 +230,7 @@ def test_the_log_offers_some_endpoints_by_name_and_finds_any(desk: Client, endpo
 
 
 def test_deleting_keeps_the_log(desk: Client, endpoint: WebhookEndpoint) -> None:
-    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, "task-1")])
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, "task-1")])
     address = reverse("admin:webhooks_webhookendpoint_delete", args=[endpoint.pk])
     assert desk.get(address).status_code == 200
     desk.post(address, {"post": "yes"})
@@ -191,14 +241,14 @@ def test_deleting_keeps_the_log(desk: Client, endpoint: WebhookEndpoint) -> None
 
 
 def test_the_log_is_filtered_looked_into_and_sent_again(desk: Client, endpoint: WebhookEndpoint) -> None:
-    publish(endpoint.workspace_id, [Happening(Kind.TASK_FINISHED, f"task-{number}") for number in range(3)])
+    publish(endpoint.workspace_id, [Event(EventKind.TASK_FINISHED, f"task-{number}") for number in range(3)])
     rows = list(Delivery.objects.order_by("pk"))
     Delivery.objects.filter(pk__in=[rows[0].pk, rows[1].pk]).update(
-        status="FAILED", finish_at=timezone.now(), failure_reason="The receiver answered 500.", attempts=10
+        status="FAILED", finish_at=timezone.now(), failure_reason="The receiver responded with status 500.", attempts=10
     )
     Attempt.objects.create(delivery=rows[0], status_code=500, duration_ms=12, answer_start="<script>alert(1)</script>")
     failed = desk.get(reverse(LOG), {"status__exact": "FAILED"}).content.decode()
-    assert failed.count("The receiver answered 500.") == 2
+    assert failed.count("The receiver responded with status 500.") == 2
 
     page = desk.get(reverse("admin:webhooks_delivery_change", args=[rows[0].pk])).content.decode()
     assert "task-0" in page

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from voiceapp.outbound import Outbound
+from voiceapp.outbound.client import Outbound
 from voiceapp.webhooks.delivery import KEPT_BYTES, TOTAL_S, attempt
-from voiceapp.webhooks.rules import Outcome, Trouble
+from voiceapp.webhooks.rules import FailureKind, Outcome
 
 LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
 SIGNATURE = {"webhook-id": "whe_1", "webhook-timestamp": "1", "webhook-signature": "v1,abc"}
@@ -42,7 +42,7 @@ async def receiving(handler: Handler, context: ssl.SSLContext | None = None) -> 
 
 @pytest.fixture
 async def outbound() -> AsyncIterator[Outbound]:
-    async with Outbound(holes=LOOPBACK) as made:
+    async with Outbound(allowed_networks=LOOPBACK) as made:
         yield made
 
 
@@ -134,7 +134,7 @@ async def test_a_letter_that_the_kib_ends_in_is_left_out(outbound: Outbound) -> 
 async def test_it_calls_nothing_inside() -> None:
     async with receiving(hanging) as url, Outbound() as guarded:
         attempted = await attempt(guarded, url, b"{}", SIGNATURE)
-    assert attempted.outcome == Outcome(trouble=Trouble.ADDRESS)
+    assert attempted.outcome == Outcome(trouble=FailureKind.ADDRESS)
     assert "public" in attempted.error
 
 
@@ -142,7 +142,7 @@ async def test_nobody_listening_is_trouble_of_the_network(outbound: Outbound) ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, never listening: refused at once
         attempted = await attempt(outbound, f"http://127.0.0.1:{taken.getsockname()[1]}/", b"{}", SIGNATURE)
-    assert attempted.outcome == Outcome(trouble=Trouble.NETWORK)
+    assert attempted.outcome == Outcome(trouble=FailureKind.NETWORK)
 
 
 async def test_a_certificate_that_proves_nothing_is_told_from_a_broken_handshake(
@@ -160,10 +160,10 @@ async def test_a_certificate_that_proves_nothing_is_told_from_a_broken_handshake
     context.load_cert_chain(certificate, key)
 
     async with receiving(hanging, context) as url:
-        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(trouble=Trouble.TLS)
+        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(trouble=FailureKind.TLS)
     async with receiving(hanging) as url:
         plain = url.replace("http:", "https:")
-        assert (await attempt(outbound, plain, b"{}", SIGNATURE)).outcome == Outcome(trouble=Trouble.NETWORK)
+        assert (await attempt(outbound, plain, b"{}", SIGNATURE)).outcome == Outcome(trouble=FailureKind.NETWORK)
 
 
 @pytest.mark.parametrize("receiver", [hanging, dripping])
@@ -172,7 +172,7 @@ async def test_it_waits_for_nobody_beyond_its_time(outbound: Outbound, receiver:
         began = time.monotonic()
         attempted = await attempt(outbound, url, b"{}", SIGNATURE, total_s=0.5)
         took_s = time.monotonic() - began
-    assert attempted.outcome == Outcome(trouble=Trouble.TIMEOUT)
+    assert attempted.outcome == Outcome(trouble=FailureKind.TIMEOUT)
     assert 0.4 < took_s < TOTAL_S  # which it has unless told otherwise
 
 

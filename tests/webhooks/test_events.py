@@ -20,19 +20,19 @@ from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.formats import identifier, ulid
 from voiceapp.leases.wake import on_wake
 from voiceapp.protocol import events as ev
-from voiceapp.realtime import records, telling
+from voiceapp.realtime import record_queue, webhook_events
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.webhooks import backlog, store
-from voiceapp.webhooks.events import LINE, Happening, Kind, publish
+from voiceapp.webhooks.events import LINE, Event, EventKind, publish
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 
-ONE = [Happening(Kind.TASK_FINISHED, "task-1")]
+ONE = [Event(EventKind.TASK_FINISHED, "task-1")]
 
 
-def endpoint_of(member: Member, *kinds: Kind) -> WebhookEndpoint:
-    made, _ = store.create(member.workspace.pk, url="http://127.0.0.1:9/", events=list(kinds) or list(Kind))
+def endpoint_of(member: Member, *kinds: EventKind) -> WebhookEndpoint:
+    made, _ = store.create(member.workspace.pk, url="http://127.0.0.1:9/", events=list(kinds) or list(EventKind))
     return made
 
 
@@ -56,13 +56,13 @@ def test_what_is_rolled_back_is_told_to_nobody(alice: Member) -> None:
 
 def test_who_is_not_called_is_not_written_to(alice: Member, charlie: Member) -> None:
     endpoint_of(charlie)
-    endpoint_of(alice, Kind.SESSION_CREATED)
+    endpoint_of(alice, EventKind.SESSION_CREATED)
     store.disable(endpoint_of(alice))
     store.delete(endpoint_of(alice))
     publish(alice.workspace.pk, ONE)
     assert not WebhookEvent.objects.exists()
-    endpoint_of(alice, Kind.TASK_FINISHED)
-    endpoint_of(alice, Kind.TASK_FINISHED)
+    endpoint_of(alice, EventKind.TASK_FINISHED)
+    endpoint_of(alice, EventKind.TASK_FINISHED)
     publish(alice.workspace.pk, ONE)
     assert (WebhookEvent.objects.count(), Delivery.objects.count()) == (1, 2)
 
@@ -83,9 +83,9 @@ def test_it_costs_one_look_up_when_nobody_listens_and_few_statements_when_many_d
 
 def test_what_is_told_together_has_identifiers_in_its_order(alice: Member) -> None:
     endpoint_of(alice)
-    publish(alice.workspace.pk, [Happening(kind, "sess_1") for kind in Kind])
+    publish(alice.workspace.pk, [Event(kind, "sess_1") for kind in EventKind])
     events = WebhookEvent.objects.order_by("created_at", "public_id")
-    assert [event.kind for event in events] == list(Kind)
+    assert [event.kind for event in events] == list(EventKind)
 
 
 @pytest.mark.parametrize("every_s", [0.0, 3600.0], ids=["counted", "remembered"])
@@ -121,7 +121,7 @@ def test_nothing_waits_where_nothing_may(alice: Member, settings: Settings) -> N
 
 async def recorder_of(member: Member, session_id: str = "sess_1") -> Recorder:
     caller = await caller_from_bearer(member.authorization)
-    return Recorder(Beginning(session_id, caller, "voice", "websocket", "127.0.0.1"))
+    return Recorder(Beginning(caller, "voice", "websocket", "127.0.0.1", "program", session_id=session_id))
 
 
 async def kinds_told() -> list[str]:
@@ -182,11 +182,11 @@ async def test_settings_that_change_over_and_over_are_told_once_and_in_their_pla
     forget()
 
     assert await kinds_told() == [
-        *telling.BEGUN,
+        *webhook_events.BEGUN,
         *("session.updated", "session.status_run_started", "session.thread_run_started", "session.updated"),
-        *telling.ANSWERED,
+        *webhook_events.ANSWERED,
         "session.updated",
-        *telling.ENDED,
+        *webhook_events.ENDED,
     ]
     assert len(woken) == 5  # once for each transaction
 
@@ -195,8 +195,8 @@ async def test_settings_that_change_over_and_over_are_told_once_and_in_their_pla
 async def test_changed_settings_wait_for_the_next_happening_or_for_their_time(
     alice: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await asyncio.to_thread(endpoint_of, alice, Kind.SESSION_UPDATED, Kind.SESSION_RUN_STARTED)
-    monkeypatch.setattr(records, "UPDATES_APART_S", 3600.0)
+    await asyncio.to_thread(endpoint_of, alice, EventKind.SESSION_UPDATED, EventKind.SESSION_RUN_STARTED)
+    monkeypatch.setattr(record_queue, "UPDATES_APART_S", 3600.0)
     recorder = await recorder_of(alice)
     writing = asyncio.create_task(recorder.run())
     updated, run_started = "session.updated", "session.status_run_started"
@@ -209,7 +209,7 @@ async def test_changed_settings_wait_for_the_next_happening_or_for_their_time(
     assert await kinds_told() == [updated]
     recorder.note(ev.ResponseCreated(response={}))
     await until_told([updated, updated, run_started])
-    monkeypatch.setattr(records, "UPDATES_APART_S", 0.05)
+    monkeypatch.setattr(record_queue, "UPDATES_APART_S", 0.05)
     recorder.note(ev.SessionUpdated(session={}))
     await until_told([updated, updated, run_started, updated])
     writing.cancel()
@@ -217,10 +217,10 @@ async def test_changed_settings_wait_for_the_next_happening_or_for_their_time(
 
 async def test_a_conversation_is_archived_when_its_last_words_are_deleted(alice: Member, db: None) -> None:
     def old_words() -> None:
-        endpoint_of(alice, Kind.SESSION_ARCHIVED)
+        endpoint_of(alice, EventKind.SESSION_ARCHIVED)
         for session_id, days in (("sess_old", 40), ("sess_new", 1)):
             row = RealtimeSession.objects.create(
-                id=session_id, account=alice.account, workspace=alice.workspace, model="voice", transport="page"
+                id=session_id, account=alice.account, workspace=alice.workspace, model="voice", transport="websocket"
             )
             for ordinal in (1, 2):
                 Turn.objects.create(

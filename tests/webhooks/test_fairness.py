@@ -21,11 +21,19 @@ from tests.webhooks.test_delivery import dripping, endless, hanging
 from voiceapp.accounts.models import Account, Workspace
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Lease
-from voiceapp.outbound import Names
+from voiceapp.outbound.addresses import Resolver
 from voiceapp.webhooks.delivery import TOTAL_S
-from voiceapp.webhooks.events import Happening, Kind, publish
-from voiceapp.webhooks.line import CAPACITY, NEW_CAPACITY, PER_ENDPOINT, SLOW_CAPACITY, SLOW_MS, DeliveryLine, share_out
+from voiceapp.webhooks.events import Event, EventKind, publish
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
+from voiceapp.webhooks.queue import (
+    CAPACITY,
+    NEW_CAPACITY,
+    PER_ENDPOINT,
+    SLOW_CAPACITY,
+    SLOW_MS,
+    DeliveryQueue,
+    share_out,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,9 +60,9 @@ async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_anot
 
     async with receiving(hanging) as url:
         for name in "abcdefgh":
-            await program.subscribe(f"{url}{name}", Kind.SESSION_CREATED)
+            await program.subscribe(f"{url}{name}", EventKind.SESSION_CREATED)
         for _ in range(10):
-            await program.happen(Kind.SESSION_CREATED)
+            await program.happen(EventKind.SESSION_CREATED)
         await asyncio.wait_for(all_stuck.wait(), PATIENCE_S)
         quick = await program.subscribe(receiver.url)
         began = time.monotonic()
@@ -125,8 +133,8 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program) ->
             await copies(made["id"], 1, f"http://mute{number}.example/")
         ours = await program.subscribe(working)
         await WebhookEndpoint.objects.filter(public_id=ours["id"]).aupdate(url=working.replace(LOCAL, "good.example"))
-        names = Names([await receivers.enter_async_context(name_server())])
-        sender = await receivers.enter_async_context(sending(DeliveryLine(resolver=names)))
+        names = Resolver([await receivers.enter_async_context(name_server())])
+        sender = await receivers.enter_async_context(sending(DeliveryQueue(resolver=names)))
         for _ in range(10):
             await stranger.happen()
         for number in range(60):
@@ -140,7 +148,7 @@ async def test_bad_receivers_hurt_nobody(program: Program, stranger: Program) ->
         tracemalloc.stop()
         sender.stop()
         await names.close()
-    # Names that nobody knows are waited for for three seconds, receivers that hang for five.
+    # Resolver that nobody knows are waited for for three seconds, receivers that hang for five.
     assert max(waits_s) < 3.0
     assert peak < 20_000_000
 
@@ -153,7 +161,7 @@ async def test_receivers_that_are_new_or_slow_leave_room_for_quick_ones(program:
     async def database(function: Callable[..., object], *args: object) -> object:
         return await sync_to_async(function)(*args)
 
-    line = DeliveryLine()
+    line = DeliveryQueue()
     quick = await program.subscribe(receiver.url)
 
     async def ours_among(leases: Sequence[Lease]) -> list[Lease]:
@@ -170,7 +178,7 @@ async def test_receivers_that_are_new_or_slow_leave_room_for_quick_ones(program:
             workspace = await Workspace.objects.acreate(account=account, name="Default")
             await copies(quick["id"], 4, url, workspace)
             for _ in range(PER_ENDPOINT):
-                await sync_to_async(publish)(workspace.pk, [Happening(Kind.TASK_FINISHED, "task-1")])
+                await sync_to_async(publish)(workspace.pk, [Event(EventKind.TASK_FINISHED, "task-1")])
         await program.happen()
         leases = await sync_to_async(line.claim)("worker", CAPACITY)
         [ours] = await ours_among(leases)

@@ -11,12 +11,12 @@ from aiohttp import web
 from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
-from tests.test_outbound import HOSTILE, Names, serving
+from tests.outbound.test_client import HOSTILE, Names, serving
 from tests.webhooks.conftest import PATIENCE_S, Program, Receiver, sending
 from voiceapp.leases.loop import Loop
 from voiceapp.webhooks import store
-from voiceapp.webhooks.line import DeliveryLine
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
+from voiceapp.webhooks.queue import DeliveryQueue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,7 +88,7 @@ async def test_a_name_that_changes_its_mind_leads_nowhere(
     made = await program.subscribe("http://127.0.0.1:9/")
     settings.WEBHOOK_ALLOWED_NETWORKS = []
     settings.WEBHOOK_RETRY_SCHEDULE = [0.05]
-    async with canary() as (port, reached), sending(DeliveryLine(resolver=Names(*answers))):
+    async with canary() as (port, reached), sending(DeliveryQueue(resolver=Names(*answers))):
         await WebhookEndpoint.objects.aupdate(url=f"http://receiver.example:{port}/")
         await program.happen()
         await program.until(made, "FAILED")

@@ -17,11 +17,11 @@ from tests.webhooks.conftest import PATIENCE_S
 from voiceapp.leases.rows import Claims, Lease
 from voiceapp.webhooks import store
 from voiceapp.webhooks.delivery import Attempted
-from voiceapp.webhooks.events import Happening, Kind, publish
-from voiceapp.webhooks.line import DeliveryLine
+from voiceapp.webhooks.events import Event, EventKind, publish
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.rules import Outcome, Trouble
-from voiceapp.webhooks.sending import Sent, record
+from voiceapp.webhooks.queue import DeliveryQueue
+from voiceapp.webhooks.results import AttemptResult, record
+from voiceapp.webhooks.rules import FailureKind, Outcome
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,23 +36,23 @@ def no_second_chance(settings: Settings) -> None:
 
 @pytest.fixture
 def endpoint(alice: Member) -> WebhookEndpoint:
-    made, _ = store.create(alice.workspace.pk, url="http://127.0.0.1:9/", events=[Kind.TASK_FINISHED])
+    made, _ = store.create(alice.workspace.pk, url="http://127.0.0.1:9/", events=[EventKind.TASK_FINISHED])
     return made
 
 
 def happen(member: Member, times: int = 1) -> None:
-    publish(member.workspace.pk, [Happening(Kind.TASK_FINISHED, f"task-{number}") for number in range(times)])
+    publish(member.workspace.pk, [Event(EventKind.TASK_FINISHED, f"task-{number}") for number in range(times)])
 
 
-def sent(endpoint: WebhookEndpoint, lease: Lease, status: int) -> Sent:
-    return Sent(lease, endpoint.pk, Attempted(Outcome(status), duration_ms=5), timezone.now())
+def sent(endpoint: WebhookEndpoint, lease: Lease, status: int) -> AttemptResult:
+    return AttemptResult(lease, endpoint.pk, Attempted(Outcome(status), duration_ms=5), timezone.now())
 
 
-def record_at_once(batches: Sequence[Sequence[Sent]]) -> None:
+def record_at_once(batches: Sequence[Sequence[AttemptResult]]) -> None:
     """Each batch by a thread of its own, with a connection of its own, all beginning together."""
     ready = Barrier(len(batches))
 
-    def one(batch: Sequence[Sent]) -> None:
+    def one(batch: Sequence[AttemptResult]) -> None:
         try:
             ready.wait(PATIENCE_S)
             record(batch)
@@ -128,7 +128,7 @@ def test_a_call_whose_sender_was_killed_takes_none_of_the_receivers_chances(
     alice: Member, endpoint: WebhookEndpoint
 ) -> None:
     happen(alice)
-    line = DeliveryLine()
+    line = DeliveryQueue()
     for _ in range(5):
         [lease] = line.claim("killed", 1)
         assert lease.attempts == 1
@@ -153,7 +153,9 @@ def test_a_call_that_outlives_its_endpoint_is_not_tried_again(
 def test_what_was_never_sent_says_nothing_about_the_receiver(alice: Member, endpoint: WebhookEndpoint) -> None:
     happen(alice, 2)
     unsent, good = CLAIMS.claim("worker", limit=2)
-    hopeless = Sent(unsent, endpoint.pk, Attempted(Outcome(), 0, error="No secret."), timezone.now(), is_hopeless=True)
+    hopeless = AttemptResult(
+        unsent, endpoint.pk, Attempted(Outcome(), 0, error="No secret."), timezone.now(), is_hopeless=True
+    )
     record([sent(endpoint, good, 200), hopeless])
     endpoint.refresh_from_db()
     assert (endpoint.consecutive_fail, endpoint.last_failure_at) == (0, None)
@@ -168,8 +170,8 @@ def test_the_log_says_of_each_attempt_what_came_of_it(alice: Member, endpoint: W
     answered, silent = CLAIMS.claim("worker", limit=2)
     at = timezone.now()
     said = Attempted(Outcome(200), duration_ms=7, answer_start='{"it\'s": "\u00e9%s"}')
-    nothing = Attempted(Outcome(trouble=Trouble.TIMEOUT), duration_ms=5000, error="x" * 400)
-    record([Sent(answered, endpoint.pk, said, at), Sent(silent, endpoint.pk, nothing, at)])
+    nothing = Attempted(Outcome(trouble=FailureKind.TIMEOUT), duration_ms=5000, error="x" * 400)
+    record([AttemptResult(answered, endpoint.pk, said, at), AttemptResult(silent, endpoint.pk, nothing, at)])
     columns = ("delivery", "at", "status_code", "duration_ms", "answer_start", "error")
     assert set(Attempt.objects.values_list(*columns)) == {
         (answered.row_id, at, 200, 7, '{"it\'s": "\u00e9%s"}', ""),

@@ -1,6 +1,6 @@
 """Accounts, workspaces and keys in the operators' site; `ledger_admin` shows what they used.
 
-A key is shown once, by the answer that creates it.
+A key is shown once, by the HTTP response that creates it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import hashlib
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.core.cache import cache
 from django.db.models import OuterRef, Q, QuerySet, Subquery
@@ -19,7 +18,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
-from voiceapp.accounts.cards import is_known
+from voiceapp.accounts.budgets import month_of
+from voiceapp.accounts.key_revocation_admin import KeyRevocation
 from voiceapp.accounts.keys import give_secret
 from voiceapp.accounts.ledger_admin import NANO, dollars
 from voiceapp.accounts.models import (
@@ -31,7 +31,7 @@ from voiceapp.accounts.models import (
     Workspace,
     all_scopes,
 )
-from voiceapp.accounts.quotas import month_of
+from voiceapp.catalogue.lookup import catalogue
 
 REMEMBERED_S = 600
 """How long the form for a new key, sent again as it was, counts as reloading its answer."""
@@ -80,7 +80,7 @@ class WorkspaceAdmin(admin.ModelAdmin):
 
 
 class ModelNames(forms.CharField):
-    """A list of model names, one on a line; every one must be somebody's name or alias."""
+    """A list of model names, one on a line; each must be the name or an alias of a model."""
 
     widget = forms.Textarea(attrs={"rows": 3})
 
@@ -89,7 +89,7 @@ class ModelNames(forms.CharField):
 
     def clean(self, value: Any) -> list[str]:
         names = list(dict.fromkeys(super().clean(value).split()))
-        unknown = [name for name in names if not is_known(name)]
+        unknown = [name for name in names if not catalogue().is_known(name)]
         if unknown:
             raise forms.ValidationError(f"This server has no model {', '.join(unknown)}.")
         return names
@@ -107,7 +107,7 @@ class Dollars(forms.DecimalField):
 
 
 class KeyForm(forms.ModelForm):
-    """What somebody decides about a key; its text is not among it."""
+    """What an operator decides about a key; its text is not part of it."""
 
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices,
@@ -124,7 +124,11 @@ class KeyForm(forms.ModelForm):
         min_value=0,
         max_value=1_000_000,
         decimal_places=6,
-        help_text="What it may spend in a calendar month, at the ledger's prices. Empty knows no limit.",
+        help_text=(
+            "What it may spend in a calendar month (UTC) at the ledger's prices, whatever it is used for: tokens, "
+            "seconds of audio, characters, images, videos and conversations. When it is used up, calls and tasks are "
+            "refused with 403 and open conversations end. What has no price costs nothing. Empty means no limit."
+        ),
     )
 
     class Meta:
@@ -172,8 +176,11 @@ class KeyStateFilter(admin.SimpleListFilter):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(admin.ModelAdmin):
-    """What a key may do can be changed while it is usable; its text and workspace never; what is no more use may go."""
+class ApiKeyAdmin(KeyRevocation):
+    """What a key may do can be changed while it is usable; its text and workspace cannot.
+
+    Keys that cannot be used any more may be deleted.
+    """
 
     form = KeyForm
     list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at", "spent_this_month")
@@ -181,6 +188,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
     list_select_related = ("workspace__account",)
     search_fields = ("name", "prefix", "last_four", "workspace__name", "workspace__account__name")
     actions = ("revoke",)
+    change_form_template = "admin/accounts/apikey/change_form.html"
     facts = ("workspace", "shown", "state", "created_at", "revoked_at", "last_used_at", "spent_this_month")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
@@ -222,15 +230,12 @@ class ApiKeyAdmin(admin.ModelAdmin):
         usable = obj is not None and obj.is_usable(timezone.now())
         return bool(super().has_delete_permission(request, obj)) and not usable
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return bool(super().has_change_permission(request))
-
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         one_button = {"show_save_and_continue": False, "show_save_and_add_another": False}
         if request.method == "POST" and cache.get(_sent(request)):
-            # The page with the key cannot be shown again; reloading it would make another key that nobody wants.
+            # The page with the key cannot be shown again; reloading it would make another key by accident.
             self.message_user(
                 request,
                 "This form was sent already, and its key was shown then. Choose another name to make one more.",
@@ -258,15 +263,3 @@ class ApiKeyAdmin(admin.ModelAdmin):
         page = TemplateResponse(request, "admin/accounts/apikey/shown_once.html", context)
         page.headers["Cache-Control"] = "no-store"
         return page
-
-    @admin.action(description="Revoke the selected keys", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """Conditional, so that the first revocation's time stays."""
-        usable = list(queryset.filter(revoked_at__isnull=True))
-        queryset.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
-        key_directory.forget()
-        for row in usable:
-            self.log_change(request, row, "Revoked.")
-        ending = " Conversations opened with them end within 5 seconds." if settings.REVOKE_CLOSES_SESSIONS else ""
-        count = "1 key" if len(usable) == 1 else f"{len(usable)} keys"
-        self.message_user(request, f"Revoked {count}.{ending}", messages.SUCCESS)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from voiceapp.accounts import tokens
-from voiceapp.accounts.auth import Caller, key_digest_of
-from voiceapp.accounts.rates import rates
-from voiceapp.errors import AccessDenied
-from voiceapp.schemas import Schema
+from voiceapp.accounts import temporary_keys
+from voiceapp.accounts.auth import Caller, mint_temporary_key
+from voiceapp.http.schemas import Schema
 
 router = Router(tags=["Temporary tokens"])
 
-Seconds = Annotated[int, Query(ge=1, le=tokens.LONGEST_S, description="For how many seconds the token is good.")]
+Seconds = Annotated[
+    int, Query(ge=1, le=temporary_keys.LONGEST_S, description="For how many seconds the token is good.")
+]
 
 
 class TemporaryToken(Schema):
@@ -29,14 +28,11 @@ class TemporaryToken(Schema):
 
 
 @router.post("/tokens", summary="Make a temporary token", response=TemporaryToken)
-async def make_token(request: HttpRequest, expire_in_seconds: Seconds = tokens.USUAL_S) -> TemporaryToken:
+async def make_token(request: HttpRequest, expire_in_seconds: Seconds = temporary_keys.USUAL_S) -> TemporaryToken:
     """A token with the rights of the API key that asks, for a place where the key itself must not go.
 
     It ends by itself, and at once when its key is revoked. It cannot make further tokens: it would never end.
     """
     caller: Caller = request.auth
-    if caller.key_id is None or caller.is_temporary:
-        raise AccessDenied("A temporary token is made with an API key, not with another token.")
-    await rates().admit(caller.account_id, "tokens")
-    expires_at = int(time.time()) + expire_in_seconds
-    return TemporaryToken(token=tokens.mint(await key_digest_of(caller.key_id), expires_at), expires_at=expires_at)
+    token, expires_at = await mint_temporary_key(caller, expire_in_seconds)
+    return TemporaryToken(token=token, expires_at=expires_at)

@@ -1,19 +1,22 @@
-"""Who is calling: the holder of a key or of a temporary token, a signed-in person, or a guest of the public page."""
+"""Who is calling: the holder of a key or of a temporary key, a signed-in person, or a guest of the public page."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from voiceapp.accounts import tokens
-from voiceapp.accounts.bookkeeper import on_the_books
+from voiceapp.accounts import temporary_keys
+from voiceapp.accounts.caller import Caller as Caller
 from voiceapp.accounts.keys import KeyDirectory, parse
 from voiceapp.accounts.models import Account, ApiKey, Scope, Workspace
+from voiceapp.accounts.rates import rates
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidApiKey
 
 if TYPE_CHECKING:
@@ -28,39 +31,8 @@ key_directory = KeyDirectory()
 """The process-wide directory of keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """In whose name something is done, and what may be done."""
-
-    account_id: int
-    workspace_id: int
-    key_id: int | None
-    user_id: int | None
-    is_guest: bool
-    label: str
-    """For logs and operators: tells callers apart and holds no secret."""
-    scopes: frozenset[str] = frozenset(Scope.values)
-    allowed_models: frozenset[str] = frozenset()
-    """Names or aliases of the only models the key may use; empty allows all."""
-    monthly_budget_nano: int | None = None
-    """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
-    task_priority: int = 0
-    """Of the tasks that it creates: higher goes first, among those of one account."""
-    is_temporary: bool = False
-    """Whether it came with a temporary token in the place of its key."""
-
-    def require(self, scope: str) -> None:
-        """Check that the caller's key reaches this far.
-
-        Raises:
-            AccessDenied: if its scopes leave `scope` out.
-        """
-        if scope not in self.scopes:
-            raise AccessDenied(f"This API key may not be used for {scope}.")
-
-
 async def caller_from_bearer(header: str | None) -> Caller:
-    """The caller behind an `Authorization` header: an API key, or a temporary token with the rights of its key.
+    """The caller behind an `Authorization` header: an API key, or a temporary key with the rights of its key.
 
     Raises:
         InvalidApiKey: always with the same message, so that nobody learns whether a key was unknown, expired, revoked,
@@ -68,24 +40,26 @@ async def caller_from_bearer(header: str | None) -> Caller:
     """
     scheme, _, credentials = (header or "").strip().partition(" ")
     credentials = credentials.strip() if scheme.lower() == "bearer" else ""
-    is_temporary = credentials.startswith(tokens.PREFIX)
-    digest = tokens.key_digest(credentials) if is_temporary else parse(credentials)
-    known = await key_directory.find(digest) if digest is not None else None
-    if known is None:
+    credentials, _ = temporary_keys.read_client_secret(credentials)
+    if credentials.startswith(temporary_keys.PREFIX):
+        return await _temporary_caller(credentials)
+    return await _caller_of_digest(parse(credentials))
+
+
+async def _temporary_caller(text: str) -> Caller:
+    temporary = temporary_keys.read(text)
+    if temporary is None:
         raise InvalidApiKey
-    return Caller(
-        account_id=known.account_id,
-        workspace_id=known.workspace_id,
-        key_id=known.key_id,
-        user_id=None,
-        is_guest=False,
-        label=known.label,
-        scopes=known.scopes,
-        allowed_models=known.allowed_models,
-        monthly_budget_nano=known.monthly_budget_nano,
-        task_priority=known.task_priority,
-        is_temporary=is_temporary,
-    )
+    caller = await _caller_of_digest(temporary.digest)
+    expires_at = min(filter(None, (temporary.expires_at, caller.expires_at)))
+    return replace(caller, is_temporary=True, expires_at=expires_at)
+
+
+async def _caller_of_digest(digest: bytes | None) -> Caller:
+    caller = await key_directory.find(digest) if digest is not None else None
+    if caller is None:
+        raise InvalidApiKey
+    return caller
 
 
 def caller_of_key(key_id: int | None) -> Caller:
@@ -97,18 +71,7 @@ def caller_of_key(key_id: int | None) -> Caller:
     row = ApiKey.objects.select_related("workspace__account").filter(pk=key_id).first() if key_id else None
     if row is None or not row.is_usable(timezone.now()) or not row.workspace.account.is_active:
         raise InvalidApiKey
-    return Caller(
-        account_id=row.workspace.account_id,
-        workspace_id=row.workspace_id,
-        key_id=row.pk,
-        user_id=None,
-        is_guest=False,
-        label=str(row),
-        scopes=frozenset(row.scopes),
-        allowed_models=frozenset(row.allowed_models),
-        monthly_budget_nano=row.monthly_budget_nano,
-        task_priority=row.task_priority,
-    )
+    return Caller.of(row)
 
 
 async def key_digest_of(key_id: int) -> bytes:
@@ -117,10 +80,24 @@ async def key_digest_of(key_id: int) -> bytes:
     Raises:
         InvalidApiKey: if it was deleted just now.
     """
-    digest = await on_the_books(ApiKey.objects.filter(pk=key_id).values_list("digest", flat=True).first)
+    digest = await run_in_db_thread(ApiKey.objects.filter(pk=key_id).values_list("digest", flat=True).first)
     if digest is None:
         raise InvalidApiKey
     return bytes(digest)
+
+
+async def mint_temporary_key(caller: Caller, seconds: int) -> tuple[str, int]:
+    """A temporary key with the rights of a caller's key, and when it ends, in Unix seconds.
+
+    Raises:
+        AccessDenied: if the caller did not come with an API key.
+        Throttled: if its account makes too many.
+    """
+    if caller.key_id is None or caller.is_temporary:
+        raise AccessDenied("A temporary token is made with an API key, not with another token.")
+    await rates().admit(caller.account_id, "tokens")
+    expires_at = int(time.time()) + seconds
+    return temporary_keys.mint(await key_digest_of(caller.key_id), expires_at), expires_at
 
 
 def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:
@@ -171,6 +148,16 @@ async def guest_caller(guest: str) -> Caller:
     Raises:
         AccessDenied: if an operator has switched the guests' account off.
     """
+    # The name is as good as a password: a digest tells guests apart just as well.
+    return await labelled_guest(f"guest {hashlib.sha256(guest.encode()).hexdigest()[:8]}")
+
+
+async def labelled_guest(label: str) -> Caller:
+    """The guest whose `Caller` had this label before.
+
+    Raises:
+        AccessDenied: if an operator has switched the guests' account off.
+    """
     account, _ = await Account.objects.aget_or_create(name=GUESTS)
     if not account.is_active:
         raise AccessDenied("Guests may not talk here at present.")
@@ -181,7 +168,6 @@ async def guest_caller(guest: str) -> Caller:
         key_id=None,
         user_id=None,
         is_guest=True,
-        # The name is as good as a password: a digest tells guests apart just as well.
-        label=f"guest {hashlib.sha256(guest.encode()).hexdigest()[:8]}",
+        label=label,
         scopes=frozenset({str(Scope.REALTIME)}),
     )

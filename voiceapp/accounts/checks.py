@@ -8,7 +8,12 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from voiceapp.accounts.ledger import UNITS
 from voiceapp.accounts.rates import Rate
+from voiceapp.catalogue.lookup import catalogue
+
+FAMILIES = frozenset({"chat", "embedding", "rerank", "asr", "tts", "image", "video", "realtime"})
+"""Families of models that are charged."""
 
 AT_LEAST_ONE = (
     "MAX_SESSIONS",
@@ -18,6 +23,9 @@ AT_LEAST_ONE = (
     "GUEST_SESSIONS_PER_HOUR",
     "GUEST_SESSION_S",
     "GUEST_SESSIONS_TOTAL",
+    "MAX_PENDING_OFFERS",
+    "MAX_PENDING_OFFERS_PER_ACCOUNT",
+    "MAX_PENDING_OFFERS_PER_ADDRESS",
 )
 
 
@@ -106,4 +114,37 @@ def check_who_pays(**_: Any) -> list[CheckMessage]:
                 id="voiceapp.accounts.E007",
             )
         )
+    return found
+
+
+@register(Tags.compatibility)
+def check_prices(**_: Any) -> list[CheckMessage]:
+    """Prices are whole nano-dollars, of units that are counted, of models that exist."""
+    found: list[CheckMessage] = []
+    for name, prices in settings.LEDGER_PRICES.items():
+        if name not in FAMILIES and not catalogue().is_known(name):
+            found.append(
+                Error(
+                    f"LEDGER_PRICES names {name!r}, which is neither a model nor a family of models.",
+                    hint=f"Write the name of a model, or one of {', '.join(sorted(FAMILIES))}.",
+                    id="voiceapp.accounts.E008",
+                )
+            )
+        for unit, price in prices.items():
+            if unit not in UNITS:
+                found.append(
+                    Error(
+                        f"LEDGER_PRICES has a price for {unit!r} of {name}, which is not counted.",
+                        hint=f"The units are {', '.join(UNITS)}.",
+                        id="voiceapp.accounts.E009",
+                    )
+                )
+            if not isinstance(price, int) or isinstance(price, bool) or price < 0:
+                found.append(
+                    Error(
+                        f"LEDGER_PRICES has {price!r} for {unit} of {name}, which is not a price.",
+                        hint="Write whole nano-dollars: 1000000000 is a dollar.",
+                        id="voiceapp.accounts.E010",
+                    )
+                )
     return found

@@ -17,14 +17,15 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
+from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.models import ApiKey, Workspace
+from voiceapp.database.patience import waits_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ PREFIX = "sk-"
 SHOWN_PREFIX_LENGTH = 7
 SHOWN_TAIL_LENGTH = 4
 USE_RECORDED_EVERY = timedelta(minutes=1)
+RECORD_WAIT_S = 0.5
+"""How long a call waits until its key's use is written down; the next call tries again."""
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FORM = re.compile(r"sk-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}")
@@ -80,21 +83,6 @@ def give_secret(row: ApiKey) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """What a valid key gives its holder."""
-
-    key_id: int
-    account_id: int
-    workspace_id: int
-    label: str
-    scopes: frozenset[str]
-    expires_at: datetime | None
-    allowed_models: frozenset[str]
-    monthly_budget_nano: int | None
-    task_priority: int
-
-
 class KeyDirectory:
     """Finds keys by digest, remembering hits and misses for a few seconds so that a burst costs one query.
 
@@ -114,7 +102,7 @@ class KeyDirectory:
         self._capacity = capacity
         self._clock = clock
         self._today = today
-        self._answers: OrderedDict[bytes, tuple[float, KnownKey | None]] = OrderedDict()
+        self._answers: OrderedDict[bytes, tuple[float, Caller | None]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -123,8 +111,8 @@ class KeyDirectory:
         """Ask the database again for every key: something was revoked in this process."""
         self._answers.clear()
 
-    async def find(self, digest: bytes) -> KnownKey | None:
-        """The key with this digest if it may be used now: not expired, not revoked, of an active account."""
+    async def find(self, digest: bytes) -> Caller | None:
+        """Who holds the key with this digest, if it may be used now: not expired, not revoked, of an active account."""
         now = self._clock()
         asked_at, known = self._answers.get(digest, (-math.inf, None))
         if now - asked_at >= self._lifetime_s:
@@ -134,36 +122,27 @@ class KeyDirectory:
             return None
         return known
 
-    def _remember(self, digest: bytes, now: float, known: KnownKey | None) -> None:
+    def _remember(self, digest: bytes, now: float, known: Caller | None) -> None:
         self._answers[digest] = (now, known)
         self._answers.move_to_end(digest)
         while len(self._answers) > self._capacity:
             self._answers.popitem(last=False)
 
 
-async def _look_up(digest: bytes, now: datetime) -> KnownKey | None:
+async def _look_up(digest: bytes, now: datetime) -> Caller | None:
     row = await ApiKey.objects.select_related("workspace__account").filter(digest=digest).afirst()
     if row is None or not row.is_usable(now) or not row.workspace.account.is_active:
         return None
     if row.last_used_at is None or row.last_used_at <= now - USE_RECORDED_EVERY:
         await _record_use(row.pk, now)
-    return KnownKey(
-        key_id=row.pk,
-        account_id=row.workspace.account_id,
-        workspace_id=row.workspace_id,
-        label=str(row),
-        scopes=frozenset(row.scopes),
-        expires_at=row.expires_at,
-        allowed_models=frozenset(row.allowed_models),
-        monthly_budget_nano=row.monthly_budget_nano,
-        task_priority=row.task_priority,
-    )
+    return Caller.of(row)
 
 
 async def _record_use(key_id: int, now: datetime) -> None:
     """Conditional, so that many processes write once a minute together. A caller is not refused because it failed."""
     due = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - USE_RECORDED_EVERY)
     try:
-        await ApiKey.objects.filter(due, pk=key_id).aupdate(last_used_at=now)
+        with waits_at_most(RECORD_WAIT_S):
+            await ApiKey.objects.filter(due, pk=key_id).aupdate(last_used_at=now)
     except DatabaseError:
         logger.warning("could not record the use of key %d", key_id, exc_info=True)

@@ -1,7 +1,7 @@
 """The ledger: what was used, by whom, at which price. Lines are added and never changed.
 
 A line is unique by request and unit, so writing it twice bills once. Prices are data (`LEDGER_PRICES`), in
-nano-dollars for one of a unit.
+nano-dollars for one of a unit. `voiceapp.accounts.charges` alone writes here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,43 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from voiceapp.accounts import quotas
-from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.bookkeeper import on_the_books
-from voiceapp.accounts.cards import names_of
+from voiceapp.accounts import budgets
+from voiceapp.accounts.budgets import Held
+from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.models import UsageRecord
-from voiceapp.accounts.quotas import Held
+from voiceapp.catalogue.lookup import catalogue
 
 logger = logging.getLogger(__name__)
+
+
+class Quantities(TypedDict, total=False):
+    """So many of each unit: every unit that is counted, and that may have a price."""
+
+    input_tokens: int
+    """Of text that a model reads: chat, embedding, reranking, and the conversation's model."""
+    output_tokens: int
+    """Of text that a model writes, those of its reasoning included."""
+    audio_seconds: int
+    """Of sound: of a recording that is transcribed; of what a turn's caller said and of what they were sent."""
+    characters: int
+    """Of text that is spoken into a file."""
+    image_count: int
+    video_count: int
+    video_seconds: int
+    """How long a video is, where the service says so."""
+    conversations: int
+    """Calls that were passed on to another service, which alone knows how long they last."""
+
+
+UNITS = tuple(Quantities.__annotations__)
+TOKENS = frozenset({"input_tokens", "output_tokens"})
+"""Units that free quotas are counted in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +60,7 @@ class Entry:
     request_id: str
     """Unique among all entries; the server makes it, for a caller who could choose it could use it twice."""
     quantities: Mapping[str, int]
-    """By unit: `input_tokens`, `output_tokens`, `audio_seconds`."""
+    """By unit, one of `UNITS`."""
 
     def lines(self, now: datetime) -> list[UsageRecord]:
         """A record for every unit of which there is something."""
@@ -60,35 +84,37 @@ class Entry:
             if quantity
         ]
 
+    @property
+    def tokens(self) -> int:
+        """What of it counts against a free quota."""
+        return tokens_of(self.quantities)
+
+
+def prices_of(model: str, family: str) -> Mapping[str, int]:
+    """What one of each unit costs, in nano-dollars: the model's own prices, or those of its family."""
+    prices: dict[str, dict[str, int]] = settings.LEDGER_PRICES
+    named = [name for name in catalogue().names_of(model, family) if name in prices]
+    return prices.get(named[0] if named else family, {})
+
 
 def price_nano(model: str, family: str, unit: str) -> int:
     """What one of a unit costs, in nano-dollars; 0 when no price is set."""
-    prices: dict[str, dict[str, int]] = settings.LEDGER_PRICES
-    named = [name for name in names_of(model, family) if name in prices]
-    return prices.get(named[0] if named else family, {}).get(unit, 0)
+    return prices_of(model, family).get(unit, 0)
 
 
 def cost_nano(model: str, family: str, quantities: Mapping[str, int]) -> int:
     """What so much costs, in nano-dollars."""
-    return sum(price_nano(model, family, unit) * quantity for unit, quantity in quantities.items())
+    prices = prices_of(model, family)
+    return sum(prices.get(unit, 0) * quantity for unit, quantity in quantities.items())
 
 
-async def write(
-    caller: Caller, *, operation: str, model: str, family: str, request_id: str, quantities: Mapping[str, int]
-) -> bool:
-    """Add what was used outside a charge, such as a conversation's seconds of audio.
-
-    Write a long session in stretches, each with a request id of its own (`sess_…:3` for its fourth minute), so that a
-    crash loses one stretch.
-
-    Returns:
-        Whether it was new; False when this request's lines were in the ledger already.
-    """
-    return await on_the_books(record, Entry(caller, operation, model, family, request_id, quantities), None)
+def tokens_of(quantities: Mapping[str, int]) -> int:
+    """How many tokens there are among other units."""
+    return sum(quantity for unit, quantity in quantities.items() if unit in TOKENS)
 
 
 def record(entry: Entry, held: Held | None) -> bool:
-    """Write an entry and settle what was held for it, both or neither; runs on the bookkeeper's thread.
+    """Write an entry and settle what was held for it, both or neither; run in the database thread.
 
     Returns:
         Whether it was new. What was held is settled in any case.
@@ -101,9 +127,9 @@ def record(entry: Entry, held: Held | None) -> bool:
             if lines:
                 UsageRecord.objects.bulk_create(lines)
             if cost and entry.caller.key_id is not None and (held is None or held.spend_id is None):
-                quotas.spend(entry.caller.key_id, cost, now)
+                budgets.spend(entry.caller.key_id, cost, now)
             if held is not None:
-                quotas.settle(held, tokens=sum(entry.quantities.values()), cost_nano=cost)
+                budgets.settle(held, tokens=entry.tokens, cost_nano=cost)
     except IntegrityError:
         written = UsageRecord.objects.filter(request_id=entry.request_id, unit__in=[line.unit for line in lines])
         if not written.exists():
@@ -111,6 +137,6 @@ def record(entry: Entry, held: Held | None) -> bool:
         logger.warning("request %s is in the ledger already", entry.request_id)
         if held is not None:
             with transaction.atomic():
-                quotas.settle(held, tokens=0, cost_nano=0)
+                budgets.settle(held, tokens=0, cost_nano=0)
         return False
     return True

@@ -65,7 +65,7 @@ class SumsFilter(admin.SimpleListFilter):
         return [(group, group.capitalize()) for group in self.groups]
 
     def choices(self, changelist: Any) -> Any:
-        """Without "All": there are always sums by something, by day if nobody chose."""
+        """Without "All": there are always sums by something, by day unless another group is chosen."""
         chosen = self.value() or self.groups[0]
         for group, title in self.lookup_choices:
             query = changelist.get_query_string({self.parameter_name: group})
@@ -95,7 +95,7 @@ def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(admin.ModelAdmin):
-    """The ledger. Nobody adds to it, changes it or takes from it here."""
+    """The ledger: rows can be looked at and exported, and not added, changed or deleted."""
 
     change_list_template = "admin/accounts/usagerecord/change_list.html"
     list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost")

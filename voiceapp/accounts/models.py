@@ -180,7 +180,7 @@ class UsageRecord(models.Model):
     model = models.CharField(max_length=100)
     request_id = models.CharField("request or session", max_length=100)
     unit = models.CharField(max_length=30)
-    """`input_tokens`, `output_tokens`, `audio_seconds`."""
+    """One of `ledger.UNITS`."""
     quantity = models.PositiveBigIntegerField()
     unit_price_nano = models.PositiveBigIntegerField()
     cost_nano = models.PositiveBigIntegerField()
@@ -255,7 +255,11 @@ class Hold(models.Model):
     tokens = models.PositiveBigIntegerField()
     spend = models.ForeignKey(MonthlySpend, null=True, on_delete=models.SET_NULL, related_name="holds")
     cost_nano = models.PositiveBigIntegerField()
+    request_id = models.CharField(max_length=100, db_default="")
+    """Of the charge: a repeated attempt at it finds what the first one held."""
     created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True)
+    """When the call has ended at the latest; None, half an hour after `created_at`."""
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, {self.cost_nano} nano-dollars"

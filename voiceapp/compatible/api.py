@@ -9,16 +9,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import File, Form, Path, Router, UploadedFile
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.compatible import models, speech, subtitles, transcription
+from voiceapp.compatible import models
 from voiceapp.compatible.audio_events import speech_events, transcript_events, whole_or_nothing
 from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm
-from voiceapp.compatible.chat import Writer, wish
-from voiceapp.compatible.schemas import Completion, CompletionBody, Model, Models
-from voiceapp.compatible.transcription import Transcript
+from voiceapp.compatible.chat import CompatibleResponse, call_of
+from voiceapp.compatible.schemas import Completion, CompletionBody, ModelEntry, ModelList
 from voiceapp.errors import InvalidParameter
-from voiceapp.generation.answers import answer
+from voiceapp.generation.chat import answer
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact
-from voiceapp.schemas import CleanStr
+from voiceapp.http.schemas import CleanStr
+from voiceapp.speech import subtitles, synthesis, transcription
+from voiceapp.speech.transcription import Transcript
 
 router = Router(tags=["OpenAI-compatible"])
 
@@ -28,7 +29,7 @@ BINARY = {"schema": {"type": "string", "format": "binary"}}
 STREAMED = {"responses": {200: {"content": EVENTS}}}
 TRANSCRIBED = {"responses": {200: {"content": EVENTS | TEXT}}}
 SPOKEN = {
-    "responses": {200: {"content": EVENTS | {media: BINARY for media in speech.MEDIA_TYPES.values()}}},
+    "responses": {200: {"content": EVENTS | {media: BINARY for media in synthesis.MEDIA_TYPES.values()}}},
 }
 PLAIN: dict[str, Callable[[Transcript], str]] = {
     "text": lambda transcript: f"{transcript.text}\n",
@@ -42,21 +43,21 @@ PLAIN: dict[str, Callable[[Transcript], str]] = {
 async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpResponseBase:
     """The same as the native operation, for the `openai` libraries; with `stream`, as events ended by `[DONE]`."""
     caller = _caller(request)
-    pieces = answer(caller, wish(body), request_id=request.request_id)
-    writer = Writer(body, request)
+    pieces = answer(caller, call_of(body), request_id=request.request_id)
+    writer = CompatibleResponse(body, request)
     if body.stream:
         return StreamedResponse(writer.chunks(await begun(pieces)), EVENT_STREAM)
     return HttpResponse(await writer.completion(pieces), content_type="application/json")
 
 
-@router.get("/models", summary="List the models", response=Models)
-async def list_models(request: HttpRequest) -> Models:
+@router.get("/models", summary="List the models", response=ModelList)
+async def list_models(request: HttpRequest) -> ModelList:
     """Every name that this key may ask for, with the aliases that client programs have built in."""
-    return Models(data=models.visible(_caller(request)))
+    return ModelList(data=models.visible(_caller(request)))
 
 
-@router.get("/models/{path:model}", summary="Look at a model", response=Model)
-async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> Model:
+@router.get("/models/{path:model}", summary="Look at a model", response=ModelEntry)
+async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> ModelEntry:
     """One of the names in the list."""
     return models.one(_caller(request), model)
 
@@ -89,14 +90,15 @@ async def create_transcription(
 @router.post("/audio/speech", summary="Speak a text", response=None, openapi_extra=SPOKEN)
 async def create_speech(request: HttpRequest, body: SpeechBody) -> HttpResponseBase:
     """A file of speech, sent while it is spoken."""
-    sound = await begun(speech.speak(_caller(request), body, request_id=request.request_id))
+    sound = await begun(synthesis.speak(_caller(request), body.call(), request_id=request.request_id))
     if body.stream_format == "sse":
         return StreamedResponse(speech_events(request, sound, len(body.input)), EVENT_STREAM)
-    return StreamedResponse(whole_or_nothing(request, sound), speech.MEDIA_TYPES[body.response_format])
+    return StreamedResponse(whole_or_nothing(request, sound), synthesis.MEDIA_TYPES[body.response_format])
 
 
 def _refuse_word_times(request: HttpRequest) -> None:
-    """
+    """Refuse what no engine here measures.
+
     Raises:
         InvalidParameter: if times of single words are asked for.
     """
@@ -106,7 +108,8 @@ def _refuse_word_times(request: HttpRequest) -> None:
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """
+    """Who calls, with a key for inference.
+
     Raises:
         AccessDenied: if the key may not be used for inference.
     """

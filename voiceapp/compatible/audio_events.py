@@ -9,10 +9,10 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from voiceapp.compatible.subtitles import brief
-from voiceapp.compatible.transcription import Segment, Transcript
-from voiceapp.failures import refusal_body
 from voiceapp.generation.stream import compact, interrupted
+from voiceapp.http.error_responses import error_body
+from voiceapp.speech.subtitles import brief
+from voiceapp.speech.transcription import Segment, Transcript
 
 
 async def transcript_events(
@@ -67,4 +67,4 @@ def event(data: dict[str, Any]) -> bytes:
 
 
 def _failure(request: HttpRequest, error: Exception) -> bytes:
-    return event(refusal_body(request.path_info, interrupted(request, error), request.request_id))
+    return event(error_body(request.path_info, interrupted(request, error), request.request_id))

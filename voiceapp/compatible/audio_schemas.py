@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.speech.synthesis import SoundFormat, Spoken, SynthesisCall
 
 MAX_INPUT_CHARS = 4096
-
-SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
-
-
-def spoken(text: str) -> str:
-    """The text itself.
-
-    Raises:
-        ValueError: if it is white space.
-    """
-    if not text.strip():
-        raise ValueError("there is nothing to say")
-    return text
-
-
-Spoken = Annotated[CleanStr, AfterValidator(spoken)]
 
 
 class VoiceName(Schema):
@@ -36,12 +21,17 @@ class SpeechBody(Schema):
     input: Annotated[Spoken, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
     """What to say."""
     voice: CleanStr | VoiceName
-    """One of this server's, such as `en-us` or `en-gb-x-rp`; any other name speaks with the usual one."""
+    """One of this server's, such as `joe` or `en-gb-x-rp`; any other name speaks with the usual one."""
     response_format: SoundFormat = "mp3"
     """`pcm` is mono, 24 kHz, 16 bit, without a header; `opus` comes in Ogg."""
     speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
     stream_format: Literal["audio", "sse"] | None = None
     """`sse` sends the sound in base64 inside events."""
+
+    def call(self) -> SynthesisCall:
+        """What is asked for, without this style's words."""
+        voice = self.voice if isinstance(self.voice, str) else self.voice.id
+        return SynthesisCall(self.model, self.input, voice, self.response_format, self.speed)
 
 
 class TranscriptionForm(Schema):

@@ -11,21 +11,25 @@ from django.http import HttpRequest
 
 from voiceapp.compatible.schemas import CompletionBody
 from voiceapp.engines.interfaces import ChatUsage
-from voiceapp.failures import refusal_body
-from voiceapp.generation.answers import Piece
-from voiceapp.generation.gathering import Gathered
+from voiceapp.generation.accumulator import Accumulator
+from voiceapp.generation.calls import ChatCall, chat_call
+from voiceapp.generation.chat import ChatOutput
 from voiceapp.generation.messages import chat_messages
 from voiceapp.generation.stream import compact, interrupted
-from voiceapp.generation.wishes import Wish, wish_of
+from voiceapp.http.error_responses import error_body
 
 
-def wish(body: CompletionBody) -> Wish:
-    """Raises InvalidParameter when a message cannot be read."""
+def call_of(body: CompletionBody) -> ChatCall:
+    """The call that a request asks for.
+
+    Raises:
+        InvalidParameter: if a message cannot be read.
+    """
     messages = chat_messages(body.messages, at="messages")
-    return wish_of(body.model, messages, body, messages_at="messages", parameters_at="")
+    return chat_call(body.model, messages, body, messages_at="messages", parameters_at="")
 
 
-class Writer:
+class CompatibleResponse:
     """Writes the completion, or the chunks, of one call."""
 
     def __init__(self, body: CompletionBody, request: HttpRequest) -> None:
@@ -38,12 +42,12 @@ class Writer:
         self._count = body.n or 1
         self._has_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
 
-    async def completion(self, pieces: AsyncGenerator[Piece, None]) -> bytes:
+    async def completion(self, pieces: AsyncGenerator[ChatOutput, None]) -> bytes:
         """The whole answer.
 
         Raises whatever stops the pieces.
         """
-        answers = [Gathered(number) for number in range(self._count)]
+        answers = [Accumulator(number) for number in range(self._count)]
         async with aclosing(pieces):
             async for piece in pieces:
                 answers[piece.index].add(piece)
@@ -56,7 +60,7 @@ class Writer:
             }
         )
 
-    async def chunks(self, pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, pieces: AsyncGenerator[ChatOutput, None]) -> AsyncGenerator[bytes, None]:
         """The answer as events, ended by `[DONE]`; if it breaks off, the last event says why."""
         begun: set[int] = set()
         called: set[tuple[int, int]] = set()
@@ -74,7 +78,7 @@ class Writer:
                 yield self._chunk([], _usage(piece.usage))
         except Exception as error:
             refusal = interrupted(self._request, error)
-            yield _event(compact(refusal_body(self._request.path_info, refusal, self._request.request_id)))
+            yield _event(compact(error_body(self._request.path_info, refusal, self._request.request_id)))
         else:
             yield _event(b"[DONE]")
 
@@ -87,7 +91,7 @@ def _event(data: bytes) -> bytes:
     return b"data: " + data + b"\n\n"
 
 
-def _choice(answer: Gathered) -> dict[str, Any]:
+def _choice(answer: Accumulator) -> dict[str, Any]:
     # A message that only calls functions has no content, not an empty one.
     content = answer.text or None if answer.tool_calls else answer.text
     message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
@@ -103,7 +107,7 @@ def _choice(answer: Gathered) -> dict[str, Any]:
     }
 
 
-def _delta(piece: Piece, *, is_first: bool) -> dict[str, Any]:
+def _delta(piece: ChatOutput, *, is_first: bool) -> dict[str, Any]:
     delta: dict[str, Any] = {"role": "assistant", "content": piece.text} if is_first else {}
     if piece.text:
         delta["content"] = piece.text
@@ -112,7 +116,7 @@ def _delta(piece: Piece, *, is_first: bool) -> dict[str, Any]:
     return delta
 
 
-def _fragment(piece: Piece, *, is_first: bool) -> dict[str, Any]:
+def _fragment(piece: ChatOutput, *, is_first: bool) -> dict[str, Any]:
     call = piece.tool_call
     assert call is not None
     if not is_first:
@@ -121,7 +125,7 @@ def _fragment(piece: Piece, *, is_first: bool) -> dict[str, Any]:
     return {"index": call.index, "id": call.call_id, "type": "function", "function": function}
 
 
-def _delta_choice(piece: Piece, delta: dict[str, Any]) -> dict[str, Any]:
+def _delta_choice(piece: ChatOutput, delta: dict[str, Any]) -> dict[str, Any]:
     return {
         "index": piece.index,
         "delta": delta,
@@ -135,6 +139,7 @@ def _usage(usage: ChatUsage) -> dict[str, Any]:
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens}
+        | ({"dropped_messages": usage.dropped_messages} if usage.dropped_messages else {}),
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }

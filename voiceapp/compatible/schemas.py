@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from voiceapp.generation.schemas import Messages, Sampling
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
 
 
 class StreamOptions(Schema):
@@ -65,7 +65,7 @@ class Completion(Schema):
     usage: CompletionUsage
 
 
-class Model(Schema):
+class ModelEntry(Schema):
     id: str
     object: Literal["model"] = "model"
     created: int
@@ -76,6 +76,6 @@ class Model(Schema):
     """The model's own name, where `id` is an alias; else the same."""
 
 
-class Models(Schema):
+class ModelList(Schema):
     object: Literal["list"] = "list"
-    data: list[Model]
+    data: list[ModelEntry]

@@ -16,7 +16,7 @@ _FILE_NAME = re.compile(r"(?:\d+-)?(?P<slug>[a-z0-9-]+)\.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ManualPage:
     slug: str
     """Its name in the address: `connecting-a-program`."""
     title: str
@@ -27,7 +27,7 @@ class Page:
 
 
 @cache
-def pages(folder: Path = settings.BASE_DIR / "docs" / "manual") -> tuple[Page, ...]:
+def pages(folder: Path = settings.BASE_DIR / "docs" / "manual") -> tuple[ManualPage, ...]:
     """All pages in reading order; read once in a process."""
     found = []
     for path in sorted(folder.glob("*.md")):
@@ -36,15 +36,15 @@ def pages(folder: Path = settings.BASE_DIR / "docs" / "manual") -> tuple[Page, .
     return tuple(found)
 
 
-def page(slug: str) -> Page | None:
+def page(slug: str) -> ManualPage | None:
     """The page of this name; None when there is none."""
     return next((page for page in pages() if page.slug == slug), None)
 
 
-def _page(slug: str, text: str) -> Page:
+def _page(slug: str, text: str) -> ManualPage:
     heading, _, rest = text.strip().partition("\n")
     first = next((block for block in rest.strip().split("\n\n") if block[:1].isalnum()), "")
-    return Page(
+    return ManualPage(
         slug=slug,
         title=heading.lstrip("# ").strip(),
         summary=re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0],

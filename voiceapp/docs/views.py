@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from voiceapp.api import openapi_document
-from voiceapp.openapi import FAILURES
+from voiceapp.http.openapi import FAILURES
 
 from . import manual
 from .reference import Group, groups

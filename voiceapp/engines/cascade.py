@@ -7,84 +7,93 @@ results are handed back, timers fire, and events go out in order.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import logging
-import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-import numpy as np
 from django.conf import settings
 
-from voiceapp.engines.catalogue import catalogue
-from voiceapp.engines.embedded import vad, weights
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
     Call,
     ChatModel,
-    ChatRequest,
+    Provider,
     Recognizer,
     Samples,
     Synthesizer,
     TurnPredictor,
     Voice,
+    VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.messages import messages, speakable
+from voiceapp.engines.providers import in_use, provider_of, unavailable
+from voiceapp.engines.reply import ReplyPipeline
 from voiceapp.engines.resampling import InputConverter
-from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.errors import EngineError, EngineUnavailable, FloodError, InvalidParameter
+from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
+from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Framer, Meter
-from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
-from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, RecognizeItem, Respond, TurnEnded, Work
-
-logger = logging.getLogger(__name__)
+from voiceapp.protocol.work import (
+    Abandon,
+    Confirm,
+    PlayoutCut,
+    Respond,
+    Result,
+    TurnEnded,
+)
 
 FRAMES_PER_SLICE = 16
 """Frames judged before others on the event loop get their turn: half a second of audio, under 2 ms."""
-SENTENCE_PAUSE_MS = 200
-"""Between sentences that are synthesized one by one; without it they run together."""
-SENTENCES_AHEAD = 4
-"""How far writing may run ahead of speaking."""
 
 
-class CascadeModel:
+class CascadeModel(Provider):
     """A `RealtimeModel`; the engines behind it are shared by all conversations."""
 
     def __init__(self) -> None:
         models = catalogue()
-        self._recognizer: Recognizer = models.provider(models.default("asr"))
-        self._turns: TurnPredictor = models.provider(models.default("turn"))
-        self._chat: ChatModel = models.provider(models.default("chat"))
-        self._synthesizer: Synthesizer = models.provider(models.default("tts"))
+        self._detection: VoiceDetection = provider_of(models.default("vad"))
+        self._turns: TurnPredictor = provider_of(models.default("turn"))
+        self._recognizers: list[Recognizer] = [provider_of(card) for card in in_use("asr")]
+        self._chat: ChatModel = provider_of(models.default("chat"))
+        self._synthesizers: list[Synthesizer] = [provider_of(card) for card in in_use("tts")]
+        is_free = models.default("chat").runs_here
+        self._speculates = {"free": is_free, "always": True, "never": False}[settings.SPECULATIVE_REPLIES]
 
     @property
     def voices(self) -> Sequence[Voice]:
-        return self._synthesizer.voices
+        return self._synthesizer("").voices
+
+    @property
+    def default_voice(self) -> str:
+        return self._synthesizer("").default_voice
 
     def check(self) -> None:
-        """Raises EngineUnavailable when the weights are missing."""
-        if names := weights.missing():
-            raise EngineUnavailable(f"Voice models missing on this server: {', '.join(names)}.")
+        """Check each of the engines.
 
-    async def warm(self) -> None:
-        """Load voice detection, which runs on the event loop and must not load there."""
-        await vad.warm()
+        Raises:
+            EngineUnavailable: if one of them cannot serve.
+        """
+        for error in unavailable():
+            raise error
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> CascadeStream:
         """See `RealtimeModel`."""
         return CascadeStream(
             call,
             tasks,
-            detector=vad.detector(),
+            detector=self._detection.detector(),
             turns=self._turns,
-            recognizer=self._recognizer,
+            recognizer=ChosenRecognizer(self._recognizers, session_id=call.session_id),
             chat=self._chat,
-            synthesizer=self._synthesizer,
+            synthesizer=self._synthesizer(call.session_id),
+            speculates=self._speculates,
         )
+
+    def _synthesizer(self, session_id: str) -> Synthesizer:
+        return ChosenSynthesizer(self._synthesizers, session_id=session_id)
 
 
 class CascadeStream:
@@ -100,26 +109,29 @@ class CascadeStream:
         recognizer: Recognizer,
         chat: ChatModel,
         synthesizer: Synthesizer,
+        speculates: bool = False,
     ) -> None:
-        self._call = call
+        """`speculates`: replies are begun while the caller may still go on."""
         self._tasks = tasks
+        self._next_task_end = call.next_task_end
+        self._is_watching = False
         self._detector = detector
-        self._turns = turns
-        self._recognizer = recognizer
-        self._chat = chat
-        self._synthesizer = synthesizer
         self._now = asyncio.get_running_loop().time
-        self._started_at = time.time()
-        self._speech_rate = 1.0
         self._session = Session(
             session_id=call.session_id,
-            config=SessionConfig(
-                model=call.model,
-                voice=settings.DEFAULT_VOICE,
-                input_format=AudioFormat("pcm16", call.input_rate_hz),
-                output_format=AudioFormat("pcm16", 24_000),
-                transcription_model=catalogue().default("asr").name,
+            config=merge(
+                SessionConfig(
+                    model=call.model,
+                    voice=synthesizer.default_voice,
+                    input_format=AudioFormat("pcm16", call.input_rate_hz),
+                    output_format=AudioFormat("pcm16", 24_000),
+                    transcription_model=catalogue().default("asr").name,
+                    listens_only=call.listens_only,
+                ),
+                call.opening,
             ),
+            says_not_understood=settings.SAY_NOT_UNDERSTOOD,
+            speculates=speculates,
         )
         self._converter = InputConverter(self._session.config.input_format)
         self._framer = Framer()
@@ -128,6 +140,18 @@ class CascadeStream:
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._room = asyncio.Event()
+        self._hearing = HearingPipeline(
+            turns=turns, recognizer=recognizer, done=self._done, refuse=self._session.refuse
+        )
+        self._replies = ReplyPipeline(
+            call,
+            chat=chat,
+            synthesizer=synthesizer,
+            done=self._done,
+            room=self._room,
+            turns=lambda: self._session.turns,
+            reminders=lambda: self._session.reminders.pending(self._now()),
+        )
         self._session.open(self._now())
 
     async def receive(self, event: ev.ClientEvent) -> None:
@@ -145,7 +169,7 @@ class CascadeStream:
             self._converter = InputConverter(self._session.config.input_format)
         self._follow()
 
-    async def events(self) -> AsyncGenerator[ev.ServerEvent | TurnEnded, None]:
+    async def events(self) -> AsyncGenerator[ev.ServerEvent | PlayoutCut | TurnEnded, None]:
         """See `RealtimeStream`."""
         session = self._session
         while True:
@@ -176,7 +200,7 @@ class CascadeStream:
 
     @property
     def _is_busy(self) -> bool:
-        """An answer is under way, or something that may lead to one."""
+        """A response is under way, or something that may lead to one."""
         response = self._session.response
         return bool(self._running) or (response is not None and response.is_live)
 
@@ -212,28 +236,44 @@ class CascadeStream:
 
     # ── Carrying out ─────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _done(self, result: Result) -> None:
+        """Hand a result to the session, and do what follows from it."""
+        self._session.done(result, self._now())
+        self._follow()
+
     def _follow(self) -> None:
         """Start what the session asks for, and let the events go out."""
         for work in self._session.work_to_start():
             if isinstance(work, Abandon):
                 self._abandon(work)
+            elif isinstance(work, Respond):
+                self._spawn(work.response_id, self._replies.respond(work))
+            elif isinstance(work, Confirm):
+                self._replies.confirm(work.response_id)
             else:
-                self._start(work)
+                self._spawn(work.item_id, self._hearing.carry_out(work))
+        self._watch_tasks()
         if self._session.has_room_for_audio:
             self._room.set()
         else:
             self._room.clear()
         self._changed.set()
 
-    def _start(self, work: Work) -> None:
-        if isinstance(work, Respond):
-            self._spawn(work.response_id, self._respond(work))
-        elif isinstance(work, Recognize):
-            self._spawn(work.item_id, self._recognize(work))
-        elif isinstance(work, JudgeTurn):
-            self._spawn(work.item_id, self._judge_turn(work))
-        elif isinstance(work, RecognizeItem):
-            self._spawn(work.item_id, self._recognize_item(work))
+    def _watch_tasks(self) -> None:
+        """Begin to wait for the end of a task of the caller's, if a reply has asked for that."""
+        wait = self._next_task_end
+        if self._session.reminders.take_wait_for_task() and wait is not None and not self._is_watching:
+            self._is_watching = True
+            self._tasks.create_task(self._tell_of_task(wait), name="wait for a task of the caller")
+
+    async def _tell_of_task(self, wait: Callable[[], Awaitable[str]]) -> None:
+        """Say it once, when the caller is quiet."""
+        try:
+            said = Reminder("your task", 0.0, await wait())
+        finally:
+            self._is_watching = False
+        self._session.reminders.change(ReminderChange(sets=said), self._now())
+        self._follow()
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks.create_task(work)
@@ -252,142 +292,3 @@ class CascadeStream:
         for key in (work.item_id, work.response_id):
             for task in tuple(self._running.get(key or "", ())):
                 task.cancel()
-
-    async def _judge_turn(self, work: JudgeTurn) -> None:
-        try:
-            probability = await self._turns.end_probability(work.audio)
-        except EngineError as error:  # the cap on the silence ends the turn then
-            logger.debug("turn model: %s", error.message)
-            probability = 0.0
-        self._session.turn_judged(work.item_id, work.version, probability, self._now())
-        self._follow()
-
-    async def _recognize(self, work: Recognize) -> None:
-        try:
-            recognition = await self._recognizer.recognize(
-                work.audio, language=work.language, urgent=not work.is_partial
-            )
-        except EngineError as error:
-            self._session.recognition_failed(work, error.code, error.message, self._now())
-        else:
-            self._session.recognized(work, recognition.text, self._now())
-        self._follow()
-
-    async def _recognize_item(self, work: RecognizeItem) -> None:
-        words = ""
-        try:
-            audio = base64.b64decode(work.audio, validate=True)
-            converter = InputConverter(self._session.config.input_format)
-            samples = np.concatenate((converter.convert(audio), converter.flush()))
-            words = (await self._recognizer.recognize(samples)).text
-        except (binascii.Error, ValueError):
-            self._session.refuse(InvalidParameter("The item's audio is not valid base64.", param="item.content"))
-        except InvalidParameter as refused:
-            self._session.refuse(refused)
-        except EngineError as error:
-            self._session.item_recognition_failed(work.item_id, error.code, error.message, self._now())
-        self._session.item_recognized(work.item_id, words, self._now())
-        self._follow()
-
-    # ── Answering ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _respond(self, work: Respond) -> None:
-        """Write and speak one answer; every way out but cancellation ends it for the session."""
-        sentences: asyncio.Queue[str | None] = asyncio.Queue(SENTENCES_AHEAD)
-        finish_reason = "stop"
-        try:
-            async with asyncio.TaskGroup() as group:
-                writing = group.create_task(self._write(work, sentences))
-                if work.config.speaks:
-                    group.create_task(self._speak(work, sentences))
-            finish_reason = writing.result()
-        except* EngineError as failed:
-            error = failed.exceptions[0]
-            assert isinstance(error, EngineError)
-            self._session.answer_failed(work.response_id, error.code, error.message, self._now())
-        except* Exception:
-            logger.exception("answer %s failed", work.response_id)
-            self._session.answer_failed(
-                work.response_id, "InternalError", "Something went wrong while answering.", self._now()
-            )
-        self._session.answer_ended(work.response_id, finish_reason, self._now())
-        self._follow()
-
-    async def _write(self, work: Respond, sentences: asyncio.Queue[str | None]) -> str:
-        """Stream the chat model into the session, and its sentences to the speaker; returns the finish reason."""
-        splitter = SentenceSplitter()
-        speaks = work.config.speaks
-        finish_reason = "stop"
-        async with aclosing(self._chat.stream(self._request(work))) as deltas:
-            async for delta in deltas:
-                if delta.speech_rate is not None:
-                    self._speech_rate = delta.speech_rate
-                if delta.text:
-                    self._session.answer_text(work.response_id, delta.text, self._now())
-                    self._follow()
-                    for sentence in splitter.feed(delta.text) if speaks else ():
-                        await sentences.put(sentence)
-                if delta.tool_call:
-                    call = delta.tool_call
-                    self._session.answer_call(
-                        work.response_id, call.index, call.call_id, call.name, call.arguments, self._now()
-                    )
-                    self._follow()
-                if delta.usage:
-                    self._session.answer_used(work.response_id, delta.usage.input_tokens, delta.usage.output_tokens)
-                finish_reason = delta.finish_reason or finish_reason
-        for sentence in splitter.flush() if speaks else ():
-            await sentences.put(sentence)
-        if speaks:
-            await sentences.put(None)
-        return finish_reason
-
-    async def _speak(self, work: Respond, sentences: asyncio.Queue[str | None]) -> None:
-        """Turn sentences into audio, never further ahead of the listener than the session has room for."""
-        said = 0
-        pause = bytes(work.config.output_format.size(SENTENCE_PAUSE_MS))
-        while (sentence := await sentences.get()) is not None:
-            if said:
-                self._session.answer_audio(work.response_id, pause, self._now())
-            spoken = self._synthesizer.speak(
-                speakable(sentence),
-                voice=work.config.voice,
-                sample_rate_hz=work.config.output_format.sample_rate_hz,
-                rate=self._speech_rate,
-            )
-            async with aclosing(spoken) as pieces:
-                async for pcm in pieces:
-                    self._session.answer_audio(work.response_id, pcm, self._now())
-                    self._follow()
-                    await asyncio.sleep(0)  # many pieces come at once: let the first be sent before the rest is made
-                    await self._room.wait()
-            said += len(sentence)
-            self._session.answer_spoken(work.response_id, said)
-
-    def _request(self, work: Respond) -> ChatRequest:
-        config = work.config
-        extra = {
-            "top_k": config.top_k,
-            "presence_penalty": config.presence_penalty,
-            "repetition_penalty": config.repetition_penalty,
-        }
-        return ChatRequest(
-            messages=messages(work.history, config.instructions),
-            tools=config.tools,
-            tool_choice=config.tool_choice if config.tools else None,
-            temperature=config.temperature,
-            top_p=config.top_p,
-            max_tokens=config.max_tokens,
-            seed=config.seed,
-            extra={name: value for name, value in extra.items() if value is not None},
-            context={
-                "model": self._call.model,
-                "voice": config.voice,
-                "started_at": self._started_at,
-                "turns": self._session.turns,
-                "time_zone": self._call.time_zone,
-                "spoken": config.speaks,
-                "speech_rate": self._speech_rate,
-                "is_idle_prompt": work.is_idle_prompt,
-            },
-        )

@@ -8,15 +8,17 @@ the engine. Streams are async generators, closed with `contextlib.aclosing`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from voiceapp.errors import EngineError
 from voiceapp.protocol.events import ClientEvent, ServerEvent
-from voiceapp.protocol.work import TurnEnded
+from voiceapp.protocol.reminders import Reminder, ReminderChange
+from voiceapp.protocol.work import PlayoutCut, Source, TurnEnded
 
 Samples = NDArray[np.float32]
 
@@ -25,6 +27,35 @@ ENGINE_SAMPLE_RATE_HZ = 16_000
 
 VAD_FRAME_SAMPLES = 512
 """One voice-detection frame: 32 ms at 16 kHz."""
+
+
+class Provider:
+    """What every class behind a model card is: checked, warmed and closed. Kinds of engine add what they do."""
+
+    @property
+    def trouble(self) -> EngineError | None:
+        """Why the server behind this model cannot be used, for a model that conversations can do without; else None."""
+        return None
+
+    def check(self) -> None:
+        """Return when the model can serve now; instant.
+
+        Raises:
+            EngineUnavailable: if it cannot, such as for want of weights; the message says what to do.
+        """
+
+    async def probe(self) -> None:
+        """Find out whether a server elsewhere that the model needs is there, so that `check` knows; 2 s at most."""
+
+    async def warm(self) -> None:
+        """Load what the first call would wait for.
+
+        Raises:
+            EngineUnavailable: if it cannot be loaded.
+        """
+
+    async def close(self) -> None:
+        """End child processes and connections."""
 
 
 class VoiceDetector(Protocol):
@@ -37,13 +68,25 @@ class VoiceDetector(Protocol):
         """Forget what was heard so far."""
 
 
+class VoiceDetection(Protocol):
+    """Speech or not. Shared by all conversations."""
+
+    def detector(self) -> VoiceDetector:
+        """A fresh detector for one conversation.
+
+        Raises:
+            EngineUnavailable: if the model is missing.
+        """
+
+
 class TurnPredictor(Protocol):
-    """Has the speaker finished? Shared by all conversations."""
+    """Whether the speaker has finished. Shared by all conversations."""
 
     async def end_probability(self, audio: Samples) -> float:
         """Probability in [0, 1] that the turn in `audio` (the last 8 s count) is complete.
 
-        Raises EngineUnavailable when its lane is full.
+        Raises:
+            EngineUnavailable: if its lane is full.
         """
 
 
@@ -59,14 +102,18 @@ class Recognition:
 class Recognizer(Protocol):
     """Speech to text. Shared by all conversations."""
 
-    languages: Sequence[str]
-    """ISO 639-1 codes it understands."""
+    @property
+    def languages(self) -> Sequence[str]:
+        """ISO 639-1 codes that it knows; empty where it knows any, or that is not known."""
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """The words of one utterance of any length (it cuts long ones itself).
 
-        `urgent=False` marks a partial result that may be dropped under load. Raises EngineUnavailable when the lane is
-        full, EngineRefused for a language it does not know.
+        `urgent=False` marks a partial result that may be dropped under load.
+
+        Raises:
+            EngineUnavailable: if the lane is full.
+            EngineRefused: if it does not know the language.
         """
 
 
@@ -89,10 +136,35 @@ class ChatMessage:
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    """On role `tool`: which call this answers."""
+    """On role `tool`: the call whose output this is."""
     parts: tuple[dict[str, Any], ...] = ()
     """Texts and images in their order, as OpenAI's interface writes them; `content` then holds the texts alone. Only
-    for engines with eyes (`ChatCapabilities.images`)."""
+    for models that take images (`ChatCapabilities.images`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What engines may say about the session that they reply in."""
+
+    model: str = ""
+    """As the caller spelled it."""
+    voice: str = ""
+    time_zone: str = ""
+    """IANA name of the zone the caller lives in; empty when it is not known."""
+    started_at: float | None = None
+    """Epoch seconds; None outside a realtime session."""
+    turns: int = 0
+    """Responses that have ended."""
+    speech_rate: float = 1.0
+    """1.0 is normal."""
+    is_idle_prompt: bool = False
+    """The reply is to a caller who has been silent for long."""
+    speaks: bool = False
+    """The reply is spoken, so it has to be fit to be listened to."""
+    reminders: tuple[Reminder, ...] = ()
+    """Those that are set, the next one first."""
+    knows_tasks: bool = False
+    """The caller's tasks can be watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +179,7 @@ class ChatRequest:
     seed: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     """Further sampling parameters, passed on where the engine knows them (top_k, presence_penalty, …)."""
-    context: dict[str, Any] = field(default_factory=dict)
-    """Facts of the session for engines that answer about it: `model`, `voice`, `started_at` (epoch s), `turns`,
-    `time_zone` (IANA name), `spoken` (the answer will be read aloud), `speech_rate`."""
+    facts: SessionFacts = SessionFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +189,14 @@ class ChatUsage:
     cached_tokens: int = 0
     """Of the input: read from a cache."""
     reasoning_tokens: int = 0
-    """Of the output: thought before the answer."""
+    """Of the output: thought before the reply."""
+    dropped_messages: int = 0
+    """The oldest messages, left out whole because the conversation did not fit into the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """One piece of an answer; any of the fields may be set."""
+    """One piece of a reply; any of the fields may be set."""
 
     text: str = ""
     tool_call: ToolCallDelta | None = None
@@ -132,11 +204,15 @@ class ChatDelta:
     finish_reason: str | None = None
     """`stop`, `length` or `tool_calls`; on the last delta only."""
     reasoning: str = ""
-    """What the model thinks before it answers; not part of the answer."""
+    """What the model thinks before it replies; not part of the reply."""
     logprobs: tuple[dict[str, Any], ...] = ()
     """Of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
     speech_rate: float | None = None
-    """A change of speaking rate that the answer asks for (1.0 is normal), effective from this answer on."""
+    """A change of speaking rate that the reply asks for (1.0 is normal), effective from this reply on."""
+    source: Source | None = None
+    """Where the reply was found."""
+    reminders: ReminderChange | None = None
+    """A change of the session's reminders; outside a session nobody is there to be reminded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +223,17 @@ class ToolCallDelta:
     arguments: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatCapabilities:
-    """What a chat model can be asked for. A model without an attribute `capabilities` has none of these."""
-
-    images: bool = False
-    """It has eyes: messages may carry `parts`."""
-    tools: bool = False
-    """It calls functions."""
-    response_format: bool = False
-    """It can be told to answer in JSON."""
-
-
 class ChatModel(Protocol):
-    """Messages in, an answer out, piece by piece. What else it can do, an attribute `capabilities` says."""
+    """Messages in, a reply out, piece by piece. What else it can do stands on its card (`ChatCapabilities`)."""
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """Raises EngineUnavailable, EngineTimeout or EngineRefused, before or between deltas."""
+        """The reply in deltas and function calls; it can fail before the first and between two of them.
+
+        Raises:
+            EngineUnavailable: if the engine cannot serve now.
+            EngineTimeout: if the engine takes too long.
+            EngineRefused: if the engine does not accept the request.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +246,38 @@ class Voice:
 class Synthesizer(Protocol):
     """Text to speech."""
 
-    voices: Sequence[Voice]
+    @property
+    def voices(self) -> Sequence[Voice]:
+        """What a caller may choose from."""
+
+    @property
+    def default_voice(self) -> str:
+        """The name of the voice of those who choose none."""
 
     def speak(self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0) -> AsyncGenerator[bytes, None]:
         """Mono int16 PCM of `text` at `sample_rate_hz`, in pieces as they are made.
 
-        An unknown `voice` speaks with the default one. Raises EngineUnavailable.
+        An unknown `voice` speaks with the default one.
+
+        Raises:
+            EngineUnavailable: if it cannot serve now.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class NextResponse:
+    """A response that is about to begin: what is known of its size."""
+
+    ordinal: int
+    """Of the `TurnEnded` that it will come to."""
+    input_audio_ms: int
+    """Of the user's speech that it follows."""
+    input_bytes: int
+    """Of the text that the chat model reads."""
+    max_tokens: int | None
+    """The most that the chat model may write; None leaves it to the model."""
+    speaks: bool
+    """It is read aloud."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +291,35 @@ class Call:
     """IANA name of the zone the caller lives in."""
     input_rate_hz: int = 16_000
     """What `pcm16` input means to this caller; one family of clients says it for 24 kHz."""
+    opening: dict[str, Any] = field(default_factory=dict)
+    """Settings that came with the handshake, as those of a `session.update` that was accepted."""
+    listens_only: bool = False
+    """The session transcribes what is said, and gives no responses."""
+    before_response: Callable[[NextResponse], Awaitable[str]] | None = None
+    """Asked before each response: what is said in place of a reply, such as why the conversation ends now; empty lets
+    the model reply. None lets it always."""
+    next_task_end: Callable[[], Awaitable[str]] | None = None
+    """Waits until a task of the caller's ends; returns what is said then. None where the caller has none."""
 
 
 class RealtimeStream(Protocol):
-    """One open conversation with a realtime model. The doors cannot tell who answers."""
+    """One open conversation with a realtime model. The doors cannot tell what serves it."""
 
     async def receive(self, event: ClientEvent) -> None:
-        """One event from the client. Raises FloodError when the client must be cut off."""
+        """One event from the client.
 
-    def events(self) -> AsyncGenerator[ServerEvent | TurnEnded, None]:
-        """What to send, on time, and the records of finished exchanges; ends when the session has finished."""
+        Raises:
+            FloodError: if the client must be cut off.
+        """
+
+    def events(self) -> AsyncGenerator[ServerEvent | PlayoutCut | TurnEnded, None]:
+        """What to send, on time, where playout is to be cut, and the records of finished exchanges.
+
+        It ends when the session has finished.
+        """
 
     async def wait_idle(self) -> None:
-        """Return when no answer is under way and all events of the last one were taken from `events`."""
+        """Return when no response is under way and all events of the last one were taken from `events`."""
 
     def close(self) -> Sequence[TurnEnded]:
         """Stop all work; returns the records of exchanges that this cut off."""
@@ -217,13 +328,17 @@ class RealtimeStream(Protocol):
 class RealtimeModel(Protocol):
     """Speech in, speech out."""
 
-    voices: Sequence[Voice]
+    @property
+    def voices(self) -> Sequence[Voice]:
+        """What a caller may choose from; empty where that is not known here."""
 
-    def check(self) -> None:
-        """Raises EngineUnavailable when no conversation can be opened now, such as for want of weights."""
+    @property
+    def default_voice(self) -> str:
+        """The name of the voice of those who choose none; empty where that is not known here."""
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> RealtimeStream:
         """Begin a conversation whose work runs in `tasks`; close it when it is over.
 
-        Raises EngineUnavailable when the model cannot serve now.
+        Raises:
+            EngineUnavailable: if the model cannot serve now.
         """

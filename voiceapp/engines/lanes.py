@@ -1,6 +1,6 @@
 """Bounded threads for work that blocks, so that the event loop never does.
 
-Three lanes keep short work from queueing behind long: `voice` (turn detection, recognition), `speak` (answers, speech)
+Three lanes keep short work from queueing behind long: `voice` (turn detection, recognition), `speak` (replies, speech)
 and `batch` (embedding of whole documents, reranking), the last at low priority. A lane that is full refuses at once:
 a caller who waits longer than a turn has already lost, and the refusal is what throttles him.
 """
@@ -105,7 +105,14 @@ def lanes() -> Lanes:
     )
 
 
+LOWEST = 19
+"""The greatest niceness that Linux and macOS know."""
+
+
 def _renice(niceness: int) -> None:
-    """Lower the priority of the calling thread; on Linux it is a thread's own."""
-    if niceness:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+    """Lower the priority of the calling thread by so much; on Linux it is a thread's own.
+
+    By, not to: a server may have been started with `nice`, and only root may raise a priority again.
+    """
+    thread = threading.get_native_id()
+    os.setpriority(os.PRIO_PROCESS, thread, min(LOWEST, os.getpriority(os.PRIO_PROCESS, thread) + niceness))

@@ -7,31 +7,30 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
-from voiceapp.protocol.conversation import Item
+from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item
 
 MAX_MESSAGES = 200
 
 
 def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...]:
-    """Instructions first, then what was typed, heard and said; calls of one answer share a message.
+    """Instructions first, then what was typed, heard and said; calls of one response share a message.
 
-    Items without words drop out, and so does what of an answer nobody heard (`Item.unheard`).
+    Items without words drop out, and so does what of a reply was not heard (`Message.unheard`).
     """
     found: list[ChatMessage] = []
     for item in items:
-        if item.type == "function_call":
+        if isinstance(item, FunctionCall):
             call = ToolCall(item.call_id, item.name, item.arguments)
             if found and found[-1].role == "assistant" and found[-1].tool_calls:
                 found[-1] = replace(found[-1], tool_calls=(*found[-1].tool_calls, call))
             else:
                 found.append(ChatMessage("assistant", tool_calls=(call,)))
-        elif item.type == "function_call_output":
+        elif isinstance(item, FunctionOutput):
             found.append(ChatMessage("tool", item.output, tool_call_id=item.call_id))
         elif item.text:
-            role = {"system": "system", "assistant": "assistant"}.get(item.role, "user")
-            found.append(ChatMessage(role, item.text))  # type: ignore[arg-type]
+            found.append(ChatMessage(item.role.value, item.text))
     recent = found[-MAX_MESSAGES:]
-    while recent and recent[0].role == "tool":  # a tool's answer is refused without the call before it
+    while recent and recent[0].role == "tool":  # a tool's output is refused without the call before it
         recent.pop(0)
     return (ChatMessage("system", instructions), *recent) if instructions else tuple(recent)
 

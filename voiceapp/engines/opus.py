@@ -37,14 +37,22 @@ class Decoder:
     """Packets of one stream to mono int16 PCM at 16 kHz."""
 
     def __init__(self) -> None:
-        """Raises OpusError: there is no libopus."""
+        """Make a state of libopus for one stream.
+
+        Raises:
+            OpusError: if libopus is not installed.
+        """
         self._library = library()
         self._state = ctypes.create_string_buffer(self._library.opus_decoder_get_size(1))
         _check(self._library.opus_decoder_init(self._state, DECODED_RATE_HZ, 1))
         self._pcm = ctypes.create_string_buffer(DECODED_RATE_HZ * MAX_FRAME_MS // 1000 * 2)
 
     def decode(self, packet: bytes) -> bytes:
-        """The sound of the next packet. Raises OpusError."""
+        """The sound of the next packet.
+
+        Raises:
+            OpusError: if libopus cannot read it.
+        """
         return self._decode(packet, len(self._pcm) // 2, 0)
 
     def conceal(self, length_ms: int, following: bytes | None) -> bytes:
@@ -68,7 +76,11 @@ class Encoder:
     """Mono int16 PCM at 24 kHz to packets of 20 ms, without look-ahead."""
 
     def __init__(self) -> None:
-        """Raises OpusError: there is no libopus."""
+        """Make a state of libopus for one stream.
+
+        Raises:
+            OpusError: if libopus is not installed.
+        """
         self._library = library()
         self._state = ctypes.create_string_buffer(self._library.opus_encoder_get_size(1))
         _check(self._library.opus_encoder_init(self._state, ENCODED_RATE_HZ, 1, _RESTRICTED_LOWDELAY))
@@ -97,7 +109,11 @@ def available() -> bool:
 
 @cache
 def library() -> ctypes.PyDLL:
-    """libopus with the types of what is used of it. Raises OpusError: there is none."""
+    """libopus with the types of what is used of it.
+
+    Raises:
+        OpusError: if it is not installed.
+    """
     for name in _candidates():
         try:
             found = ctypes.PyDLL(name)

@@ -1,4 +1,4 @@
-"""Incoming audio of any accepted format, as the engines want it: float32 at 16 kHz."""
+"""Audio between the rates of clients and engines: incoming to float32 at 16 kHz, made speech to what is asked for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.errors import InvalidParameter
+from voiceapp.protocol import g711
 from voiceapp.protocol.audio import AudioFormat, split_wav_header, to_float
 
 
@@ -14,6 +15,7 @@ class InputConverter:
     """A stream of int16 PCM bytes in one format to samples; keeps the resampler's state between calls."""
 
     def __init__(self, audio_format: AudioFormat) -> None:
+        self._format = audio_format
         self._rate_hz = audio_format.sample_rate_hz
         self._resampler = _resampler(self._rate_hz)
 
@@ -23,7 +25,11 @@ class InputConverter:
         Raises:
             InvalidParameter: an odd number of bytes, or a header of another kind of audio.
         """
-        rate, pcm = split_wav_header(pcm)
+        rate = None
+        if self._format.is_telephone:
+            pcm = g711.decoded(pcm, self._format.name)
+        else:
+            rate, pcm = split_wav_header(pcm)
         if rate is not None and rate != self._rate_hz:
             if not 4_000 <= rate <= 192_000:
                 raise InvalidParameter(f"A sample rate of {rate} Hz is not supported.", param="audio")
@@ -43,6 +49,30 @@ class InputConverter:
         return np.zeros(0, dtype=np.float32) if self._resampler is None else _joined(self._resampler.resample(None))
 
 
+class OutputConverter:
+    """Mono int16 from one sample rate to another, across the edges of pieces."""
+
+    def __init__(self, source_rate_hz: int, target_rate_hz: int) -> None:
+        self._source_rate_hz = source_rate_hz
+        self._resampler = (
+            None
+            if source_rate_hz == target_rate_hz
+            else av.AudioResampler(format="s16", layout="mono", rate=target_rate_hz)
+        )
+
+    def convert(self, pcm: bytes) -> bytes:
+        """The samples of the next bytes, as far as the filter lets them go."""
+        if self._resampler is None:
+            return pcm
+        frame = av.AudioFrame.from_ndarray(np.frombuffer(pcm, dtype=np.int16)[None], format="s16", layout="mono")
+        frame.sample_rate = self._source_rate_hz
+        return _bytes(self._resampler.resample(frame))
+
+    def flush(self) -> bytes:
+        """What the filter still holds; nothing may be converted afterwards."""
+        return b"" if self._resampler is None else _bytes(self._resampler.resample(None))
+
+
 def _resampler(rate_hz: int) -> av.AudioResampler | None:
     if rate_hz == ENGINE_SAMPLE_RATE_HZ:
         return None
@@ -52,3 +82,7 @@ def _resampler(rate_hz: int) -> av.AudioResampler | None:
 def _joined(frames: list[av.AudioFrame]) -> Samples:
     pieces = [frame.to_ndarray()[0] for frame in frames]
     return np.concatenate(pieces).astype(np.float32) if pieces else np.zeros(0, dtype=np.float32)
+
+
+def _bytes(frames: list[av.AudioFrame]) -> bytes:
+    return b"".join(frame.to_ndarray().tobytes() for frame in frames)

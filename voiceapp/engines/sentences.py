@@ -50,7 +50,7 @@ def _last_word(text: str) -> str:
 
 
 class SentenceSplitter:
-    """Cuts one answer into pieces to speak."""
+    """Cuts one reply into pieces to speak."""
 
     def __init__(self, *, first_clause_chars: int = FIRST_CLAUSE_CHARS, max_piece_chars: int = MAX_PIECE_CHARS) -> None:
         """`first_clause_chars=0` never cuts at a clause."""

@@ -1,7 +1,7 @@
 """What engines for embedding and reranking promise. A provider implements one of these in one file.
 
 Requests are in order when they get here: the doors count and cut texts (`voiceapp.engines.tokens`) and check values
-against the engine's capabilities. Cancelling the awaiting task ends the work after the batch in progress.
+against the capabilities on the model's card. Cancelling the awaiting task ends the work after the batch in progress.
 """
 
 from __future__ import annotations
@@ -17,18 +17,6 @@ from voiceapp.engines.tokens import Counted
 
 Vector = NDArray[np.float32]
 TextType = Literal["query", "document"]
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingCapabilities:
-    """What may be asked of a model."""
-
-    dimensions: frozenset[int] | None = None
-    """The lengths of vectors that may be asked for; None leaves it to the engine."""
-    default_dimension: int | None = None
-    """The length when none is asked for; None: the model's own."""
-    has_sparse: bool = False
-    has_instruct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +40,7 @@ class SparseEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingAnswer:
+class EmbeddingResult:
     dense: NDArray[np.float32] | None
     """Unit vectors, shape [texts, dimension]."""
     sparse: tuple[tuple[SparseEntry, ...], ...] | None = None
@@ -61,10 +49,14 @@ class EmbeddingAnswer:
 
 
 class TextEmbedder(Protocol):
-    capabilities: EmbeddingCapabilities
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
+        """Vectors in the order of the texts.
 
-    async def embed(self, request: EmbeddingRequest) -> EmbeddingAnswer:
-        """Vectors in the order of the texts. Raises EngineUnavailable, EngineTimeout or EngineRefused."""
+        Raises:
+            EngineUnavailable: if the engine cannot serve now.
+            EngineTimeout: if the engine takes too long.
+            EngineRefused: if the engine does not accept the request.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +84,10 @@ class Ranking:
 
 class Reranker(Protocol):
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """The documents by relevance to the query. Raises EngineUnavailable, EngineTimeout or EngineRefused."""
+        """The documents by relevance to the query.
+
+        Raises:
+            EngineUnavailable: if the engine cannot serve now.
+            EngineTimeout: if the engine takes too long.
+            EngineRefused: if the engine does not accept the request.
+        """

@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from voiceapp.engines.embedded import weights
+from voiceapp.engines import weights
 from voiceapp.engines.lanes import lanes
 
 TOKENIZER_FILE = "minilm/tokenizer.json"
@@ -45,7 +45,8 @@ class Counted:
 async def count(texts: Sequence[str], *, limit: int | None = None) -> list[Counted]:
     """The tokens of each text; texts longer than `limit` tokens are cut to it.
 
-    Raises EngineUnavailable when the lane is full.
+    Raises:
+        EngineUnavailable: if the lane is full.
     """
     if sum(map(len, texts)) <= INLINE_CHARS and _is_loaded():
         return count_now(texts, limit=limit)
@@ -65,7 +66,8 @@ def count_now(texts: Sequence[str], *, limit: int | None = None) -> list[Counted
 def tokenizer() -> Any:
     """The tokenizer, neither cutting nor padding. Blocks for about 50 ms when first called.
 
-    Raises EngineUnavailable when its file is missing.
+    Raises:
+        EngineUnavailable: if its file is missing.
     """
     reader = Tokenizer.from_file(str(weights.require(TOKENIZER_FILE)))
     reader.no_truncation()  # the file asks for 128 tokens, cut and padded

@@ -1,1 +1,1 @@
-"""Chat over HTTP: what a wish is and how it is answered (`answers`), and the native style of asking for it (`api`)."""
+"""Chat over HTTP: what a call is (`calls`), how it is replied to (`chat`), and the native style of asking (`api`)."""

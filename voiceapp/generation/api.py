@@ -7,12 +7,12 @@ from ninja import Router
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import AccessDenied
-from voiceapp.generation.answers import answer
+from voiceapp.generation.calls import native_call
+from voiceapp.generation.chat import answer
 from voiceapp.generation.messages import native_messages
+from voiceapp.generation.native_response import NativeResponse
 from voiceapp.generation.schemas import GenerationBody, GenerationParameters, GenerationReply
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact, native_frames
-from voiceapp.generation.wishes import native_wish
-from voiceapp.generation.writing import Writer
 from voiceapp.tasks.api import wants_task
 
 router = Router(tags=["Chat"])
@@ -64,9 +64,9 @@ async def _generate(request: HttpRequest, body: GenerationBody, *, is_multimodal
     if wants_task(request):
         raise AccessDenied("This model does not support asynchronous calls; leave X-DashScope-Async out.")
     parameters = body.parameters or GenerationParameters()
-    wish = native_wish(body.model, native_messages(body.input), parameters, messages_at="input.messages")
-    pieces = answer(caller, wish, request_id=request.request_id)
-    writer = Writer(parameters, is_multimodal=is_multimodal, request_id=request.request_id)
+    call = native_call(body.model, native_messages(body.input), parameters, messages_at="input.messages")
+    pieces = answer(caller, call, request_id=request.request_id)
+    writer = NativeResponse(parameters, is_multimodal=is_multimodal, request_id=request.request_id)
     if _wants_stream(request):
         return StreamedResponse(native_frames(request, writer.frames(await begun(pieces))), EVENT_STREAM)
     return HttpResponse(compact(await writer.reply(pieces)), content_type="application/json")

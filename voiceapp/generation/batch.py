@@ -10,17 +10,19 @@ import pydantic
 from pydantic import Field
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.metering import require_model
-from voiceapp.engines.catalogue import catalogue
+from voiceapp.accounts.charges import require_budget, require_model
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.errors import InvalidParameter
-from voiceapp.generation.answers import answer, check
+from voiceapp.generation.calls import native_call
+from voiceapp.generation.chat import answer, check
 from voiceapp.generation.messages import native_messages
+from voiceapp.generation.native_response import NativeResponse
 from voiceapp.generation.schemas import GenerationInput, GenerationParameters
-from voiceapp.generation.wishes import native_wish
-from voiceapp.generation.writing import Writer
-from voiceapp.schemas import CleanStr, Schema
-from voiceapp.tasks.inputs import MAX_LINES_BYTES, answered, check_sources, fetched, read_json
-from voiceapp.tasks.kinds import Done, Order, Part
+from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.tasks.context import TaskContext
+from voiceapp.tasks.inputs import check_sources, fetched
+from voiceapp.tasks.json_lines import MAX_LINES_BYTES, read_json, results_of
+from voiceapp.tasks.kinds import PartResult, Payload
 
 
 class Lines(Schema):
@@ -51,15 +53,17 @@ class ChatBatch:
     parallel = 1
     has_results = False
 
-    async def accept(self, caller: Caller, body: ChatBatchBody) -> Order:
+    async def accept(self, caller: Caller, body: ChatBatchBody) -> Payload:
         card = catalogue().get(body.model, "chat")
         require_model(caller, card.name, "chat")
+        await require_budget(caller, card.name, "chat")
         await check_sources(caller, [body.input.url])
         how = body.parameters or GenerationParameters()
-        check(native_wish(body.model, (), how, messages_at="messages"))
-        return Order(body.model, [{"url": body.input.url}], {"parameters": how.model_dump(exclude_none=True)})
+        check(native_call(body.model, (), how, messages_at="messages"))
+        return Payload(body.model, [{"url": body.input.url}], {"parameters": how.model_dump(exclude_none=True)})
 
-    async def run(self, part: Part) -> Done:
+    async def run(self, part: TaskContext) -> PartResult:
+        await require_budget(part.caller, part.model, "chat")
         source = await fetched(part, part.order["url"], max_bytes=MAX_LINES_BYTES)
         target = part.folder / "answers.jsonl"
         spent = {"input_tokens": 0, "output_tokens": 0}
@@ -67,15 +71,19 @@ class ChatBatch:
         async def one(number: int, asked: dict[str, Any]) -> Mapping[str, Any]:
             return await self._answer(part, number, asked, spent)
 
+        written = 0
         with target.open("w") as sink:
-            async for found in answered(part, source, read_json, one):
-                sink.write(f"{json.dumps(found)}\n")
-        return Done({"url": await part.keep(target, "application/jsonl")}, spent)
+            async for found in results_of(part, source, read_json, one):
+                written += sink.write(f"{json.dumps(found)}\n")
+                part.require_room(written)
+        return PartResult({"url": await part.keep(target, "application/jsonl")}, spent)
 
     def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(results[0])
 
-    async def _answer(self, part: Part, number: int, asked: dict[str, Any], spent: dict[str, int]) -> dict[str, Any]:
+    async def _answer(
+        self, part: TaskContext, number: int, asked: dict[str, Any], spent: dict[str, int]
+    ) -> dict[str, Any]:
         try:
             given = GenerationInput.model_validate(asked)
         except pydantic.ValidationError as error:
@@ -83,10 +91,10 @@ class ChatBatch:
             where = ".".join(map(str, fault["loc"]))
             raise InvalidParameter(f"{where or 'The line'}: {fault['msg']}.") from None
         how = GenerationParameters.model_validate(part.common["parameters"])
-        wish = native_wish(part.model, native_messages(given), how, messages_at="messages")
+        call = native_call(part.model, native_messages(given), how, messages_at="messages")
         request_id = f"{part.charge_id}-{number}"
-        writer = Writer(how, is_multimodal=False, request_id=request_id)
-        reply = await writer.reply(answer(part.caller, wish, request_id=request_id))
+        writer = NativeResponse(how, is_multimodal=False, request_id=request_id)
+        reply = await writer.reply(answer(part.caller, call, request_id=request_id))
         for unit in spent:
             spent[unit] += reply["usage"][unit]
         return {"output": reply["output"], "usage": reply["usage"]}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
 from voiceapp.errors import InvalidParameter
-from voiceapp.generation.schemas import Exchange, GenerationInput, ImageAddress, Message, Part
+from voiceapp.generation.schemas import ChatMessageBody, Exchange, GenerationInput, ImageAddress, MessagePart
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -16,7 +16,7 @@ _IMAGE_TYPES = (None, "image", "image_url", "input_image")
 _IMAGE_SCHEMES = ("https://", "http://", "data:image/")
 
 
-def chat_messages(messages: Sequence[Message], *, at: str) -> tuple[ChatMessage, ...]:
+def chat_messages(messages: Sequence[ChatMessageBody], *, at: str) -> tuple[ChatMessage, ...]:
     """The messages for an engine; `at` is what the style calls the list.
 
     Raises:
@@ -30,7 +30,8 @@ def chat_messages(messages: Sequence[Message], *, at: str) -> tuple[ChatMessage,
 def native_messages(given: GenerationInput) -> tuple[ChatMessage, ...]:
     """`messages`, or `history` and `prompt`; a prompt besides messages is the newest of them.
 
-    Raises InvalidParameter.
+    Raises:
+        InvalidParameter: if a message cannot be read, or there is none.
     """
     if given.messages is None and given.prompt is None:
         raise InvalidParameter("input needs messages, or a prompt.", param="input.messages")
@@ -49,7 +50,7 @@ def _earlier(history: Sequence[Exchange]) -> list[ChatMessage]:
     return [message for turn in both for message in turn if message.content]
 
 
-def _message(message: Message, at: str) -> ChatMessage:
+def _message(message: ChatMessageBody, at: str) -> ChatMessage:
     role: Role = "system" if message.role == "developer" else message.role
     if message.content is None and not message.tool_calls:
         raise InvalidParameter(f"{at}.content is required.", param=f"{at}.content")
@@ -72,7 +73,7 @@ def _message(message: Message, at: str) -> ChatMessage:
     )
 
 
-def _part(part: Part, at: str) -> dict[str, Any]:
+def _part(part: MessagePart, at: str) -> dict[str, Any]:
     """A part as OpenAI's interface writes it."""
     image = part.image_url.url if isinstance(part.image_url, ImageAddress) else part.image_url or part.image
     if part.text is not None and part.type in _TEXT_TYPES:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
 
 MAX_MESSAGES = 2_000
 """Of one conversation: two megabytes hold far more, and reading those would hold up everybody."""
@@ -25,7 +25,7 @@ class ImageAddress(Schema):
     url: CleanStr
 
 
-class Part(Schema):
+class MessagePart(Schema):
     """A piece of a message: `{"text": …}` or `{"image": …}`, or the same as OpenAI writes it, with a `type`."""
 
     type: CleanStr | None = None
@@ -54,16 +54,16 @@ class CalledTool(Schema):
     function: CalledFunction
 
 
-class Message(Schema):
+class ChatMessageBody(Schema):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: CleanStr | list[Part] | None = None
+    content: CleanStr | list[MessagePart] | None = None
     tool_calls: list[CalledTool] | None = None
     """Of an assistant: the functions it called."""
     tool_call_id: CleanStr | None = None
     """Of a tool: which call this answers."""
 
 
-Messages = Annotated[list[Message], Field(max_length=MAX_MESSAGES)]
+Messages = Annotated[list[ChatMessageBody], Field(max_length=MAX_MESSAGES)]
 
 
 class Exchange(Schema):
@@ -162,45 +162,45 @@ class GenerationBody(Schema):
     parameters: GenerationParameters | None = None
 
 
-class AnswerPart(Schema):
+class ReplyPart(Schema):
     text: str
 
 
-class AnsweredFunction(Schema):
+class ReplyFunction(Schema):
     name: str
     arguments: str
 
 
-class AnsweredTool(Schema):
+class ReplyTool(Schema):
     index: int
     id: str
     type: Literal["function"] = "function"
-    function: AnsweredFunction
+    function: ReplyFunction
 
 
-class AnswerMessage(Schema):
+class ReplyMessage(Schema):
     role: Literal["assistant"] = "assistant"
-    content: str | list[AnswerPart]
+    content: str | list[ReplyPart]
     """On the multimodal path a list of parts."""
     reasoning_content: str | None = None
-    tool_calls: list[AnsweredTool] | None = None
+    tool_calls: list[ReplyTool] | None = None
 
 
-class AnswerChoice(Schema):
+class ReplyChoice(Schema):
     index: int
     finish_reason: str
     """`stop`, `length` or `tool_calls`; while streaming the text `null` until the end."""
-    message: AnswerMessage
+    message: ReplyMessage
     logprobs: dict[str, Any] | None = None
 
 
-class AnswerOutput(Schema):
+class ReplyOutput(Schema):
     text: str | None = None
     finish_reason: str | None = None
-    choices: list[AnswerChoice] | None = None
+    choices: list[ReplyChoice] | None = None
 
 
-class AnswerUsage(Schema):
+class ReplyUsage(Schema):
     input_tokens: int
     output_tokens: int
     total_tokens: int
@@ -218,5 +218,5 @@ class GenerationReply(Schema):
     request_id: str
     code: str = ""
     message: str = ""
-    output: AnswerOutput
-    usage: AnswerUsage
+    output: ReplyOutput
+    usage: ReplyUsage

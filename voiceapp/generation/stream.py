@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from voiceapp.failures import Refusal, refusal_of
+from voiceapp.formats import one_line
+from voiceapp.http.error_responses import ErrorResponse, error_response_of
 
 logger = logging.getLogger(__name__)
 
@@ -72,13 +73,14 @@ async def begun(pieces: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None
     return all_of_them()
 
 
-def interrupted(request: HttpRequest, error: Exception) -> Refusal:
+def interrupted(request: HttpRequest, error: Exception) -> ErrorResponse:
     """What to tell when an answer fails that has begun; what nobody expected is logged whole."""
-    refusal = refusal_of(error)
+    refusal = error_response_of(error)
     if refusal.is_fault:
-        logger.error("%s %s broke off (%s)", request.method, request.path, request.request_id, exc_info=error)
+        address = one_line(f"{request.method} {request.path}")
+        logger.error("%s broke off (%s)", address, request.request_id, exc_info=error)
     elif refusal.status >= 500:
-        logger.warning("%s: %s (%s)", refusal.code, refusal.message, request.request_id)
+        logger.warning("%s: %s (%s)", refusal.code, one_line(refusal.message), request.request_id)
     return refusal
 
 

@@ -36,7 +36,7 @@ STOP_S = 5.0
 """How long work in progress may go on after the loop was told to stop; then it is given back."""
 
 
-class Line(Protocol):
+class WorkQueue(Protocol):
     """One kind of work: where it is claimed from and what is done with it."""
 
     name: str
@@ -80,7 +80,7 @@ class Loop:
 
     def __init__(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[WorkQueue],
         *,
         worker: str | None = None,
         poll_s: float = POLL_S,
@@ -92,7 +92,7 @@ class Loop:
         self.worker = worker or worker_name()
         self._poll_s = poll_s
         self._database = ThreadPoolExecutor(1, thread_name_prefix="leases-database")
-        self._running: dict[asyncio.Task[None], tuple[Line, Lease]] = {}
+        self._running: dict[asyncio.Task[None], tuple[WorkQueue, Lease]] = {}
         self._renewed_at = {line.name: clock() for line in lines}
         self._wakes = {line.name: asyncio.Event() for line in lines}
         self._stop = asyncio.Event()
@@ -143,7 +143,7 @@ class Loop:
         """The result of a function that talks to the database, from the thread that does."""
         return await asyncio.get_running_loop().run_in_executor(self._database, function, *args)
 
-    async def _keep_claiming(self, line: Line, until_s: float | None) -> None:
+    async def _keep_claiming(self, line: WorkQueue, until_s: float | None) -> None:
         wake = self._wakes[line.name]
         while True:
             wake.clear()
@@ -154,10 +154,10 @@ class Loop:
             try:
                 leases = await self._claim(line, free) if may_claim else ()
             except DatabaseError as error:
-                logger.warning("No %s can be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
+                logger.warning("%s: cannot be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                logger.exception("Claiming %s failed in a way nobody foresaw, trying again in %g s", line.name, RETRY_S)
+                logger.exception("%s: claiming failed with an unexpected error, again in %g s", line.name, RETRY_S)
                 await asyncio.sleep(RETRY_S)
             for lease in leases:
                 task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
@@ -170,7 +170,7 @@ class Loop:
                 async with asyncio.timeout(self._poll_s):
                     await wake.wait()
 
-    async def _claim(self, line: Line, free: int) -> Sequence[Lease]:
+    async def _claim(self, line: WorkQueue, free: int) -> Sequence[Lease]:
         claiming = asyncio.ensure_future(self.database(self._renew_and_claim, line, free))
         try:
             return await asyncio.shield(claiming)
@@ -181,7 +181,7 @@ class Loop:
                     await self._give_back(line, lease)
             raise
 
-    def _renew_and_claim(self, line: Line, free: int) -> Sequence[Lease]:
+    def _renew_and_claim(self, line: WorkQueue, free: int) -> Sequence[Lease]:
         # A connection lasts until it fails: making a new one costs more than a claim.
         for connection in connections.all(initialized_only=True):
             if connection.errors_occurred:
@@ -190,17 +190,19 @@ class Loop:
             self._renew(line)  # lest a process that was frozen takes from itself what it works on
         return line.claim(self.worker, free)
 
-    async def _work(self, line: Line, lease: Lease) -> None:
+    async def _work(self, line: WorkQueue, lease: Lease) -> None:
         try:
             await line.work(lease, self.database)
+        except DatabaseError as error:
+            logger.warning("%s %s: begins again when its lease is over: %s", line.name, lease.row_id, error)
         except Exception:
             # The lease ends by itself; the next claim counts this attempt.
-            logger.exception("%s %s failed in a way nobody foresaw", line.name, lease.row_id)
+            logger.exception("%s %s: failed with an unexpected error", line.name, lease.row_id)
 
     def _lose(self, task: asyncio.Task[None]) -> None:
         if task in self._running:  # it did not just end
             line, lease = self._running[task]
-            logger.info("%s %s is somebody else's by now, or just over", line.name, lease.row_id)
+            logger.info("%s %s: lease lost, work cancelled", line.name, lease.row_id)
             task.cancel()
 
     def _left(self, task: asyncio.Task[None]) -> None:
@@ -217,11 +219,11 @@ class Loop:
         for _, (line, lease) in cut:
             await self._give_back(line, lease)
 
-    async def _give_back(self, line: Line, lease: Lease) -> None:
+    async def _give_back(self, line: WorkQueue, lease: Lease) -> None:
         try:
             await self.database(line.release, lease)
         except DatabaseError as error:  # the lease ends by itself
-            logger.warning("%s %s could not be given back: %s", line.name, lease.row_id, error)
+            logger.warning("%s %s: could not be released: %s", line.name, lease.row_id, error)
 
     def _keep_renewing(self) -> None:
         every_s = min((line.renew_every_s for line in self.lines), default=10.0)
@@ -232,7 +234,7 @@ class Loop:
             close_old_connections()
         _close_connections()
 
-    def _renew(self, line: Line) -> None:
+    def _renew(self, line: WorkQueue) -> None:
         """Keep what is worked on. In the renewing thread, or in the database's when that one is late."""
         self._renewed_at[line.name] = self._clock()
         for task, (of, lease) in list(self._running.items()):

@@ -23,6 +23,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from voiceapp.leases.statements import Statement
+from voiceapp.leases.states import StepTable, after, before, take
 
 LEASE_S = 30.0
 """How long a row stays with a worker that gives no sign of life."""
@@ -31,10 +32,9 @@ LEASE_S = 30.0
 class Leased(models.Model):
     """A row that holds work."""
 
-    WAITING: ClassVar[tuple[str, ...]]
-    """Values of `status` in which the row may be claimed once it is due."""
-    WORKING: ClassVar[str]
-    """The value of `status` while somebody works on it."""
+    STEPS: ClassVar[StepTable]
+    """The statuses of the row. It has a step `claim`, which leads to the only status in which a worker holds the row,
+    and a step `release`, which leads back."""
 
     due_at = models.DateTimeField(default=timezone.now, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
@@ -78,16 +78,12 @@ class Claims(Generic[Row]):
         self.model = model
         self.lease_s = lease_s
         self.now = now
-
-    @property
-    def live(self) -> tuple[str, ...]:
-        """Statuses of work that is not over."""
-        return (*self.model.WAITING, self.model.WORKING)
+        self._working: str = after(model.STEPS, "claim")
 
     def due(self, rows: QuerySet[Row] | None = None) -> QuerySet[Row]:
         """Of these rows, all without an argument, those that may be claimed now."""
         rows = self.model._default_manager.all() if rows is None else rows
-        return rows.filter(status__in=self.live, due_at__lte=self.now())
+        return rows.filter(status__in=before(self.model.STEPS, "claim"), due_at__lte=self.now())
 
     def claim(
         self, worker: str, *, limit: int = 1, rows: QuerySet[Row] | None = None, **changes: object
@@ -114,7 +110,7 @@ class Claims(Generic[Row]):
         change = Statement.updating(
             self.model._default_manager.filter(pk__in=RawSQL("SELECT * FROM due", ())),
             **{
-                "status": self.model.WORKING,
+                "status": self._working,
                 "version": F("version") + 1,
                 "attempts": F("attempts") + 1,
                 "leased_by": worker,
@@ -138,24 +134,24 @@ class Claims(Generic[Row]):
         """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
         return bool(self.held(lease).update(due_at=self._end_of_lease(), **changes))
 
-    def finish(self, lease: Lease, status: str, **changes: object) -> bool:
-        """Leave the row in `status`; False, and nothing changed, when it is somebody else's by now.
+    def finish(self, lease: Lease, step: str, **changes: object) -> bool:
+        """Take the row's last step; False, and nothing changed, when the lease was lost.
 
         What must be written together with the end is written in the same transaction, after this returned True.
+
+        Raises:
+            LocalProtocolError: if the row's table has no such step.
         """
-        return bool(self.held(lease).update(status=status, **changes))
+        return bool(take(self.held(lease), self.model.STEPS, step, **changes))
 
     def release(self, lease: Lease) -> bool:
         """Give the row back at once and uncounted: the worker stops before the work is done."""
-        return bool(
-            self.held(lease).update(
-                status=self.model.WAITING[0], due_at=self.now(), attempts=F("attempts") - 1, version=F("version") + 1
-            )
-        )
+        changes = {"due_at": self.now(), "attempts": F("attempts") - 1, "version": F("version") + 1}
+        return bool(take(self.held(lease), self.model.STEPS, "release", **changes))
 
     def held(self, lease: Lease) -> QuerySet[Row]:
         """The row, if the lease still stands."""
-        return self.model._default_manager.filter(pk=lease.row_id, version=lease.version, status=self.model.WORKING)
+        return self.model._default_manager.filter(pk=lease.row_id, version=lease.version, status=self._working)
 
     def _end_of_lease(self) -> Any:
         return self.now() + timedelta(seconds=self.lease_s)

@@ -15,89 +15,130 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.utils.crypto import salted_hmac
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from voiceapp import ice
 from voiceapp.accounts.addresses import address_of_request
-from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
 from voiceapp.accounts.guests import guest_of, new_guest, remember_guest
-from voiceapp.accounts.limits import session_limits
-from voiceapp.engines.catalogue import catalogue
-from voiceapp.errors import AccessDenied, Throttled
-from voiceapp.health import readiness
+from voiceapp.accounts.page import SignInRequired, may_visit, page_caller
+from voiceapp.accounts.seats import CONCURRENCY, seats
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.providers import provider_of
+from voiceapp.errors import AccessDenied, NotFound, Throttled
+from voiceapp.health import NotReadyReason, readiness
+from voiceapp.pages.privacy import facts
+from voiceapp.relays import Relay, open_relays
 
 SOCKET_PATH = "/voice/socket"
 WEBRTC_PATH = "/voice/webrtc"
+AOQ_PATH = "/voice/aoq"
 STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
     for path in Path(STATIC_DIR, "voice").rglob("*.js")
-    if not path.name.endswith(".worklet.js")
+    if not path.name.endswith(".worklet.js") and path.parent.name != "vendor"
 )
-"""The page's modules, so that the browser fetches them all at once instead of import by import."""
-
-
-async def _may_talk(request: HttpRequest) -> bool:
-    """Whether PUBLIC_PAGE lets this visitor talk.
-
-    Raises:
-        Http404: there is no page here.
-    """
-    if settings.PUBLIC_PAGE == "off":
-        raise Http404
-    return settings.PUBLIC_PAGE == "guest" or bool((await request.auser()).is_authenticated)
+"""The page's modules, so that the browser fetches them all at once instead of import by import. What is vendored is
+fetched when it is needed."""
 
 
 @require_safe
 @never_cache
 async def voice(request: HttpRequest) -> HttpResponseBase:
     """The voice page."""
-    if not await _may_talk(request):
+    user = await request.auser()
+    if not _is_open_to(user):
         return redirect_to_login(request.get_full_path())
-    is_signed_in = (await request.auser()).is_authenticated
-    response = render(request, "voice/voice.html", {"modules": MODULES, "is_signed_in": is_signed_in})
+    context = {
+        "modules": MODULES,
+        "is_signed_in": user.is_authenticated,
+        "privacy": facts(),
+        "has_small_model": _has_small_model(),
+    }
+    response = render(request, "voice/voice.html", context)
+    response._csp_update = {"connect-src": [relay.origin for relay in await open_relays()]}
     response["Permissions-Policy"] = "microphone=(self), speaker-selection=(self), camera=(), geolocation=()"
     return response
 
 
-async def _caller(request: HttpRequest, guest: str) -> Caller:
-    """Whom the doors of the page will take this visitor for: the one who is signed in, or else this guest.
+@require_safe
+@never_cache
+async def privacy(request: HttpRequest) -> HttpResponseBase:
+    """What this server keeps of a conversation; people may read it before they sign in."""
+    if settings.PUBLIC_PAGE == "off":
+        raise Http404
+    return render(request, "voice/privacy.html", {"privacy": facts()})
+
+
+def _is_open_to(user: Any) -> bool:
+    """Whether this visitor need not sign in first.
 
     Raises:
-        AccessDenied: for nobody who may talk.
+        Http404: the page is switched off.
     """
-    user = await request.auser()
-    if user.is_authenticated:
-        return await caller_from_user(user)
-    return await guest_caller(guest)
-
-
-async def _refusal(request: HttpRequest, guest: str) -> list[dict[str, str]]:
-    """Why the socket would refuse this visitor now: the browser cannot see the answer to a refused handshake."""
     try:
-        session_limits().check(await _caller(request, guest), address_of_request(request))
+        return may_visit(user)
+    except NotFound as switched_off:
+        raise Http404 from switched_off
+
+
+NOT_YOURS = "The operator of this server has to see to it."
+"""What a visitor reads where an operator reads a remedy."""
+
+
+def _shown(reason: NotReadyReason, user: Any) -> dict[str, str]:
+    """A reason in JSON; remedies name commands and settings, and are for operators, in development for everyone."""
+    if settings.DEBUG or user.is_staff:
+        message = reason.for_operators
+    else:
+        message = f"{reason.message} {NOT_YOURS}" if reason.remedy else reason.message
+    return {"code": reason.code, "message": message}
+
+
+async def _prospects(
+    request: HttpRequest, user: Any, guest: str, limit_s: int
+) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """Why a session would be refused now, which the browser cannot read in the response to a refused handshake; and the
+    ICE servers of a visitor who may talk."""
+    if reasons := await readiness():
+        return [_shown(reason, user) for reason in reasons], []
+    try:
+        caller = await page_caller(user, guest)
+        servers = ice.ice_servers(caller.label, limit_s)
+        await seats().check(caller, address_of_request(request))
     except Throttled as full:
-        return [{"code": "at_capacity", "message": full.message}]
+        # Room for one more conversation comes by itself; a guest's hour does not pass while they wait in line.
+        code = "at_capacity" if full.code == CONCURRENCY else "guest_limit"
+        return [{"code": code, "message": full.message}], servers
     except AccessDenied as denied:
-        return [{"code": "not_allowed", "message": denied.message}]
-    return []
+        return [{"code": "not_allowed", "message": denied.message}], []
+    return [], servers
 
 
-def _transports(provider: object) -> list[str]:
-    """By which transports a browser reaches this model."""
-    if hasattr(provider, "relay_offer"):
-        return ["webrtc"]
-    return ["webrtc", "websocket"] if ice.available() else ["websocket"]
+def _transports(card: ModelCard, *, has_relays: bool) -> list[str]:
+    """By which transports a browser reaches this model now. The page connects to relays of this installation only."""
+    closed = set() if has_relays and not card.forwards_offers else {"aoq"}
+    if not (card.forwards_offers or ice.available()):
+        closed.add("webrtc")
+    return [name for name in card.transports if name not in closed]
 
 
-async def _ice_servers(request: HttpRequest, guest: str, ttl_s: int) -> list[dict[str, Any]]:
-    """What the browser's peer connection is told; credentials only for somebody who may talk."""
-    try:
-        caller = await _caller(request, guest)
-    except AccessDenied:
-        return []
-    return list(ice.ice_servers(caller.label, ttl_s))
+def _digest(relays: list[Relay]) -> str:
+    """Changes when a relay comes, goes or is started again: what a page remembers of those before counts no more."""
+    return salted_hmac("voiceapp.pages.relays", repr(sorted(map(repr, relays)))).hexdigest()[:16] if relays else ""
+
+
+def _has_small_model() -> bool:
+    """Whether the language model that replies is so small that visitors should know."""
+    return any(card.chat.is_small for card in catalogue().of_kind("chat")[:1])
+
+
+def _follows_instructions(card: ModelCard) -> bool:
+    """Whether a language model writes the replies of this realtime model."""
+    return card.forwards_offers or catalogue().default("chat").chat.instructions
 
 
 @require_safe
@@ -108,33 +149,42 @@ async def config(request: HttpRequest) -> HttpResponse:
     Asked before every conversation: it also leaves the cookie by which the socket knows a guest again.
     401 when the visitor has to sign in first.
     """
-    if not await _may_talk(request):
-        return JsonResponse({"code": "signed_out", "message": "Sign in to talk."}, status=401)
     user = await request.auser()
+    if not _is_open_to(user):
+        return JsonResponse({"code": "signed_out", "message": SignInRequired().message}, status=401)
     is_signed_in = bool(user.is_authenticated)
     guest = guest_of(request.COOKIES) or new_guest()
-    reasons = [asdict(reason) for reason in await readiness()] or await _refusal(request, guest)
-    models = catalogue()
-    cards = models.names("realtime")
-    voices = {voice.name: voice for card in cards for voice in models.provider(card).voices}
     limit_s = settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S
+    reasons, ice_servers = await _prospects(request, user, guest, limit_s)
+    relays = await open_relays()
+    models = catalogue()
+    cards = models.of_kind("realtime")
+    voices = {voice.name: voice for card in cards for voice in provider_of(card).voices}
     response = JsonResponse(
         {
             "models": [
-                {"name": card.name, "title": card.title, "transports": _transports(models.provider(card))}
+                {
+                    "name": card.name,
+                    "title": card.title,
+                    "transports": _transports(card, has_relays=bool(relays)),
+                    "follows_instructions": _follows_instructions(card),
+                }
                 for card in cards
             ],
             "voices": [asdict(voice) for voice in voices.values()],
             "default_model": cards[0].name if cards else "",
-            "default_voice": settings.DEFAULT_VOICE,
+            "default_voice": provider_of(cards[0]).default_voice if cards else "",
             "ready": not reasons,
             "reasons": reasons,
             "signed_in": is_signed_in,
             "guest": not is_signed_in,
+            "visitor": salted_hmac("voiceapp.pages.visitor", str(user.pk)).hexdigest()[:16] if is_signed_in else "",
             "socket_path": SOCKET_PATH,
             "webrtc_path": WEBRTC_PATH,
+            "aoq_path": AOQ_PATH,
+            "aoq_relays": _digest(relays),
             "csrf_token": get_token(request),
-            "ice_servers": await _ice_servers(request, guest, limit_s),
+            "ice_servers": ice_servers,
             "session_limit_s": limit_s,
         }
     )

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voiceapp.errors import InvalidParameter
+from voiceapp.protocol import g711
 
 Pcm = NDArray[np.int16]
 
 FRAME_SAMPLES = 512
 """One voice-detection frame at 16 kHz."""
 FRAME_MS = 32
-FORMATS = ("pcm", "pcm16", "pcm24", "wav")
+FORMATS = ("pcm", "pcm16", "pcm24", "wav", *g711.LAWS)
 SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 48_000)
 
 
@@ -24,8 +25,13 @@ class AudioFormat:
     """How PCM is laid out on the wire."""
 
     name: str
-    """`pcm`, `pcm16`, `pcm24` or `wav`, as the client spelled it."""
+    """One of `FORMATS`, as the client spelled it."""
     sample_rate_hz: int
+
+    @property
+    def is_telephone(self) -> bool:
+        """On the wire it has eight bits a sample (G.711); everything else here counts its 16-bit PCM."""
+        return self.name in g711.LAWS
 
     @property
     def bytes_per_ms(self) -> float:
@@ -33,6 +39,10 @@ class AudioFormat:
 
     def duration_ms(self, n_bytes: int) -> float:
         return n_bytes / self.bytes_per_ms
+
+    def wire_ms(self, n_bytes: int) -> float:
+        """How long the audio in so many bytes of the wire is."""
+        return self.duration_ms(n_bytes) * (2 if self.is_telephone else 1)
 
     def size(self, ms: float) -> int:
         """Whole samples' worth of bytes for `ms`."""
@@ -58,6 +68,11 @@ def read_format(value: object, *, param: str, default_rate_hz: int) -> AudioForm
         raise InvalidParameter(f"{param} must be one of {', '.join(FORMATS)}.", param=param)
     if name == "pcm24":
         rate = 24_000
+    if name in g711.LAWS:
+        stated = value.get("sample_rate") or value.get("rate") if isinstance(value, dict) else None
+        if stated not in (None, g711.SAMPLE_RATE_HZ):
+            raise InvalidParameter(f"{name} has a sample rate of 8000.", param=f"{param}.sample_rate")
+        rate = g711.SAMPLE_RATE_HZ
     if isinstance(rate, bool) or not isinstance(rate, int) or rate not in SAMPLE_RATES_HZ:
         raise InvalidParameter(
             f"{param}.sample_rate must be one of {', '.join(map(str, SAMPLE_RATES_HZ))}.", param=f"{param}.sample_rate"
@@ -141,6 +156,12 @@ class Framer:
 def to_float(pcm: bytes) -> NDArray[np.float32]:
     """int16 bytes as float32 in [-1, 1)."""
     return np.frombuffer(pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+
+
+def to_pcm16(samples: NDArray[np.float32]) -> bytes:
+    """float32 in [-1, 1] as int16 bytes; what is louder is clipped."""
+    pcm: bytes = np.clip(np.rint(samples * np.float32(32768)), -32768, 32767).astype("<i2").tobytes()
+    return pcm
 
 
 class Meter:

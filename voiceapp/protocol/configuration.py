@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format
-from voiceapp.protocol.values import read_boolean, read_integer, read_number, read_object, read_text
+from voiceapp.protocol.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
 DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)
@@ -70,6 +70,10 @@ class SessionConfig:
     presence_penalty: float | None = None
     seed: int | None = None
     max_history_turns: int | None = None
+    listens_only: bool = False
+    """Responses do not exist; decided when the session begins."""
+    metadata: dict[str, str] | None = None
+    """What the client gave a response, to be given back with it."""
     passthrough: dict[str, Any] = field(default_factory=dict)
     """Settings that only models elsewhere act on: enable_search, search_options, smooth_output, translation."""
 
@@ -139,6 +143,8 @@ def merge_response(config: SessionConfig, patch: dict[str, Any]) -> SessionConfi
 def _merge(config: SessionConfig, patch: dict[str, Any], at: str) -> SessionConfig:
     """`at` begins the path of a refused field: `session` or `response`."""
     changes: dict[str, Any] = {}
+    if at == "response":
+        changes["metadata"] = read_metadata(patch.get("metadata"), f"{at}.metadata")
     for name, read in _READERS.items():
         if name in patch:
             changes.update(read(config, patch[name], f"{at}.{name}"))
@@ -322,7 +328,7 @@ _READERS: dict[str, Reader] = {
 }
 """Fields of `session.update`; what is not here is ignored, as clients of sister dialects send more."""
 
-_OF_A_RESPONSE = frozenset(_READERS) - {
+_OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
     "audio",
     "input_audio_format",
     "input_audio_transcription",

@@ -30,7 +30,11 @@ class ClientEvent:
 
     @classmethod
     def from_wire(cls, wire: Fields) -> Self:
-        """Raises EventError when a field is missing or of the wrong type."""
+        """The event, from its fields on the wire.
+
+        Raises:
+            EventError: if a field is missing or of the wrong type.
+        """
         return cls(event_id=wire.event_id)
 
 
@@ -147,11 +151,11 @@ class ItemTruncate(ClientEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCreate(ClientEvent):
-    """Answer now."""
+    """Respond now."""
 
     type = "response.create"
     response: JsonObject = field(default_factory=dict)
-    """Overrides of the session's settings, for this answer only."""
+    """Overrides of the session's settings, for this response only."""
 
     @classmethod
     def from_wire(cls, wire: Fields) -> Self:
@@ -160,7 +164,7 @@ class ResponseCreate(ClientEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCancel(ClientEvent):
-    """Stop the answer in progress."""
+    """Stop the response in progress."""
 
     type = "response.cancel"
     response_id: str | None = None
@@ -172,7 +176,7 @@ class ResponseCancel(ClientEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFinish(ClientEvent):
-    """Nothing more will come: finish what is under way, answer `session.finished`, close."""
+    """Nothing more will come: finish what is under way, say `session.finished`, close."""
 
     type = "session.finish"
 
@@ -202,7 +206,15 @@ def parse_client_event(text: str) -> ClientEvent:
     Raises:
         EventError: not JSON, not an object, too deep, an unknown type, or a field missing or of the wrong type.
     """
-    message = parse_fields(text)
+    return client_event_of(parse_fields(text))
+
+
+def client_event_of(message: Fields) -> ClientEvent:
+    """The event that a message is.
+
+    Raises:
+        EventError: as `parse_client_event`, but for JSON.
+    """
     kind = message.message.get("type")
     if kind == AudioAppend.type:  # fifty a second: no walk over a long string of base64
         return AudioAppend.from_wire(message)
@@ -478,7 +490,7 @@ class AudioTranscriptDone(OfContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioDelta(OfContent):
-    """The next piece of spoken answer, in the session's output format."""
+    """The next piece of spoken reply, in the session's output format."""
 
     type = "response.audio.delta"
     audio: bytes
@@ -522,6 +534,19 @@ class FunctionArgumentsDone(ServerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAdded(ServerEvent):
+    """The passage that a reply was taken from, in full; what is spoken leaves out what nobody can listen to."""
+
+    type = "response.source.added"
+    response_id: str
+    title: str
+    """Of the document."""
+    text: str
+    page: str
+    """Of this product's manual, as its address names it; empty for other documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseDone(ServerEvent):
     """The one terminal event of a response; nothing of that response follows it."""
 
@@ -562,6 +587,7 @@ SERVER_EVENTS: dict[str, type[ServerEvent]] = {
         AudioDone,
         FunctionArgumentsDelta,
         FunctionArgumentsDone,
+        SourceAdded,
         ResponseDone,
     )
 }

@@ -1,11 +1,9 @@
-"""The caller's side of a session: from audio frames to turns, and from turns to words."""
+"""The user's side of a session: from audio frames to turns. `turn_words` finds the words of turns."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +13,13 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
 from voiceapp.protocol.states import TurnState
+from voiceapp.protocol.turn_words import Hooks, TurnWords
 from voiceapp.protocol.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
 from voiceapp.protocol.utterance import MAX_UTTERANCE_MS, Utterance
-from voiceapp.protocol.work import Abandon, JudgeTurn, Recognize, Work
+from voiceapp.protocol.work import Abandon, JudgeTurn, RecognitionFailed, Recognized, TurnJudged
 
 STALL_S = 2.0
 """A caller who was speaking and whose audio stopped coming has ended the turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What the session wants to know and provides."""
-
-    send: Callable[[ev.ServerEvent], None]
-    start: Callable[[Work], None]
-    new_id: Callable[[str], str]
-    speech_started: Callable[[float], None]
-    """The caller began to speak (at `now`)."""
-    turn_committed: Callable[[Utterance, float], None]
-    """A turn is complete; its words may follow later."""
-    words_known: Callable[[Utterance, float], None]
-    """The words of a committed turn, possibly none."""
-    words_failed: Callable[[Utterance, str, str, float], None]
-    """No words for a committed turn: error code and message."""
 
 
 class Listener:
@@ -48,7 +30,7 @@ class Listener:
         """When the caller last fell silent."""
         self._hooks = hooks
         self._settings = config.turn_detection
-        self._language = config.transcription_language
+        self._words = TurnWords(config.transcription_language, hooks)
         self._detector = TurnDetector(self._settings) if self._settings else None
         self._heard_ms = 0
         """Audio received since the start."""
@@ -58,8 +40,6 @@ class Listener:
         self._open: Utterance | None = None
         """Speech in progress; in manual mode, what was appended since the last commit."""
         self._said_full = False
-        self._committed: dict[str, Utterance] = {}
-        """Turns whose words are not known yet, in order."""
 
     @property
     def is_speech_open(self) -> bool:
@@ -69,7 +49,7 @@ class Listener:
     @property
     def is_settled(self) -> bool:
         """The words of every committed turn are known."""
-        return not self._committed
+        return self._words.is_settled
 
     @property
     def heard_ms(self) -> int:
@@ -85,7 +65,7 @@ class Listener:
 
     def configure(self, config: SessionConfig, now: float) -> None:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
-        self._language = config.transcription_language
+        self._words.language = config.transcription_language
         self._settings = config.turn_detection
         if self._settings is None:
             self._listen_manually()
@@ -103,19 +83,20 @@ class Listener:
             self._hear_manually(pcm, probability, now)
         else:
             self._hear_turns(self._detector, pcm, probability, now)
-        self._ask_partial()
+        if self._open is not None:
+            self._words.ask_partial(self._open)
 
     def end_turn(self, now: float) -> None:
         """End speech in progress now, whatever voice detection thinks; nothing when there is none."""
         if self._detector is not None:
             self._end(self._detector.end(), now)
 
-    def judged(self, item_id: str, version: int, probability: float, now: float) -> None:
-        """The turn model's answer; a late one is ignored."""
+    def judged(self, judged: TurnJudged, now: float) -> None:
+        """What the turn model found; a late result is ignored."""
         utterance = self._open
-        if self._detector and utterance and (utterance.item_id, utterance.version) == (item_id, version):
+        if self._detector and utterance and (utterance.item_id, utterance.version) == (judged.item_id, judged.version):
             utterance.is_judging = False
-            self._end(self._detector.judged(probability), now)
+            self._end(self._detector.judged(judged.probability), now)
 
     def commit(self, now: float) -> None:
         """The client says that the turn is over.
@@ -132,7 +113,7 @@ class Listener:
                 "The audio buffer is empty: append audio before the commit.", code="input_audio_buffer_commit_empty"
             )
         self._stop(utterance, self._heard_ms)
-        self._commit(utterance, now)
+        self._words.commit(utterance, now)
 
     def clear(self, now: float) -> None:
         """Forget the audio since the last commit."""
@@ -148,43 +129,19 @@ class Listener:
 
     def close(self) -> None:
         """Whatever comes now is ignored."""
-        for utterance in (*self._committed.values(), *((self._open,) if self._open else ())):
-            self._hooks.start(Abandon(item_id=utterance.item_id))
+        self._words.close()
+        if self._open is not None:
+            self._hooks.start(Abandon(item_id=self._open.item_id))
         self._open = None
-        self._committed.clear()
         self._detector = None
 
-    def recognized(self, work: Recognize, words: str, now: float) -> None:
+    def recognized(self, recognized: Recognized, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
-        utterance = self._find(work.item_id)
-        if utterance is None or work.version != utterance.version:
-            return
-        if work.is_partial:
-            utterance.partial_running = False
-            if utterance.words is not None:  # a later reading overtook this one
-                return
-        else:
-            utterance.recognizing = None
-            utterance.words = words
-        if utterance.ended_at is None:
-            self._show(utterance, words)
-        elif not work.is_partial:
-            self._settle(utterance, now)
+        self._words.recognized(self._find(recognized.work.item_id), recognized, now)
 
-    def recognition_failed(self, work: Recognize, code: str, message: str, now: float) -> None:
+    def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
-        utterance = self._find(work.item_id)
-        if utterance is None or work.version != utterance.version:
-            return
-        if work.is_partial:
-            utterance.partial_running = False
-            return
-        utterance.recognizing = None
-        if utterance.ended_at is None:
-            return
-        self._committed.pop(utterance.item_id, None)
-        utterance.drop_audio()
-        self._hooks.words_failed(utterance, code, message, now)
+        self._words.failed(self._find(failed.work.item_id), failed, now)
 
     def _listen_manually(self) -> None:
         if self._detector is not None and self._open is not None:
@@ -243,7 +200,7 @@ class Listener:
                 if self._open.partial_running:  # what may be the last words must not wait for the words so far
                     self._open.partial_running = False
                     self._hooks.start(Abandon(item_id=self._open.item_id))
-                self._recognize_early(self._open)
+                self._words.ask_early(self._open)
                 self._ask(self._open)
             elif isinstance(signal, StillQuiet):
                 self._ask(self._open)
@@ -268,12 +225,8 @@ class Listener:
     def _go_on(self, utterance: Utterance) -> None:
         """The pause was not the end."""
         utterance.go_on()
+        self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))
-
-    def _recognize_early(self, utterance: Utterance) -> None:
-        """On the speculation that this pause is the end."""
-        if utterance.is_speech:
-            self._recognize(utterance)
 
     def _ask(self, utterance: Utterance) -> None:
         if not utterance.is_speech or not self._detector or not self._detector.asks_model:
@@ -292,7 +245,7 @@ class Listener:
         self._open = None
         self.quiet_since = now
         self._stop(utterance, self._heard_ms - end.silence_ms)
-        self._commit(utterance, now)
+        self._words.commit(utterance, now)
 
     def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
         """Every `speech_started` is followed by one `speech_stopped`."""
@@ -306,58 +259,22 @@ class Listener:
                 )
             )
 
-    def _commit(self, utterance: Utterance, now: float) -> None:
-        utterance.ended_at = now
-        self._committed[utterance.item_id] = utterance
-        self._hooks.turn_committed(utterance, now)
-        if not utterance.is_speech:
-            utterance.words = ""
-        if utterance.words is not None:
-            self._settle(utterance, now)
-        else:
-            self._recognize(utterance)
-
-    def _settle(self, utterance: Utterance, now: float) -> None:
-        self._committed.pop(utterance.item_id, None)
-        utterance.recognized_at = now
-        utterance.drop_audio()
-        self._hooks.words_known(utterance, now)
-
-    def _recognize(self, utterance: Utterance) -> None:
-        if utterance.recognizing == utterance.version:
-            return
-        utterance.recognizing = utterance.version
-        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.speech(), self._language))
-
-    def _ask_partial(self) -> None:
-        utterance = self._open
-        if utterance is None or not utterance.wants_partial():
-            return
-        utterance.partial_running = True
-        self._hooks.start(
-            Recognize(utterance.item_id, utterance.version, utterance.speech(), self._language, is_partial=True)
-        )
-
-    def _show(self, utterance: Utterance, words: str) -> None:
-        """The words so far, while the caller may still go on."""
-        if words:
-            stable, rest = utterance.partial(words)
-            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))
-
     def _find(self, item_id: str) -> Utterance | None:
         if self._open is not None and self._open.item_id == item_id:
             return self._open
-        return self._committed.get(item_id)
+        return self._words.find(item_id)
 
     def _drop_open(self, now: float, silence_ms: int = 0) -> None:
         utterance, self._open = self._open, None
         if utterance is None:
             return
         self.quiet_since = now
+        self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))
         self._stop(utterance, self._heard_ms - silence_ms, is_valid=False)
 
 
-def response_is_wanted(settings: TurnDetection | None) -> bool:
-    """A committed turn is answered without being asked: voice detection is on and told so."""
-    return settings is not None and settings.create_response
+def response_is_wanted(config: SessionConfig) -> bool:
+    """A committed turn gets a response without a request: voice detection is on and told so."""
+    settings = config.turn_detection
+    return settings is not None and settings.create_response and not config.listens_only

@@ -1,7 +1,7 @@
 """Outgoing audio, paced against the clock.
 
 Audio is handed out a small lead ahead of real time, so that an interruption cuts at once, a slow client costs a bounded
-amount of memory, and the listener's position in the answer is known to within the lead.
+amount of memory, and the listener's position in the reply is known to within the lead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from voiceapp.protocol.audio import AudioFormat
 
 LEAD_MS = 300.0
 PIECE_MS = 100.0
-"""Least audio in one event, the last one of an answer excepted."""
+"""Least audio in one event, the last one of a response excepted."""
 QUEUE_LIMIT_MS = 3_000.0
 """How far synthesis may run ahead of sending."""
 ROUNDING_MS = 0.5
@@ -21,10 +21,10 @@ ROUNDING_MS = 0.5
 
 
 class Playout:
-    """The audio of one answer on its way out."""
+    """The audio of one response on its way out."""
 
     def __init__(self, audio_format: AudioFormat, *, lead_ms: float = LEAD_MS, not_before: float = -math.inf) -> None:
-        """`not_before` is when the listener has heard the answer before: until then this one would only wait."""
+        """`not_before` is when the listener has heard the response before: until then this one would only wait."""
         self._format = audio_format
         self._lead_ms = lead_ms
         self._queue: deque[bytes] = deque()
@@ -86,7 +86,7 @@ class Playout:
         return max(self._pushed_at, self.heard_at + (self._format.duration_ms(least) - self._lead_ms) / 1000)
 
     def heard_ms(self, now: float) -> float:
-        """How much of the answer the listener has heard, if they play it as it arrives."""
+        """How much of the response the listener has heard, if they play it as it arrives."""
         return min(self.sent_ms, max(0.0, (now - self._began_at) * 1000))
 
     def drop(self) -> None:

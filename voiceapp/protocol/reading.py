@@ -32,7 +32,8 @@ class EventError(RemoteProtocolError):
 class Fields:
     """The fields of one client event, read one by one; null counts as absent.
 
-    Every method raises EventError, which names the field and the event, when the field is not what it must be.
+    Raises:
+        EventError: from every method, if the field is not what it must be; it names the field and the event.
     """
 
     message: JsonObject

@@ -1,4 +1,4 @@
-"""One answer: the order of its events, its audio on time, and exactly one end."""
+"""One response: the order of its events, its audio on time, and exactly one end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.protocol import events as ev
+from voiceapp.protocol import g711
 from voiceapp.protocol.audio import wav_header
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.conversation import Conversation, Item
+from voiceapp.protocol.conversation import Conversation
+from voiceapp.protocol.items import FunctionCall, Item, ItemStatus, Message, Role
 from voiceapp.protocol.playout import Playout
 from voiceapp.protocol.states import LIVE, RESPONSE_STEPS, ResponseState, step
 from voiceapp.protocol.utterance import Utterance
+from voiceapp.protocol.work import ReplyCall
 
 AUDIO_TOKEN_MS = 40
 """One audio token of usage: hosted models of this family count 25 a second."""
@@ -21,12 +24,21 @@ AUDIO_TOKEN_MS = 40
 
 @dataclass(slots=True)
 class Metrics:
-    """When the stages of an answer were reached, in ms after the caller's last speech sample (or their request)."""
+    """When each stage of a response was reached, in ms after one origin: a stage took the difference to the one before.
+
+    After an utterance the origin is the arrival of the caller's last frame with speech at this server, and
+    `first_audio_ms` is the voice-to-voice latency; after anything else it is the arrival of the request. The network
+    and the playback buffer of the client come on top: the client alone can measure those.
+    """
 
     end_of_turn_ms: int | None = None
+    """The turn was found to be over; None unless the response follows an utterance."""
     recognition_ms: int | None = None
+    """The end of the turn was known, and its final words; None unless the response follows an utterance."""
     first_token_ms: int | None = None
+    """The chat model gave its first words or function call."""
     first_audio_ms: int | None = None
+    """The first audio of the response was handed to the transport; None when it has none."""
 
     def to_wire(self) -> dict[str, int | None]:
         return {
@@ -39,7 +51,7 @@ class Metrics:
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens of one answer: text as the chat model counted, audio by length."""
+    """Tokens of one response: text as the chat model counted, audio by length."""
 
     input_text: int = 0
     output_text: int = 0
@@ -64,7 +76,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Response:
-    """An answer under way. Methods append the events they cause through `send`."""
+    """A response under way. Methods append the events they cause through `send`."""
 
     id: str
     conversation_id: str
@@ -75,18 +87,20 @@ class Response:
     origin: float
     """The moment metrics count from: last speech sample, or the request."""
     not_before: float = -math.inf
-    """When the caller has heard the answer before."""
+    """When the caller has heard the response before."""
     is_idle_prompt: bool = False
     """Nobody asked: the caller was silent for long."""
     state: ResponseState = ResponseState.WAITING
     metrics: Metrics = field(default_factory=Metrics)
     usage: Usage = field(default_factory=Usage)
-    message: Item | None = None
+    message: Message | None = None
     reason: str | None = None
     """Why it ended other than completed."""
     playout: Playout = field(init=False)
-    _output: list[Item] = field(default_factory=list)
-    _calls: dict[int, Item] = field(default_factory=dict)
+    _error: dict[str, Any] | None = None
+    """What an engine gave up with."""
+    _output: list[Message | FunctionCall] = field(default_factory=list)
+    _calls: dict[int, FunctionCall] = field(default_factory=dict)
     """Function calls by the model's own number."""
 
     def __post_init__(self) -> None:
@@ -97,11 +111,11 @@ class Response:
         return self.state in LIVE
 
     def owns(self, item: Item) -> bool:
-        """The item is part of this answer."""
+        """The item is part of this response."""
         return item in self._output
 
     def begin(self) -> None:
-        """Say that an answer will come."""
+        """Say that a response will come."""
         self.send(ev.ResponseCreated(response=self.to_wire()))
 
     def generate(self) -> None:
@@ -109,7 +123,7 @@ class Response:
         self._step("generate")
 
     def note_turn(self, turn: Utterance) -> None:
-        """This answers a spoken turn: take over its length and times."""
+        """This follows a spoken turn: take over its length and times."""
         self.usage.input_audio_ms = turn.length_ms
         if turn.origin is not None:
             self.origin = turn.origin
@@ -119,7 +133,7 @@ class Response:
             self.metrics.recognition_ms = self.since_origin(turn.recognized_at)
 
     def add_text(self, delta: str, now: float) -> None:
-        """More words of the answer."""
+        """More words of the reply."""
         self._note_first_token(now)
         item = self._open_message()
         item.text += delta
@@ -134,28 +148,26 @@ class Response:
         self.playout.push(pcm, now)
 
     def mark_spoken(self, characters: int) -> None:
-        """All audio up to here speaks the first `characters` of the answer."""
+        """All audio up to here speaks the first `characters` of the reply."""
         if self.message:
             self.message.marks.append((characters, self.playout.pushed_ms))
 
-    def add_call(self, index: int, call_id: str, name: str, arguments: str, now: float) -> None:
-        """A fragment of the model's function call number `index`; the first fragment names it."""
+    def add_call(self, call: ReplyCall, now: float) -> None:
+        """A fragment of a function call that the model wrote."""
         self._note_first_token(now)
-        item = self._calls.get(index)
+        item = self._calls.get(call.index)
         if item is None:
-            item = self._calls[index] = Item(
+            item = self._calls[call.index] = FunctionCall(
                 id=self.new_id("item"),
-                type="function_call",
-                role="assistant",
-                status="in_progress",
-                call_id=call_id or self.new_id("call"),
-                name=name,
+                call_id=call.call_id or self.new_id("call"),
+                name=call.name,
+                status=ItemStatus.IN_PROGRESS,
             )
             self._announce(item)
-        item.name = item.name or name
-        if arguments:
-            item.arguments += arguments
-            self.send(ev.FunctionArgumentsDelta(**self._where(item), call_id=item.call_id, delta=arguments))
+        item.name = item.name or call.name
+        if call.arguments:
+            item.arguments += call.arguments
+            self.send(ev.FunctionArgumentsDelta(**self._where(item), call_id=item.call_id, delta=call.arguments))
 
     def end(self, finish_reason: str) -> None:
         """The model wrote all it will; audio still waiting goes out on time."""
@@ -169,9 +181,11 @@ class Response:
         if audio and self.message:
             if self.metrics.first_audio_ms is None:
                 self.metrics.first_audio_ms = self.since_origin(now)
+            if self.config.output_format.is_telephone:
+                audio = g711.encoded(audio, self.config.output_format.name)
             self.send(ev.AudioDelta(**self._where(self.message), audio=audio))
         if self.state is ResponseState.DRAINING and self.playout.is_empty:
-            self._step("cut_short" if self.reason else "complete")
+            self._step("fail" if self._error else "cut_short" if self.reason else "complete")
             self._close()
 
     def cancel(self, reason: str, now: float) -> None:
@@ -184,17 +198,22 @@ class Response:
         self._keep_heard(heard_ms)
 
     def fail(self, code: str, message: str) -> None:
-        """An engine gave up."""
+        """An engine gave up; audio still waiting goes out on time."""
         self.reason = code
-        self.playout.drop()
-        self._step("fail")
-        self._close(error={"type": "server_error", "code": code, "message": message})
+        self._error = {"type": "server_error", "code": code, "message": message}
+        if self.state is ResponseState.GENERATING:
+            self.playout.is_complete = True
+            self._step("end")
+        else:
+            self._step("fail")
+            self._close()
 
     def since_origin(self, now: float) -> int:
         return max(0, round((now - self.origin) * 1000))
 
-    def to_wire(self, error: dict[str, Any] | None = None) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         live = self.is_live
+        error = self._error if self.state is ResponseState.FAILED else None
         details: dict[str, Any] | None = None
         if not live and self.reason:
             details = {"type": self.state.value, "reason": self.reason, **({"error": error} if error else {})}
@@ -210,6 +229,7 @@ class Response:
             "output": [] if live else [item.to_wire() for item in self._output],
             "usage": None if live else self.usage.to_wire(self.playout.sent_ms),
             **({} if live else {"metrics": self.metrics.to_wire()}),
+            **({"metadata": self.config.metadata} if self.config.metadata else {}),
         }
 
     def _keep_heard(self, heard_ms: float) -> None:
@@ -229,29 +249,29 @@ class Response:
         if self.metrics.first_token_ms is None:
             self.metrics.first_token_ms = self.since_origin(now)
 
-    def _open_message(self) -> Item:
+    def _open_message(self) -> Message:
         if self.message is None:
-            self.message = Item(
-                id=self.new_id("item"), role="assistant", status="in_progress", spoken=self.config.speaks
+            self.message = Message(
+                self.new_id("item"), Role.ASSISTANT, ItemStatus.IN_PROGRESS, spoken=self.config.speaks
             )
             self._announce(self.message)
             self.send(ev.ContentPartAdded(**self._where(self.message), part=self._part("")))
         return self.message
 
-    def _announce(self, item: Item) -> None:
+    def _announce(self, item: Message | FunctionCall) -> None:
         """Say that an output item began."""
         self._output.append(item)
-        shown = {**item.to_wire(), **({"content": []} if item.type == "message" else {})}
+        shown = {**item.to_wire(), **({"content": []} if isinstance(item, Message) else {})}
         self.send(ev.OutputItemAdded(response_id=self.id, output_index=len(self._output) - 1, item=shown))
         before = self.conversation.add(item)
         self.send(ev.ItemCreated(item=shown, previous_item_id=before))
 
-    def _close(self, error: dict[str, Any] | None = None) -> None:
+    def _close(self) -> None:
         """The one end. Calls are closed with everything else, not when the model has written them: a client that acts
-        on a call at once asks for the next answer, which is refused while this one goes on."""
+        on a call at once asks for the next response, which is refused while this one goes on."""
         for output_index, item in enumerate(self._output):
-            item.status = "completed" if self.state is ResponseState.COMPLETED else "incomplete"
-            if item is self.message:
+            item.status = ItemStatus.COMPLETED if self.state is ResponseState.COMPLETED else ItemStatus.INCOMPLETE
+            if isinstance(item, Message):
                 self._close_message(item)
             else:
                 self.send(
@@ -260,9 +280,9 @@ class Response:
                     )
                 )
             self.send(ev.OutputItemDone(response_id=self.id, output_index=output_index, item=item.to_wire()))
-        self.send(ev.ResponseDone(response=self.to_wire(error)))
+        self.send(ev.ResponseDone(response=self.to_wire()))
 
-    def _close_message(self, item: Item) -> None:
+    def _close_message(self, item: Message) -> None:
         where = self._where(item)
         if self.config.speaks:
             self.send(ev.AudioTranscriptDone(**where, transcript=item.text))
@@ -272,10 +292,10 @@ class Response:
         self.send(ev.ContentPartDone(**where, part=self._part(item.text)))
 
     def _part(self, words: str) -> dict[str, Any]:
-        # A client derives the modality from this: `audio` for an answer that is spoken.
+        # A client derives the modality from this: `audio` for a reply that is spoken.
         return {"type": "audio", "transcript": words} if self.config.speaks else {"type": "text", "text": words}
 
-    def _where(self, item: Item) -> dict[str, Any]:
+    def _where(self, item: Message | FunctionCall) -> dict[str, Any]:
         """Fields that say which output item an event is about. Items compare by identity, and there are few."""
         return {"response_id": self.id, "item_id": item.id, "output_index": self._output.index(item)}
 

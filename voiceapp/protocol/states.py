@@ -46,7 +46,7 @@ class ResponseState(Enum):
     """Created; the caller's words are still being recognised."""
     GENERATING = "generating"
     DRAINING = "draining"
-    """The answer is complete; its audio is still being sent on time."""
+    """The reply is complete; its audio is still being sent on time."""
     COMPLETED = "completed"
     INCOMPLETE = "incomplete"
     FAILED = "failed"

@@ -18,16 +18,24 @@ RESUME_FRAMES = 2
 PAUSE_MS = 160
 """Silence after which the turn model is asked and recognition starts on speculation."""
 SILENCE_CAP_MS = 800
-"""Silence that ends a turn whatever the turn model thinks: it holds back short answers that are complete."""
+"""Silence that ends a turn whatever the turn model thinks: it holds back short turns that are complete."""
 ASK_AGAIN_MS = frozenset({320, 480, 640})
-"""Silences at which the turn model is asked again: more silence changes its mind about short answers. Asking once gave
+"""Silences at which the turn model is asked again: more silence changes its mind about short turns. Asking once gave
 a p95 of 1.0 s from the last sound to the decision on recorded speech, asking again 0.6 to 0.7 s, without ending more
 turns early."""
 COMPLETE = 0.5
 """Probability from which the turn model is believed."""
 HYSTERESIS = 0.15
 MIN_SPEECH_MS = 250
-"""Less speech than this in a turn is noise: recognisers invent words for it."""
+"""Less speech than this in a turn is noise, for which recognizers invent words, unless it is a short word."""
+MIN_WORD_MS = 192
+MIN_WORD_CONFIDENCE = 0.7
+"""A sound of so much speech is read, and counts when the recognizer is so sure of it. A quick "Stop" has 192 to 224 ms
+and 0.74 to 0.80; of 400 noises, those of this length came to 0.61 at most."""
+
+CLEAR_SPEECH_MS = 512
+"""So much speech is somebody's, whether or not a word was understood: of 160 noises, those without words had 480 at
+most; of 14 recordings, the shortest word ("today") had 544."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ class TurnDetector:
         self._step("onset")
 
     def judged(self, probability: float) -> End | None:
-        """The turn model's answer about the present pause; ignored outside one."""
+        """The turn model's result about the present pause; ignored outside one."""
         if self.state is not TurnState.PAUSED or not self.asks_model:
             return None
         return self.end() if probability >= COMPLETE else None

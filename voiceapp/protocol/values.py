@@ -21,6 +21,20 @@ def read_text(value: object, param: str, *, limit: int) -> str:
     return value
 
 
+MAX_METADATA = 16
+"""Entries."""
+
+
+def read_metadata(value: object, param: str) -> dict[str, str] | None:
+    """What a client keeps with an object: names and short texts."""
+    if value is None or value == {}:
+        return None
+    given = read_object(value, param)
+    if len(given) > MAX_METADATA:
+        raise InvalidParameter(f"{param} may have at most {MAX_METADATA} entries.", param=param)
+    return {name: read_text(each, f"{param}.{name[:64]}", limit=512) for name, each in given.items()}
+
+
 def read_boolean(value: object, param: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidParameter(f"{param} must be true or false.", param=param)

@@ -1,4 +1,4 @@
-"""What a session asks of the engines, and the record it keeps for the books."""
+"""What a session asks of the engines, what comes back, and the record it keeps of each turn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.conversation import Item
+from voiceapp.protocol.items import Item
+from voiceapp.protocol.reminders import ReminderChange
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeTurn:
-    """Ask the turn model whether the caller has finished; answer with `turn_judged`."""
+    """Ask the turn model whether the caller has finished; the result is `TurnJudged`."""
 
     item_id: str
     version: int
@@ -23,7 +25,7 @@ class JudgeTurn:
 
 @dataclass(frozen=True, slots=True)
 class Recognize:
-    """Find the words of an utterance; answer with `recognized` or `recognition_failed`."""
+    """Find the words of an utterance; the result is `Recognized` or `RecognitionFailed`."""
 
     item_id: str
     version: int
@@ -36,22 +38,38 @@ class Recognize:
 
 @dataclass(frozen=True, slots=True)
 class RecognizeItem:
-    """Find the words of audio that came inside an item; answer with `item_recognized` or `item_recognition_failed`."""
+    """Find the words of audio that came inside an item; the result is `ItemRecognized` or `ItemRecognitionFailed`."""
 
     item_id: str
     audio: str
-    """Base64 in the session's input format, as the client sent it."""
+    """Base64, as the client sent it."""
+    audio_format: AudioFormat
 
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Write and speak an answer; answer with `answer_…`, the last of them `answer_ended` or `answer_failed`."""
+    """Write and speak a reply; the results are `Reply…`, the last of them `ReplyEnded` or `ReplyFailed`."""
 
     response_id: str
     config: SessionConfig
     history: tuple[Item, ...]
+    ordinal: int
+    """Of the `TurnEnded` that it will come to."""
+    input_audio_ms: int
+    """Of the user's speech that it follows."""
     is_idle_prompt: bool = False
     """Nobody asked: the caller has been silent for the session's `idle_timeout_ms`."""
+    instead: str = ""
+    """Said in place of a reply, without asking the chat model."""
+    is_speculative: bool = False
+    """On the speculation that the caller has finished: nothing of it may be heard or counted before `Confirm`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """The speculation was right: hand over what there is of the reply, and go on with it."""
+
+    response_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +80,165 @@ class Abandon:
     response_id: str | None = None
 
 
-Work = JudgeTurn | Recognize | RecognizeItem | Respond | Abandon
+OfHearing = JudgeTurn | Recognize | RecognizeItem
+Work = OfHearing | Respond | Confirm | Abandon
+
+
+@dataclass(frozen=True, slots=True)
+class PlayoutCut:
+    """The speech sent so far shall fall silent now, whatever of it was not played yet.
+
+    It stands among the events in its place and is not one of them: a client that plays by itself learns the same from
+    `response.done` and `input_audio_buffer.speech_started`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJudged:
+    """How likely the caller has finished, as the turn model finds."""
+
+    item_id: str
+    version: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """The words of one reading of an utterance."""
+
+    work: Recognize
+    words: str
+    """Empty when nothing was understood."""
+    confidence: float = 1.0
+    """How sure the recognizer is, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecognitionFailed:
+    """The recognizer could not do its work."""
+
+    work: Recognize
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecognized:
+    """The words of audio that came inside an item; empty when there were none."""
+
+    item_id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecognitionFailed:
+    """The words of audio inside an item will not be known; a response that waits for them fails."""
+
+    item_id: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyText:
+    """More words of the reply."""
+
+    response_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCall:
+    """A fragment of function call number `index`; the first one names it."""
+
+    response_id: str
+    index: int
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyAudio:
+    """More speech of the reply, in the output format."""
+
+    response_id: str
+    pcm: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySpoken:
+    """The audio so far speaks the first `characters` of the reply."""
+
+    response_id: str
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyUsed:
+    """Tokens as the chat model counted them."""
+
+    response_id: str
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReminders:
+    """The reply sets a reminder, or takes them back."""
+
+    response_id: str
+    change: ReminderChange
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage of a document."""
+
+    title: str
+    """Of the document."""
+    text: str
+    page: str = ""
+    """Of this product's manual, as its address names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySource:
+    """Where the reply was found."""
+
+    response_id: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnded:
+    """All words and audio of the reply were handed over."""
+
+    response_id: str
+    finish_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFailed:
+    """The reply cannot be completed; what was handed over of it is still sent."""
+
+    response_id: str
+    code: str
+    message: str
+
+
+OfReply = (
+    ReplyText
+    | ReplyCall
+    | ReplyAudio
+    | ReplySpoken
+    | ReplyUsed
+    | ReplyReminders
+    | ReplySource
+    | ReplyEnded
+    | ReplyFailed
+)
+Result = TurnJudged | Recognized | RecognitionFailed | ItemRecognized | ItemRecognitionFailed | OfReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +251,15 @@ class TurnEnded:
     user_text: str
     assistant_text: str
     heard_text: str
-    """What of the answer was heard before an interruption; all of it otherwise."""
+    """What of the reply was heard before an interruption; all of it otherwise."""
     is_interrupted: bool
     input_audio_ms: int
     output_audio_ms: int
     input_tokens: int
     output_tokens: int
+    is_spoken: bool
+    """The response followed an utterance. Otherwise the words were typed, the client asked for the response, or the
+    caller had been silent for long; then no figure is a voice-to-voice latency."""
     end_of_turn_ms: int | None
     """This and the next three: see `response.Metrics`."""
     recognition_ms: int | None

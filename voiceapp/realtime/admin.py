@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -11,9 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from voiceapp.realtime import telling
-from voiceapp.realtime.models import Door, RealtimeSession, Turn
-from voiceapp.webhooks.events import Kind
+from voiceapp.formats import duration
+from voiceapp.realtime import webhook_events
+from voiceapp.realtime.close_codes import MEANINGS, in_words
+from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn
+from voiceapp.webhooks.events import EventKind
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -39,8 +40,23 @@ class ReadOnly:
         return False
 
 
+class EndFilter(admin.SimpleListFilter):
+    """By how conversations ended, as far as it has a name."""
+
+    title = "end"
+    parameter_name = "end"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(code), in_words(code)) for code in MEANINGS]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> QuerySet[RealtimeSession]:
+        code = self.value() or ""
+        return queryset.filter(close_code=int(code)) if code.isdecimal() else queryset
+
+
 class TurnInline(ReadOnly, admin.TabularInline):
     model = Turn
+    verbose_name_plural = "turns"
     fields = (
         "started_at",
         "user_text",
@@ -48,14 +64,38 @@ class TurnInline(ReadOnly, admin.TabularInline):
         "heard_text",
         "status",
         "interrupted",
-        "end_of_turn_ms",
-        "recognition_ms",
-        "first_token_ms",
-        "first_audio_ms",
+        "counted_from",
+        "end_of_turn",
+        "recognition",
+        "first_word",
+        "first_sound",
     )
     readonly_fields = fields
     ordering = ("ordinal",)
     can_delete = False
+    template = "admin/realtime/realtimesession/turns.html"
+
+    @admin.display(description="counted from")
+    def counted_from(self, row: Turn) -> str:
+        return "last sound of speech" if row.is_spoken else "request"
+
+    # Named as the page and its export name the stages of a reply.
+
+    @admin.display(description="end of turn (ms)")
+    def end_of_turn(self, row: Turn) -> Any:
+        return row.end_of_turn_ms
+
+    @admin.display(description="recognition (ms)")
+    def recognition(self, row: Turn) -> Any:
+        return row.recognition_ms
+
+    @admin.display(description="first word (ms)")
+    def first_word(self, row: Turn) -> Any:
+        return row.first_token_ms
+
+    @admin.display(description="first sound (ms)")
+    def first_sound(self, row: Turn) -> Any:
+        return row.first_audio_ms
 
 
 @admin.register(RealtimeSession)
@@ -64,18 +104,39 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         "started_at",
         "account",
         "caller",
+        "entrance",
         "transport",
         "model",
-        "duration",
+        "lasted",
         "turn_count",
-        "close_code",
+        "end",
     )
-    list_filter = (StateFilter, "transport", "is_guest", "model")
+    list_filter = (StateFilter, "entrance", "transport", "is_guest", "model", EndFilter)
     list_select_related = ("account", "api_key", "user")
     search_fields = ("id", "account__name", "client_address")
     date_hierarchy = "started_at"
     show_full_result_count = False
     inlines = (TurnInline,)
+    fields = (
+        "id",
+        "account",
+        "workspace",
+        "caller",
+        "model",
+        "entrance",
+        "transport",
+        "client_address",
+        "started_at",
+        "ended_at",
+        "lasted",
+        "end",
+        "close_reason",
+        "input_audio_ms",
+        "output_audio_ms",
+        "input_tokens",
+        "output_tokens",
+        "turn_count",
+    )
 
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:
@@ -86,12 +147,17 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         return str(row.user or "a deleted key or login")
 
     @admin.display(description="duration")
-    def duration(self, row: RealtimeSession) -> str:
-        if row.transport == Door.RELAYED:
-            return "known elsewhere"
-        lasted = (row.ended_at or timezone.now()) - row.started_at
-        seconds = str(timedelta(seconds=max(0, int(lasted.total_seconds()))))
-        return seconds if row.ended_at else f"{seconds} so far"
+    def lasted(self, row: RealtimeSession) -> str:
+        if row.transport == TransportKind.RELAYED:
+            return "known to the other service only"
+        seconds = max(0.0, ((row.ended_at or timezone.now()) - row.started_at).total_seconds())
+        return duration(seconds) if row.ended_at else f"{duration(seconds)} so far"
+
+    @admin.display(description="end", ordering="close_code")
+    def end(self, row: RealtimeSession) -> str:
+        if row.ended_at is None:
+            return "open"
+        return in_words(row.close_code, row.close_reason) or row.close_reason
 
     def has_delete_permission(self, request: HttpRequest, obj: RealtimeSession | None = None) -> bool:
         """An open conversation still writes to its row."""
@@ -99,12 +165,14 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         return bool(super().has_delete_permission(request, obj)) and not is_open
 
     def delete_model(self, request: HttpRequest, obj: RealtimeSession) -> None:
-        telling.tell(obj.workspace_id, [obj.pk], [Kind.SESSION_DELETED])  # the view's transaction holds both
+        webhook_events.tell(
+            obj.workspace_id, [obj.pk], [EventKind.SESSION_DELETED]
+        )  # the view's transaction holds both
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> None:
         over = queryset.filter(ended_at__isnull=False)
         with transaction.atomic():
             for row in over:
-                telling.tell(row.workspace_id, [row.pk], [Kind.SESSION_DELETED])
+                webhook_events.tell(row.workspace_id, [row.pk], [EventKind.SESSION_DELETED])
             super().delete_queryset(request, over)

@@ -1,38 +1,58 @@
 """One conversation, from its first event to its last: two pumps between a transport and a realtime stream.
 
-The bridge owns the tasks and the reasons to end: the caller leaves or finishes, time is up, the key is revoked, the
-server stops, something is sent too fast. Whatever the reason, the caller is told, the books are closed and nothing is
-left running.
+The bridge owns the tasks and the reasons to end: the caller leaves or finishes, time is up, the key is revoked or its
+budget used up, the server stops, something is sent too fast. Whatever the reason, the caller is told, the
+record is closed and nothing is left running.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
+from voiceapp.accounts.seats import Seat
 from voiceapp.engines.interfaces import Call, RealtimeModel, RealtimeStream
-from voiceapp.errors import EngineError, FloodError
-from voiceapp.formats import identifier
+from voiceapp.errors import EngineError, FloodError, Throttled
+from voiceapp.formats import duration, identifier
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.work import TurnEnded
+from voiceapp.protocol.playout import LEAD_MS
+from voiceapp.protocol.work import PlayoutCut, TurnEnded
+from voiceapp.realtime.close_codes import (
+    ABANDONED,
+    BUDGET_USED_UP,
+    CALLER_LEFT,
+    CONNECTION_LOST,
+    FLOOD,
+    INTERNAL_ERROR,
+    KEY_REVOKED,
+    LIFETIME_OVER,
+    NO_SEAT,
+    NORMAL,
+    SERVER_STOPPING,
+    TEMPORARY_KEY_OVER,
+    UNAVAILABLE,
+)
+from voiceapp.realtime.end_conditions import EndConditions
 from voiceapp.realtime.records import Recorder
 from voiceapp.realtime.transports.interface import Disconnected, Transport
+from voiceapp.realtime.turn_charges import TurnCharges
 
 logger = logging.getLogger(__name__)
 
-NORMAL = 1000
-LIFETIME_OVER = 4000
-INTERNAL_ERROR = 4011
-SERVER_STOPPING = 4012
-KEY_REVOKED = 4401
-FLOOD = 4408
-UNAVAILABLE = 4503
-ANNOUNCED = frozenset({LIFETIME_OVER, INTERNAL_ERROR, KEY_REVOKED, FLOOD, UNAVAILABLE})
+FINISHED = "The session is finished."
+ANNOUNCED = frozenset(
+    {
+        *(LIFETIME_OVER, INTERNAL_ERROR, KEY_REVOKED, BUDGET_USED_UP, FLOOD),
+        *(TEMPORARY_KEY_OVER, NO_SEAT, UNAVAILABLE),
+    }
+)
 """Ends that `session.closing` precedes; it does so too when the server stops, long before that end."""
+
+LAST_WORDS_S = 20.0
+"""Longest wait until a caller whose budget is used up has been told so, aloud."""
 
 Found = TypeVar("Found", bound=Exception)
 
@@ -48,55 +68,56 @@ class _Ended(Exception):
         """Code of an error event to say before the end, where the caller or an engine is at fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What may end a conversation from outside."""
+async def run(
+    transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: EndConditions, seat: Seat
+) -> None:
+    """Carry one accepted conversation to its end; closes the transport and the record, whatever happens.
 
-    lifetime_s: float
-    drain_s: float
-    """How long an answer in progress may go on while the server stops."""
-    stopping: Callable[[], Awaitable[None]]
-    """Returns when the server begins to stop."""
-    revoked: Callable[[], Awaitable[None]]
-    """Returns when the caller's key may not be used any more, or a person's login."""
-    has_key: bool = True
-    """Whether the caller came with a key."""
-
-
-async def run(transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: Limits) -> None:
-    """Carry one accepted conversation to its end; closes the transport and the books, whatever happens."""
+    The seat is taken first, unless it was taken before, and given back when the transport is closed: what is still to
+    be written then holds up no other conversation.
+    """
     ended = _Ended(SERVER_STOPPING, "The server ended the conversation.")  # stands when this task is cancelled
     try:
-        ended = await _converse(transport, model, call, recorder, limits)
+        ended = await _converse(transport, model, call, recorder, limits, seat)
     finally:
         try:
             await _say_goodbye(transport, ended)
         finally:
-            await recorder.finish(ended.code, ended.reason)
+            with seat.leaving():
+                await recorder.finish(ended.code, ended.reason)
 
 
 async def _converse(
-    transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: Limits
+    transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: EndConditions, seat: Seat
 ) -> _Ended:
     """Run every task of a conversation until one of them ends it; returns why. Nothing runs on afterwards."""
     stream: RealtimeStream | None = None
     ended: _Ended | None = None
     try:
+        try:
+            await seat.take()
+        except Throttled as full:
+            return _Ended(NO_SEAT, full.message, error=full.code)
         async with asyncio.TaskGroup() as tasks:
-            stream = model.open(call, tasks)
-            tasks.create_task(recorder.run())
-            tasks.create_task(_listen(transport, stream))
-            tasks.create_task(_talk(transport, stream, recorder))
-            tasks.create_task(_end_after(limits.lifetime_s))
-            tasks.create_task(_end_when_stopping(transport, stream, limits))
-            tasks.create_task(_end_when_revoked(limits))
+            charges = recorder.charges
+            stream = model.open(replace(call, before_response=charges.before_response), tasks)
+            for name, work in (
+                ("recorder", recorder.run()),
+                ("from the caller", _listen(transport, stream)),
+                ("to the caller", _talk(transport, stream, recorder)),
+                ("lifetime", _end_after(limits.lifetime_s)),
+                ("drain", _end_when_stopping(transport, stream, limits)),
+                ("revocation", _end_when_revoked(limits)),
+                ("budget", _end_when_used_up(stream, charges)),
+            ):
+                tasks.create_task(work, name=f"session {call.session_id}: {name}")
     except* _Ended as group:
         ended = _first(group, _Ended)
     except* EngineError as group:
         error = _first(group, EngineError)
         ended = ended or _Ended(UNAVAILABLE, error.message, error=error.code)
     except* Exception:
-        logger.exception("session %s failed", call.session_id)
+        logger.exception("session %s: failed with an unexpected error", call.session_id)
     finally:
         for record in stream.close() if stream else ():
             recorder.add(record)
@@ -104,9 +125,12 @@ async def _converse(
 
 
 async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
+    is_finished = False
     while True:
         try:
-            await stream.receive(await transport.receive())
+            event = await transport.receive()
+            is_finished = is_finished or isinstance(event, ev.SessionFinish)
+            await stream.receive(event)
         except ev.EventError as refused:
             await transport.send(
                 ev.ErrorEvent(
@@ -120,7 +144,9 @@ async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
         except FloodError as flood:
             raise _Ended(FLOOD, flood.message, error=flood.code) from None
         except Disconnected as gone:
-            raise _Ended(gone.code, "The caller left.") from None
+            if is_finished:  # and did not wait for the last words
+                raise _Ended(NORMAL, FINISHED) from None
+            raise _Ended(gone.code, CONNECTION_LOST if gone.code == ABANDONED else CALLER_LEFT) from None
 
 
 async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder) -> NoReturn:
@@ -129,21 +155,22 @@ async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder
             async for event in events:
                 if isinstance(event, TurnEnded):
                     recorder.add(event)
+                elif isinstance(event, PlayoutCut):
+                    transport.cut_playout()
                 else:
                     recorder.note(event)
                     await transport.send(event)
     except FloodError as slow:
         raise _Ended(FLOOD, slow.message, error=slow.code) from None
-    raise _Ended(NORMAL, "The session is finished.")
+    raise _Ended(NORMAL, FINISHED)
 
 
 async def _end_after(lifetime_s: float) -> NoReturn:
     await asyncio.sleep(lifetime_s)
-    minutes = lifetime_s / 60
-    raise _Ended(LIFETIME_OVER, f"The session has reached its longest duration of {minutes:g} minutes.")
+    raise _Ended(LIFETIME_OVER, f"The session has reached its longest duration of {duration(lifetime_s)}.")
 
 
-async def _end_when_stopping(transport: Transport, stream: RealtimeStream, limits: Limits) -> NoReturn:
+async def _end_when_stopping(transport: Transport, stream: RealtimeStream, limits: EndConditions) -> NoReturn:
     await limits.stopping()
     reason = "The server is stopping; connect again."
     await _say(transport, ev.SessionClosing(event_id=identifier("event"), code=SERVER_STOPPING, reason=reason))
@@ -155,11 +182,20 @@ async def _end_when_stopping(transport: Transport, stream: RealtimeStream, limit
     raise _Ended(SERVER_STOPPING, reason)
 
 
-async def _end_when_revoked(limits: Limits) -> NoReturn:
+async def _end_when_revoked(limits: EndConditions) -> NoReturn:
     await limits.revoked()
-    if limits.has_key:
-        raise _Ended(KEY_REVOKED, "The API key of this session is no longer valid.", error="invalid_api_key")
-    raise _Ended(KEY_REVOKED, "You are no longer signed in, or may not talk here any more.", error="signed_out")
+    revocation = limits.revocation
+    raise _Ended(revocation.code, revocation.reason, error=revocation.error)
+
+
+async def _end_when_used_up(stream: RealtimeStream, charges: TurnCharges) -> NoReturn:
+    """The stream says in place of a reply that the budget is used up; the conversation ends when that was sent."""
+    await charges.used_up()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS_S):
+            await stream.wait_idle()
+            await asyncio.sleep(LEAD_MS / 1000)  # sent so far ahead of what is heard
+    raise _Ended(BUDGET_USED_UP, "This API key's budget for this month is used up.", error="budget_used_up")
 
 
 async def _say_goodbye(transport: Transport, ended: _Ended) -> None:

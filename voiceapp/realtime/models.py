@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from voiceapp.accounts.models import Account, ApiKey, Workspace
 from voiceapp.formats import identifier
+from voiceapp.realtime.aoq.models import AoqGrant as AoqGrant
+from voiceapp.realtime.aoq.models import AoqRelay as AoqRelay
 from voiceapp.realtime.processes import NAME_LENGTH
 
 
@@ -16,15 +18,23 @@ def session_identifier() -> str:
     return identifier("sess")
 
 
-class Door(models.TextChoices):
-    """The transport a voice came through."""
+class TransportKind(models.TextChoices):
+    """What carried a conversation."""
 
     WEBSOCKET = "websocket", "WebSocket"
     WEBRTC = "webrtc", "WebRTC"
     AOQ = "aoq", "AOQ"
     PAGE = "page", "Page"
+    """Written by earlier releases, for a WebSocket of the page; see `RealtimeSession.entrance`."""
     RELAYED = "relayed", "WebRTC, relayed"
     """The offer was passed on: sound and words flow between the caller and a service elsewhere."""
+
+
+class Entrance(models.TextChoices):
+    """Who opened a conversation."""
+
+    PROGRAM = "program", "Program"
+    PAGE = "page", "Page"
 
 
 class RealtimeSession(models.Model):
@@ -42,7 +52,9 @@ class RealtimeSession(models.Model):
     )
     is_guest = models.BooleanField("guest", default=False)
     model = models.CharField(max_length=100)
-    transport = models.CharField(max_length=10, choices=Door.choices)
+    transport = models.CharField(max_length=10, choices=TransportKind.choices)
+    entrance = models.CharField(max_length=10, choices=Entrance.choices, null=True, blank=True)
+    """None in rows of earlier releases, where it is not known."""
     client_address = models.CharField(max_length=45, blank=True, default="")
     """Internet address of the caller as the proxy rules found it; empty when unknown."""
     served_by = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
@@ -65,7 +77,7 @@ class RealtimeSession(models.Model):
             models.CheckConstraint(
                 condition=Q(close_code__isnull=True) | Q(ended_at__isnull=False), name="session_closed_has_ended"
             ),
-            models.CheckConstraint(condition=Q(transport__in=Door.values), name="session_transport_known"),
+            models.CheckConstraint(condition=Q(transport__in=TransportKind.values), name="session_transport_known"),
             models.CheckConstraint(
                 condition=Q(is_guest=False) | Q(api_key__isnull=True, user__isnull=True), name="session_guest_is_nobody"
             ),
@@ -81,7 +93,12 @@ class RealtimeSession(models.Model):
 
 
 class Turn(models.Model):
-    """One answer and what it answered. Latencies count from the last sample of the caller's speech."""
+    """One response and the turn that it followed.
+
+    The four latencies are marks on one line of time, so each stage took the difference to the mark before it. The line
+    begins when the caller's last frame with speech arrived at this server; where `is_spoken` is false, when the request
+    for the response arrived. The way to the caller and their playback buffer come on top.
+    """
 
     class Status(models.TextChoices):
         """How the response ended, in the wire's words."""
@@ -105,11 +122,36 @@ class Turn(models.Model):
     output_audio_ms = models.PositiveIntegerField("output audio (ms)", default=0)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
-    end_of_turn_ms = models.PositiveIntegerField("end of turn (ms)", null=True, blank=True)
-    recognition_ms = models.PositiveIntegerField("recognition (ms)", null=True, blank=True)
-    first_token_ms = models.PositiveIntegerField("first token (ms)", null=True, blank=True)
-    first_audio_ms = models.PositiveIntegerField("voice to voice (ms)", null=True, blank=True)
-    """From the last sample of speech to the first of the answer; empty when the turn was not spoken or not answered."""
+    is_spoken = models.BooleanField(
+        "spoken",
+        default=False,
+        db_default=False,  # a process of the release before writes turns without it
+        help_text="Whether the turn was spoken. Only then is first audio the voice to voice time.",
+    )
+    end_of_turn_ms = models.PositiveIntegerField(
+        "end of turn (ms)",
+        null=True,
+        blank=True,
+        help_text="From the arrival of the caller's last speech to the decision that the turn is over.",
+    )
+    recognition_ms = models.PositiveIntegerField(
+        "recognition (ms)",
+        null=True,
+        blank=True,
+        help_text="From the arrival of the caller's last speech until the turn was over and its words were known.",
+    )
+    first_token_ms = models.PositiveIntegerField(
+        "first token (ms)",
+        null=True,
+        blank=True,
+        help_text="From the arrival of the caller's last speech, or of the request, until the first words came.",
+    )
+    first_audio_ms = models.PositiveIntegerField(
+        "first audio (ms)",
+        null=True,
+        blank=True,
+        help_text="From the arrival of the caller's last speech, or of the request, until the first audio was sent.",
+    )
 
     class Meta:
         ordering = ("session", "ordinal")

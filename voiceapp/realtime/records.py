@@ -1,58 +1,74 @@
-"""The books of one conversation: a row when it begins, a row per exchange, the sums at its end.
+"""The record of one conversation: a row when it begins, a row per exchange, the sums at its end.
 
-Rows are written beside the conversation, never in its way: what is to be written waits in a bounded queue. What
-webhook receivers are told of is written in the same transactions.
+Rows are written beside the conversation, never in its way: what is to be written waits in a bounded queue, and while
+the database is away it is tried again, if need be after the conversation. What webhook receivers are told of is written
+in the same transactions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections import deque
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from functools import partial
+from typing import ParamSpec
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import Error as DatabaseFailure
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from voiceapp.accounts import ledger
 from voiceapp.accounts.auth import Caller
+from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
-from voiceapp.realtime import telling
-from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime import webhook_events
+from voiceapp.realtime.models import RealtimeSession, Turn, session_identifier
 from voiceapp.realtime.processes import own_name
-from voiceapp.webhooks.events import Kind
+from voiceapp.realtime.record_queue import EventNote, RecordQueue, TurnRecord
+from voiceapp.realtime.turn_charges import TurnCharges
+from voiceapp.tasks.ends import next_end
+from voiceapp.webhooks.events import EventKind
 
 logger = logging.getLogger(__name__)
 
-QUEUE = 128
-"""Exchanges waiting for a slow database, and as many times what else is told of; older ones of the same sort are then
-left out of the books, never the conversation."""
-UPDATES_APART_S = 1.0
-"""Shortest time between two tellings of changed settings, while nothing else happens; the last settings tell all."""
 REASON_LENGTH = 123
 FINISH_S = 5.0
-"""Longest wait for the database at the end, while the conversation's place is still taken."""
-ABANDONED = 1006
-"""RFC 6455, 7.1.5: the connection was lost and nobody closed it."""
+"""How long the end of a conversation waits for its rows; what is not written then is written beside what follows."""
+RETRY_S = 1.0
+"""How long a database that is away is left alone."""
+KEEP_TRYING_S = 3600.0
+"""How long rows of a conversation that is over may still be written."""
+MOST_UNFINISHED = 1000
+"""So many conversations may wait to be written after their end; of more, the one that ended first is given up."""
+AWAY = (OperationalError, InterfaceError, DatabaseUnavailable)
+"""What a database raises that is locked, full, frozen or gone."""
+
+P = ParamSpec("P")
+
+_unfinished: dict[asyncio.Task[None], None] = {}
+"""What is still written of conversations that are over, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """What is known of a conversation when it begins."""
 
-    session_id: str
     caller: Caller
     model: str
     transport: str
+    """A `TransportKind`."""
     client_address: str
+    entrance: str
+    """An `Entrance`."""
+    session_id: str = field(default_factory=session_identifier, kw_only=True)
+
+    @property
+    def next_task_end(self) -> Callable[[], Awaitable[str]] | None:
+        """See `Call.next_task_end`; None for a guest, who has no tasks."""
+        return None if self.caller.is_guest else partial(next_end, self.caller.account_id, self.caller.key_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +81,20 @@ class _Lengths:
     output_tokens: int
 
 
-@dataclass(slots=True)
-class _Note:
-    """What is to be told, in this order, and has no row of its own."""
-
-    kinds: tuple[Kind, ...]
-    is_told: bool = field(default=False, compare=False)
-
-
-UPDATED = _Note(telling.UPDATED)
-
-
 class Recorder:
     """Writes the rows of one conversation."""
 
     def __init__(self, beginning: Beginning) -> None:
         self._beginning = beginning
-        self._waiting: deque[TurnEnded | _Note] = deque()
-        """In the order in which they are written; at most `QUEUE` of each sort."""
-        self._came = asyncio.Event()
-        self._updated_at = -math.inf
-        """When changed settings were last told of, by the event loop's clock."""
-        self._in_hand: TurnEnded | _Note | None = None
+        self._began_at = timezone.now()
+        self._waiting = RecordQueue(beginning.session_id)
+        self._in_hand: TurnRecord | EventNote | None = None
         """Being written; still to be written when the writing is cancelled."""
         self._lengths: dict[int, _Lengths] = {}
         """By ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
-        self._billed: set[int] = set()
-        """Ordinals that stand in the ledger."""
+        self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
+        """What the conversation is charged."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
@@ -101,125 +103,133 @@ class Recorder:
         self._lengths[turn.ordinal] = _Lengths(
             turn.input_audio_ms, turn.output_audio_ms, turn.input_tokens, turn.output_tokens
         )
-        self._put(turn)
+        self.charges.ended(turn)
+        self._waiting.put(TurnRecord(turn, timezone.now()))
 
     def note(self, event: ServerEvent) -> None:
         """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
-        if kinds := telling.TOLD.get(type(event)):
-            note = _Note(kinds)
-            if note != UPDATED or not self._waiting or self._waiting[-1] != note:
-                self._put(note)
+        if kinds := webhook_events.TOLD.get(type(event)):
+            self._waiting.put(EventNote(kinds))
 
     async def run(self) -> None:
         """Write until cancelled."""
         await self._begin()
         while True:
-            await self._wait()
-            self._in_hand = self._take()
+            await self._waiting.wait()
+            self._in_hand = self._waiting.take()
             await self._write(self._in_hand)
             self._in_hand = None
 
     async def finish(self, close_code: int, close_reason: str) -> None:
-        """Write what still waits, and the end; gives up on a database that takes too long."""
+        """Write what still waits, and the end. What a database that is away does not take in time is written later."""
+        session_id = self._beginning.session_id
+        the_rest = self._write_the_rest(close_code, close_reason, timezone.now())
+        writing = asyncio.create_task(the_rest, name=f"end of {session_id}")
+        _unfinished[writing] = None
+        writing.add_done_callback(lambda done: _unfinished.pop(done, None))
+        await asyncio.wait([writing], timeout=FINISH_S)
+        if not writing.done():
+            logger.warning("session %s: its end was not recorded within %g s, and will be later", session_id, FINISH_S)
+        while len(_unfinished) > MOST_UNFINISHED:
+            oldest = next(iter(_unfinished))
+            del _unfinished[oldest]
+            oldest.cancel()
+
+    async def _write_the_rest(self, close_code: int, close_reason: str, ended_at: datetime) -> None:
         try:
-            async with asyncio.timeout(FINISH_S):
+            async with asyncio.timeout(KEEP_TRYING_S):
                 if not self._is_begun:
                     await self._begin()
                 if self._in_hand is not None:
                     await self._write(self._in_hand)
                 while self._waiting:
-                    await self._write(self._take())
-                await self._end(close_code, close_reason)
-        except TimeoutError:
-            logger.error("session %s: its end was not recorded within %g s", self._beginning.session_id, FINISH_S)
+                    await self._write(self._waiting.take())
+                await self._persist(self._charge_the_rest)
+                await self._persist_row(self._write_end, close_code, close_reason, ended_at)
+        except (TimeoutError, asyncio.CancelledError) as given_up:
+            logger.error("session %s: its end was never recorded", self._beginning.session_id)
+            if isinstance(given_up, asyncio.CancelledError):
+                raise
 
-    def _put(self, entry: TurnEnded | _Note) -> None:
-        alike = [one for one in self._waiting if isinstance(one, type(entry))]
-        if len(alike) == QUEUE:
-            dropped = alike[0]
-            self._waiting.remove(dropped)
-            what = f"turn {dropped.ordinal}" if isinstance(dropped, TurnEnded) else " and ".join(dropped.kinds)
-            logger.warning("session %s: %s was not recorded", self._beginning.session_id, what)
-        self._waiting.append(entry)
-        self._came.set()
-
-    async def _wait(self) -> None:
-        """Until something is to be written; changed settings wait for their time, or for something else."""
-        while not self._waiting:
-            self._came.clear()
-            await self._came.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._updated_at + UPDATES_APART_S):
-                while list(self._waiting) == [UPDATED]:
-                    self._came.clear()
-                    await self._came.wait()
-
-    def _take(self) -> TurnEnded | _Note:
-        """What is to be written next: a turn, or everything that is told before it."""
-        first = self._waiting.popleft()
-        if isinstance(first, TurnEnded):
-            return first
-        kinds = first.kinds
-        while self._waiting and isinstance(following := self._waiting[0], _Note):
-            kinds += following.kinds
-            self._waiting.popleft()
-        return _Note(kinds)
+    async def _charge_the_rest(self) -> None:
+        if not await self.charges.finish():
+            raise DatabaseUnavailable
 
     async def _begin(self) -> None:
-        await _safely(self._beginning, sync_to_async(_write_beginning)(self._beginning, served_by=own_name()))
+        await self._persist_row(_write_beginning, self._beginning, own_name(), self._began_at)
         self._is_begun = True
 
-    async def _write(self, entry: TurnEnded | _Note) -> None:
-        if isinstance(entry, _Note):
-            await _safely(self._beginning, sync_to_async(self._write_note)(entry))
-            if Kind.SESSION_UPDATED in entry.kinds:
-                self._updated_at = asyncio.get_running_loop().time()
+    async def _write(self, entry: TurnRecord | EventNote) -> None:
+        if isinstance(entry, EventNote):
+            await self._persist_row(self._write_note, entry)
+            if EventKind.SESSION_UPDATED in entry.kinds:
+                self._waiting.updated()
             return
-        await _safely(self._beginning, sync_to_async(self._write_turn)(entry))
-        await self._bill(entry)
+        await self._persist_row(self._write_turn, entry)
+        await self.charges.write()
 
-    async def _end(self, close_code: int, close_reason: str) -> None:
-        await _safely(self._beginning, sync_to_async(self._write_end)(close_code, close_reason))
+    async def _persist_row(self, write: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        await self._persist(lambda: run_in_db_thread(write, *args, **kwargs))
+
+    async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Write until the database has taken it; a row that it refuses costs that row, not the conversation."""
+        is_away = False
+        while True:
+            try:
+                await write()
+            except AWAY as error:
+                if not is_away:
+                    is_away = True
+                    logger.warning("session %s: rows wait for the database: %s", self._beginning.session_id, error)
+                await asyncio.sleep(RETRY_S)
+            except DatabaseFailure:
+                logger.exception("session %s: a row could not be written", self._beginning.session_id)
+                return
+            else:
+                return
 
     # What follows runs on a thread, and is run again when its awaiter is cancelled meanwhile.
 
-    def _write_note(self, note: _Note) -> None:
+    def _write_note(self, note: EventNote) -> None:
         if not note.is_told:
             with transaction.atomic():
                 self._tell(note.kinds)
             note.is_told = True
 
-    def _write_turn(self, turn: TurnEnded) -> None:
-        keep = settings.TRANSCRIPT_DAYS > 0
+    def _write_turn(self, ended: TurnRecord) -> None:
+        turn, keep = ended.turn, settings.TRANSCRIPT_DAYS > 0
+        fields = {
+            "user_text": turn.user_text if keep else "",
+            "assistant_text": turn.assistant_text if keep else "",
+            "heard_text": turn.heard_text if keep and turn.is_interrupted else "",
+            "status": turn.status,
+            "interrupted": turn.is_interrupted,
+            "input_audio_ms": turn.input_audio_ms,
+            "output_audio_ms": turn.output_audio_ms,
+            "input_tokens": turn.input_tokens,
+            "output_tokens": turn.output_tokens,
+            "is_spoken": turn.is_spoken,
+            "end_of_turn_ms": turn.end_of_turn_ms,
+            "recognition_ms": turn.recognition_ms,
+            "first_token_ms": turn.first_token_ms,
+            "first_audio_ms": turn.first_audio_ms,
+        }
         with transaction.atomic():
             Turn.objects.update_or_create(
                 session_id=self._beginning.session_id,
                 ordinal=turn.ordinal,
-                defaults={
-                    "user_text": turn.user_text if keep else "",
-                    "assistant_text": turn.assistant_text if keep else "",
-                    "heard_text": turn.heard_text if keep and turn.is_interrupted else "",
-                    "status": turn.status,
-                    "interrupted": turn.is_interrupted,
-                    "input_audio_ms": turn.input_audio_ms,
-                    "output_audio_ms": turn.output_audio_ms,
-                    "input_tokens": turn.input_tokens,
-                    "output_tokens": turn.output_tokens,
-                    "end_of_turn_ms": turn.end_of_turn_ms,
-                    "recognition_ms": turn.recognition_ms,
-                    "first_token_ms": turn.first_token_ms,
-                    "first_audio_ms": turn.first_audio_ms,
-                },
+                defaults=fields,
+                create_defaults={**fields, "started_at": ended.at},
             )
             if turn.ordinal not in self._told:
-                self._tell(telling.ANSWERED)
+                self._tell(webhook_events.ANSWERED)
         self._told.add(turn.ordinal)
 
-    def _write_end(self, close_code: int, close_reason: str) -> None:
+    def _write_end(self, close_code: int, close_reason: str, ended_at: datetime) -> None:
         lengths = self._lengths.values()
         with transaction.atomic():
             RealtimeSession.objects.filter(pk=self._beginning.session_id).update(
-                ended_at=timezone.now(),
+                ended_at=ended_at,
                 close_code=close_code,
                 close_reason=close_reason[:REASON_LENGTH],
                 turn_count=len(lengths),
@@ -228,44 +238,24 @@ class Recorder:
                 input_tokens=sum(turn.input_tokens for turn in lengths),
                 output_tokens=sum(turn.output_tokens for turn in lengths),
             )
-            self._tell(telling.ENDED)
+            self._tell(webhook_events.ENDED)
 
-    def _tell(self, kinds: tuple[Kind, ...]) -> None:
-        telling.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
-
-    async def _bill(self, turn: TurnEnded) -> None:
-        """The ledger's lines of one exchange; telling it again changes its words, not what it used."""
-        if turn.ordinal in self._billed:
-            return
-        self._billed.add(turn.ordinal)
-        begun = self._beginning
-        await _safely(
-            self._beginning,
-            ledger.write(
-                begun.caller,
-                operation="realtime",
-                model=begun.model,
-                family="realtime",
-                request_id=f"{begun.session_id}:{turn.ordinal}",
-                quantities={
-                    "input_tokens": turn.input_tokens,
-                    "output_tokens": turn.output_tokens,
-                    "audio_seconds": math.ceil((turn.input_audio_ms + turn.output_audio_ms) / 1000),
-                },
-            ),
-        )
+    def _tell(self, kinds: tuple[EventKind, ...]) -> None:
+        webhook_events.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
 
 
 async def record_relayed(beginning: Beginning) -> None:
-    """The only row of a conversation that a service elsewhere holds. Its end is not told to us: see `leftovers`."""
+    """The only row of a conversation that a service elsewhere holds. Its end is not seen here: see `stale_sessions`."""
     try:
         async with asyncio.timeout(FINISH_S):
-            await _safely(beginning, sync_to_async(_write_beginning)(beginning, served_by=""))
+            await run_in_db_thread(_write_beginning, beginning, "", timezone.now())
     except TimeoutError:
         logger.error("session %s was not recorded within %g s", beginning.session_id, FINISH_S)
+    except (DatabaseFailure, DatabaseUnavailable):
+        logger.exception("session %s: a row could not be written", beginning.session_id)
 
 
-def _write_beginning(begun: Beginning, *, served_by: str) -> None:
+def _write_beginning(begun: Beginning, served_by: str, at: datetime) -> None:
     with transaction.atomic():
         _, is_new = RealtimeSession.objects.get_or_create(
             id=begun.session_id,
@@ -277,17 +267,11 @@ def _write_beginning(begun: Beginning, *, served_by: str) -> None:
                 "is_guest": begun.caller.is_guest,
                 "model": begun.model,
                 "transport": begun.transport,
+                "entrance": begun.entrance,
                 "client_address": begun.client_address,
                 "served_by": served_by,
+                "started_at": at,
             },
         )
         if is_new:
-            telling.tell(begun.caller.workspace_id, [begun.session_id], telling.BEGUN)
-
-
-async def _safely(beginning: Beginning, write: Coroutine[Any, Any, object]) -> None:
-    """A database that fails costs the row, not the conversation."""
-    try:
-        await write
-    except DatabaseFailure:
-        logger.exception("session %s: a row could not be written", beginning.session_id)
+            webhook_events.tell(begun.caller.workspace_id, [begun.session_id], webhook_events.BEGUN)

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from voiceapp.realtime import telling
+from voiceapp.realtime import webhook_events
 from voiceapp.realtime.models import RealtimeSession, Turn
-from voiceapp.webhooks.events import Kind
+from voiceapp.webhooks.events import EventKind
 
 BATCH = 500
 """Rows per statement, so that a large purge never holds the database for long."""
@@ -42,4 +42,4 @@ def _tell_archived(session_ids: set[str]) -> None:
     ):
         by_workspace[workspace_id].append(session_id)
     for workspace_id, ids in by_workspace.items():
-        telling.tell(workspace_id, sorted(ids), [Kind.SESSION_ARCHIVED])
+        webhook_events.tell(workspace_id, sorted(ids), [EventKind.SESSION_ARCHIVED])

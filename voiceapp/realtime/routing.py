@@ -6,13 +6,13 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
 from django.urls import re_path
 
-from voiceapp.realtime.transports.unknown import unknown_socket
-from voiceapp.realtime.transports.websocket import ApiSocket, PageSocket
+from voiceapp.realtime.sockets import api_socket, inference_socket, page_socket, unknown_socket
 
 websocket_router = URLRouter(
     [
-        re_path(r"^api-ws/v1/realtime/?$", ApiSocket.as_asgi()),
-        re_path(r"^voice/socket/?$", AuthMiddlewareStack(PageSocket.as_asgi())),
+        re_path(r"^(api-ws/|compatible-mode/)?v1/realtime/?$", api_socket),
+        re_path(r"^api-ws/v1/inference/?$", inference_socket),
+        re_path(r"^voice/socket/?$", AuthMiddlewareStack(page_socket)),
         re_path(r"", unknown_socket),
     ]
 )

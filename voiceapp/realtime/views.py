@@ -1,24 +1,31 @@
-"""The page's own way to WebRTC: known by its cookie, and therefore guarded like the page's socket, and by CSRF."""
+"""The page's own ways to WebRTC and AOQ: known by its cookie, they are guarded like the page's socket, and by CSRF."""
 
 from __future__ import annotations
 
-import json
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
-from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
+from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.guests import guest_of
-from voiceapp.envelope import request_id_of
-from voiceapp.errors import AccessDenied, NotFound, VoiceError
-from voiceapp.failures import refusal_body, refusal_of, refusal_of_status
-from voiceapp.realtime.calls import require_offer, take_call
-from voiceapp.realtime.transports.websocket import require_own_origin
+from voiceapp.accounts.page import page_caller, require_own_page
+from voiceapp.errors import AccessDenied
+from voiceapp.http.error_responses import (
+    ErrorResponse,
+    MediaTypeRefused,
+    error_json,
+    error_response_of,
+    error_response_of_status,
+)
+from voiceapp.http.refusals import request_id_of
+from voiceapp.realtime.aoq.allocation import allocate
+from voiceapp.realtime.doors import PAGE_GRANT, PAGE_OFFER, Door
+from voiceapp.realtime.webrtc.exchange import exchange, require_offer
 
 logger = logging.getLogger(__name__)
 
@@ -42,41 +49,66 @@ _csrf = _Csrf(_guarded)
 @never_cache
 async def page_offer(request: HttpRequest) -> HttpResponse:
     """`POST /voice/webrtc?model=&time_zone=`: offer in, answer out; refusals are JSON."""
-    request_id = request_id_of(request)
+    return await _answered(request, exchange, PAGE_OFFER, require_offer)
+
+
+@csrf_exempt  # checked here, to be refused in JSON
+@never_cache
+async def page_grant(request: HttpRequest) -> HttpResponse:
+    """`POST /voice/aoq?model=&time_zone=`: a grant for one connection to a relay; refusals are JSON."""
+    return await _answered(request, allocate, PAGE_GRANT, _require_no_form)
+
+
+async def _answered(
+    request: HttpRequest,
+    answer: Callable[..., Awaitable[HttpResponse]],
+    door: Door,
+    require_body: Callable[[HttpRequest], None],
+) -> HttpResponse:
     if request.method != "POST":
-        refusal = refusal_of_status(405, headers={"Allow": "POST"})
-    else:
-        try:
-            caller = await _caller(request)
-            return await take_call(
-                request,
-                caller,
-                time_zone=request.GET.get("time_zone", ""),
-                session_key=request.session.session_key or "",
-            )
-        except VoiceError as error:
-            refusal = refusal_of(error)
-            logger.info("an offer of the page was refused: %s (%s)", refusal.message, request_id)
+        return _refusal(request, error_response_of_status(405, headers={"Allow": "POST"}))
+    try:
+        caller = await _caller(request, require_body)
+        return await answer(request, caller, door, session_key=request.session.session_key or "")
+    except Exception as error:
+        refusal = error_response_of(error)
+        level = logging.ERROR if refusal.is_fault else logging.INFO
+        cause = error if refusal.is_fault else None
+        logger.log(
+            level,
+            "%s: refused: %s (%s)",
+            request.path_info,
+            refusal.message,
+            request_id_of(request.scope),
+            exc_info=cause,
+        )
+        return _refusal(request, refusal)
+
+
+def _require_no_form(request: HttpRequest) -> None:
+    """Check the media type of a body without which a grant is issued as well.
+
+    Raises:
+        MediaTypeRefused: if the body is neither JSON nor absent.
+    """
+    if request.content_type not in ("", "application/json"):
+        raise MediaTypeRefused("Send JSON, or no body.")
+
+
+def _refusal(request: HttpRequest, refusal: ErrorResponse) -> HttpResponse:
+    request_id = request_id_of(request.scope)
     return HttpResponse(
-        json.dumps(refusal_body(request.path_info, refusal, request_id)),
+        error_json(request.path_info, refusal, request_id),
         status=refusal.status,
         content_type="application/json",
         headers={**refusal.headers, "X-Request-ID": request_id},
     )
 
 
-async def _caller(request: HttpRequest) -> Caller:
-    if settings.PUBLIC_PAGE == "off":
-        raise NotFound("The page is switched off.")
-    require_own_origin(request.scope)
-    require_offer(request)  # the check below looks for its token in forms, and reads anything that says it is one
+async def _caller(request: HttpRequest, require_body: Callable[[HttpRequest], None]) -> Caller:
+    require_own_page(request.scope)
+    require_body(request)  # the check below looks for its token in forms, and reads anything that says it is one
     _csrf.process_request(request)
     if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
         raise AccessDenied(f"Load the page again: {refused.content.decode()}")
-    user = await request.auser()
-    if user.is_authenticated:
-        return await caller_from_user(user)
-    guest = guest_of(request.COOKIES)
-    if settings.PUBLIC_PAGE != "guest" or not guest:
-        raise AccessDenied("Sign in to talk.")
-    return await guest_caller(guest)
+    return await page_caller(await request.auser(), guest_of(request.COOKIES))

@@ -29,13 +29,16 @@ from voiceapp.retrieval.schemas import (
     EmbeddingReply,
     FlatRerankBody,
     FlatRerankReply,
+    ListRerankBody,
+    ListRerankReply,
+    ListRerankUsage,
     RerankBody,
     RerankItem,
     RerankOutput,
     RerankParameters,
     RerankReply,
+    RetrievalUsage,
     TextPart,
-    Usage,
 )
 from voiceapp.tasks.api import create as create_task
 from voiceapp.tasks.api import wants_task
@@ -49,9 +52,9 @@ compatible = Router(tags=["OpenAI-compatible"])
 async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse:
     """Vectors of up to 10 texts of up to 8,192 tokens each. A text that is too long or empty is refused, by its number.
 
-    The embedded engine has 384 learned dimensions and reads English. Shorter vectors are the beginning of the long
-    one; longer ones carry the words of the text besides. Sparse vectors are lexical: `text_type` says which side of a
-    search they are for. `instruct` is checked, counted once and not used.
+    The embedded engine has 896 learned dimensions and reads sixteen languages. Shorter vectors are the beginning of the
+    long one; longer ones carry the words of the text besides. Sparse vectors are lexical: `text_type` says which side
+    of a search they are for. `instruct` is checked, counted once and not used.
 
     With `X-DashScope-Async: enable` and `input.url` in the place of the texts, the answer is a task that embeds each
     line of the file there.
@@ -61,7 +64,7 @@ async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse
     at, texts = _texts(body.input)
     embedded = await embedding.embed(
         _caller(request),
-        embedding.native_wish(body.model, texts, body.parameters or EmbeddingParameters(), texts_at=at),
+        embedding.native_call(body.model, texts, body.parameters or EmbeddingParameters(), texts_at=at),
         request_id=request.request_id,
     )
     return await _json(_native_reply, embedded, request.request_id)
@@ -72,7 +75,7 @@ async def create_embeddings(request: HttpRequest, body: CompatibleEmbeddingBody)
     """The same as the native operation, for the `openai` libraries: dense vectors, as numbers or as base64."""
     embedded = await embedding.embed(
         _caller(request),
-        embedding.Wish(
+        embedding.EmbeddingCall(
             model=body.model,
             texts=_no_numbers(body.input),
             texts_at="input",
@@ -96,7 +99,7 @@ async def rerank_documents(request: HttpRequest, body: RerankBody) -> RerankRepl
     documents = _plain(body.input.documents)
     reranked = await rerank.rerank(
         _caller(request),
-        rerank.Wish(
+        rerank.RerankCall(
             model=body.model,
             query=body.input.query,
             documents=documents,
@@ -109,7 +112,7 @@ async def rerank_documents(request: HttpRequest, body: RerankBody) -> RerankRepl
     shown = documents if parameters.return_documents else None
     return RerankReply(
         output=RerankOutput(results=_items(reranked, shown)),
-        usage=Usage(total_tokens=reranked.total_tokens),
+        usage=RetrievalUsage(total_tokens=reranked.total_tokens),
         request_id=request.request_id,
     )
 
@@ -120,7 +123,7 @@ async def rerank_documents_flat(request: HttpRequest, body: FlatRerankBody) -> F
     documents = _plain(body.documents)
     reranked = await rerank.rerank(
         _caller(request),
-        rerank.Wish(
+        rerank.RerankCall(
             model=body.model,
             query=body.query,
             documents=documents,
@@ -133,12 +136,30 @@ async def rerank_documents_flat(request: HttpRequest, body: FlatRerankBody) -> F
         id=request.request_id,
         model=body.model,
         results=_items(reranked, documents),
-        usage=Usage(total_tokens=reranked.total_tokens),
+        usage=RetrievalUsage(total_tokens=reranked.total_tokens),
+    )
+
+
+@compatible.post("/rerank", summary="Rerank documents", response=ListRerankReply, exclude_none=True)
+async def create_rerank(request: HttpRequest, body: ListRerankBody) -> ListRerankReply:
+    """The same for clients of Jina and of Cohere; also at `/rerank`, `/v1/rerank` and `/v2/rerank`."""
+    documents = _plain(body.documents)
+    reranked = await rerank.rerank(
+        _caller(request),
+        rerank.RerankCall(model=body.model, query=body.query, documents=documents, top_n=body.top_n),
+        request_id=request.request_id,
+    )
+    return ListRerankReply(
+        id=request.request_id,
+        model=body.model,
+        results=_items(reranked, None if body.return_documents is False else documents),
+        usage=ListRerankUsage(total_tokens=reranked.total_tokens, prompt_tokens=reranked.total_tokens),
     )
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """
+    """Who calls, with a key for inference.
+
     Raises:
         AccessDenied: if the key may not be used for inference.
     """
@@ -148,7 +169,8 @@ def _caller(request: HttpRequest) -> Caller:
 
 
 def _refuse_async(request: HttpRequest) -> None:
-    """
+    """Refuse the header that asks for a task.
+
     Raises:
         AccessDenied: if a task was asked for, which these operations do not make.
     """
@@ -159,7 +181,8 @@ def _refuse_async(request: HttpRequest) -> None:
 def _texts(given: EmbeddingInput) -> tuple[str, list[str]]:
     """The texts, and what the caller called them.
 
-    Raises InvalidParameter when there are none, or two lists of them.
+    Raises:
+        InvalidParameter: if there are none, or two lists of them.
     """
     if (given.texts is None) == (given.contents is None):
         raise InvalidParameter("input needs texts: a text or an array of texts.", param="input.texts")
@@ -172,9 +195,10 @@ def _plain(texts: Sequence[str | TextPart]) -> list[str]:
 
 
 def _no_numbers(given: str | Sequence[str] | Sequence[int] | Sequence[list[int]]) -> list[str]:
-    """
+    """The texts, however they were given.
+
     Raises:
-        InvalidParameter: if the texts come as token numbers.
+        InvalidParameter: if they come as token numbers.
     """
     texts = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(text, str) for text in texts):

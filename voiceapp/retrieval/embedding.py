@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.metering import charge
+from voiceapp.accounts.charges import charge
+from voiceapp.catalogue.cards import EmbeddingCapabilities
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines import tokens
-from voiceapp.engines.catalogue import catalogue
+from voiceapp.engines.providers import provider_of
 from voiceapp.engines.text_interfaces import (
-    EmbeddingAnswer,
-    EmbeddingCapabilities,
     EmbeddingRequest,
+    EmbeddingResult,
     TextEmbedder,
     TextType,
 )
@@ -26,7 +27,7 @@ MAX_TEXT_TOKENS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EmbeddingCall:
     """What was asked for, in the words of either style."""
 
     model: str
@@ -43,16 +44,16 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    answer: EmbeddingAnswer
+    answer: EmbeddingResult
     count: int
     """Of texts."""
     total_tokens: int
 
 
-def native_wish(model: str, texts: Sequence[str], how: EmbeddingParameters, *, texts_at: str) -> Wish:
-    """The wish for vectors of `texts`, out of the words of the native style."""
+def native_call(model: str, texts: Sequence[str], how: EmbeddingParameters, *, texts_at: str) -> EmbeddingCall:
+    """The call for vectors of `texts`, out of the words of the native style."""
     kinds = (how.output_type or "dense").split("&")
-    return Wish(
+    return EmbeddingCall(
         model=model,
         texts=texts,
         texts_at=texts_at,
@@ -64,31 +65,35 @@ def native_wish(model: str, texts: Sequence[str], how: EmbeddingParameters, *, t
     )
 
 
-async def check(wish: Wish) -> None:
-    """What can be said of a wish whose texts are not known yet.
+async def check(call: EmbeddingCall) -> None:
+    """Check what can be said of a call whose texts are not known yet.
 
     Raises:
-        InvalidParameter, ModelNotFound: as `embed`.
+        InvalidParameter: naming the value and the limit.
+        ModelNotFound: if the model does not exist.
     """
-    engine: TextEmbedder = catalogue().provider(catalogue().get(wish.model, "embedding"))
-    _check_parameters(wish, engine.capabilities)
-    (instruct,) = await tokens.count([wish.instruct], limit=MAX_TEXT_TOKENS)
-    _check_lengths(wish, (), instruct)
+    _check_parameters(call, catalogue().get(call.model, "embedding").embedding)
+    (instruct,) = await tokens.count([call.instruct], limit=MAX_TEXT_TOKENS)
+    _check_lengths(call, (), instruct)
 
 
-async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
-    """
+async def embed(caller: Caller, call: EmbeddingCall, *, request_id: str) -> Embedded:
+    """The vectors of the texts, and the tokens that they cost.
+
     Raises:
         InvalidParameter: naming the text or the value, and the limit. A text that is too long is refused, not cut:
             the specification has reranking cut and does not say so of embedding.
-        ModelNotFound, AccessDenied, Throttled, EngineError: as their classes say.
+        ModelNotFound: if the model does not exist.
+        AccessDenied: if the key may not use the model.
+        Throttled: if a rate, quota or budget is used up.
+        EngineError: if the engine fails.
     """
-    card = catalogue().get(wish.model, "embedding")
-    engine: TextEmbedder = catalogue().provider(card)
-    _check_texts(wish)
-    _check_parameters(wish, engine.capabilities)
-    *texts, instruct = await tokens.count([*wish.texts, wish.instruct], limit=MAX_TEXT_TOKENS)
-    _check_lengths(wish, texts, instruct)
+    card = catalogue().get(call.model, "embedding")
+    engine: TextEmbedder = provider_of(card)
+    _check_texts(call)
+    _check_parameters(call, card.embedding)
+    *texts, instruct = await tokens.count([*call.texts, call.instruct], limit=MAX_TEXT_TOKENS)
+    _check_lengths(call, texts, instruct)
     # The instruct is read once with the request, and counted once.
     total = sum(text.count for text in texts) + instruct.count
     async with charge(
@@ -96,17 +101,17 @@ async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
         operation="embedding",
         model=card.name,
         family="embedding",
-        reserve_tokens=total,
         request_id=request_id,
+        input_tokens=total,
     ) as meter:
         answer = await engine.embed(
             EmbeddingRequest(
                 texts=tuple(texts),
-                dimension=wish.dimension or engine.capabilities.default_dimension,
-                text_type=wish.text_type,
-                dense=wish.dense,
-                sparse=wish.sparse,
-                instruct=wish.instruct,
+                dimension=call.dimension or card.embedding.default_dimension,
+                text_type=call.text_type,
+                dense=call.dense,
+                sparse=call.sparse,
+                instruct=call.instruct,
             )
         )
         total = total if answer.total_tokens is None else answer.total_tokens
@@ -114,48 +119,48 @@ async def embed(caller: Caller, wish: Wish, *, request_id: str) -> Embedded:
     return Embedded(answer, len(texts), total)
 
 
-def _check_texts(wish: Wish) -> None:
+def _check_texts(call: EmbeddingCall) -> None:
     """What can be said without reading them."""
-    if not wish.texts:
-        raise InvalidParameter(f"{wish.texts_at} holds no text.", param=wish.texts_at)
-    if len(wish.texts) > MAX_TEXTS:
+    if not call.texts:
+        raise InvalidParameter(f"{call.texts_at} holds no text.", param=call.texts_at)
+    if len(call.texts) > MAX_TEXTS:
         raise InvalidParameter(
-            f"The batch size must not be larger than {MAX_TEXTS}; {wish.texts_at} has {len(wish.texts)} texts.",
-            param=wish.texts_at,
+            f"The batch size must not be larger than {MAX_TEXTS}; {call.texts_at} has {len(call.texts)} texts.",
+            param=call.texts_at,
         )
 
 
-def _check_parameters(wish: Wish, model: EmbeddingCapabilities) -> None:
-    if wish.dimension is not None and model.dimensions is not None and wish.dimension not in model.dimensions:
+def _check_parameters(call: EmbeddingCall, model: EmbeddingCapabilities) -> None:
+    if call.dimension is not None and model.dimensions is not None and call.dimension not in model.dimensions:
         lengths = ", ".join(map(str, sorted(model.dimensions, reverse=True)))
         raise InvalidParameter(
-            f"{wish.dimension_at} is {wish.dimension}; {wish.model} has {lengths}.", param=wish.dimension_at
+            f"{call.dimension_at} is {call.dimension}; {call.model} has {lengths}.", param=call.dimension_at
         )
-    if wish.dimension is not None and wish.dimension < 1:
-        raise InvalidParameter(f"{wish.dimension_at} must be at least 1.", param=wish.dimension_at)
-    if wish.sparse and not model.has_sparse:
+    if call.dimension is not None and call.dimension < 1:
+        raise InvalidParameter(f"{call.dimension_at} must be at least 1.", param=call.dimension_at)
+    if call.sparse and not model.has_sparse:
         raise InvalidParameter(
-            f"parameters.output_type: {wish.model} is served by an engine without sparse vectors; only dense is here.",
+            f"parameters.output_type: {call.model} is served by an engine without sparse vectors; only dense is here.",
             param="parameters.output_type",
         )
-    if wish.instruct and not model.has_instruct:
+    if call.instruct and not model.has_instruct:
         raise InvalidParameter(
-            f"parameters.instruct: {wish.model} takes no instruct; text-embedding-v4 does.",
+            f"parameters.instruct: {call.model} takes no instruct; text-embedding-v4 does.",
             param="parameters.instruct",
         )
 
 
-def _check_lengths(wish: Wish, texts: Sequence[Counted], instruct: Counted) -> None:
+def _check_lengths(call: EmbeddingCall, texts: Sequence[Counted], instruct: Counted) -> None:
     for number, text in enumerate(texts):
         if text.was_cut:
             raise InvalidParameter(
-                f"{wish.texts_at}[{number}] is longer than {MAX_TEXT_TOKENS} tokens, the most that a text may have.",
-                param=f"{wish.texts_at}.{number}",
+                f"{call.texts_at}[{number}] is longer than {MAX_TEXT_TOKENS} tokens, the most that a text may have.",
+                param=f"{call.texts_at}.{number}",
             )
         if not text.count:
             raise InvalidParameter(
-                f"{wish.texts_at}[{number}] is empty; every text needs at least 1 token.",
-                param=f"{wish.texts_at}.{number}",
+                f"{call.texts_at}[{number}] is empty; every text needs at least 1 token.",
+                param=f"{call.texts_at}.{number}",
             )
     if instruct.was_cut:
         raise InvalidParameter(

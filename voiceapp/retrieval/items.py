@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.text_interfaces import EmbeddingAnswer
+from voiceapp.engines.text_interfaces import EmbeddingResult
 
 DECIMALS = 8
 """Of the numbers in a vector: what a 32-bit float holds, and not the noise behind."""
 
 
-def native_items(answer: EmbeddingAnswer, count: int) -> list[dict[str, Any]]:
+def native_items(answer: EmbeddingResult, count: int) -> list[dict[str, Any]]:
     """An EmbeddingItem for each of `count` texts."""
     dense: list[Any] = [[]] * count if answer.dense is None else numbers(answer.dense)
     items: list[dict[str, Any]] = [{"embedding": vector, "text_index": place} for place, vector in enumerate(dense)]

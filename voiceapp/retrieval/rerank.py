@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.metering import charge
+from voiceapp.accounts.charges import charge
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines import tokens
-from voiceapp.engines.catalogue import catalogue
+from voiceapp.engines.providers import provider_of
 from voiceapp.engines.text_interfaces import Ranked, Reranker, RerankRequest
 from voiceapp.engines.tokens import Counted
 from voiceapp.errors import InvalidParameter
@@ -21,7 +22,7 @@ MAX_INSTRUCT_TOKENS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RerankCall:
     """What was asked for, in the words of either style."""
 
     model: str
@@ -39,45 +40,49 @@ class Reranked:
     total_tokens: int
 
 
-async def rerank(caller: Caller, wish: Wish, *, request_id: str) -> Reranked:
+async def rerank(caller: Caller, call: RerankCall, *, request_id: str) -> Reranked:
     """The `top_n` documents that the query is best served with, best first.
 
     Raises:
         InvalidParameter: naming the value, and the limit with what was counted against it.
-        ModelNotFound, AccessDenied, Throttled, EngineError: as their classes say.
+        ModelNotFound: if the model does not exist.
+        AccessDenied: if the key may not use the model.
+        Throttled: if a rate, quota or budget is used up.
+        EngineError: if the engine fails.
     """
-    card = catalogue().get(wish.model, "rerank")
-    engine: Reranker = catalogue().provider(card)
-    _check(wish)
+    card = catalogue().get(call.model, "rerank")
+    engine: Reranker = provider_of(card)
+    _check(call)
     # Interface specification, Limits: longer content is truncated.
-    query, *documents = await tokens.count([wish.query, *wish.documents], limit=MAX_ITEM_TOKENS)
+    query, *documents = await tokens.count([call.query, *call.documents], limit=MAX_ITEM_TOKENS)
     if not query.count:
-        raise InvalidParameter(f"{wish.at}query is empty.", param=f"{wish.at}query")
-    total = _request_tokens(query, documents, wish)
+        raise InvalidParameter(f"{call.at}query is empty.", param=f"{call.at}query")
+    total = _request_tokens(query, documents, call)
     async with charge(
-        caller, operation="rerank", model=card.name, family="rerank", reserve_tokens=total, request_id=request_id
+        caller, operation="rerank", model=card.name, family="rerank", request_id=request_id, input_tokens=total
     ) as meter:
-        ranking = await engine.rerank(RerankRequest(query, tuple(documents), instruct=wish.instruct))
+        ranking = await engine.rerank(RerankRequest(query, tuple(documents), instruct=call.instruct))
         total = total if ranking.total_tokens is None else ranking.total_tokens
         meter.used(input_tokens=total)
-    return Reranked(ranking.results[: wish.top_n], total)
+    return Reranked(ranking.results[: call.top_n], total)
 
 
-def _check(wish: Wish) -> None:
+def _check(call: RerankCall) -> None:
     """What can be said without reading the texts."""
-    if not wish.documents:
-        raise InvalidParameter(f"{wish.at}documents holds no document.", param=f"{wish.at}documents")
-    if len(wish.documents) > MAX_DOCUMENTS:
+    if not call.documents:
+        raise InvalidParameter(f"{call.at}documents holds no document.", param=f"{call.at}documents")
+    if len(call.documents) > MAX_DOCUMENTS:
         raise InvalidParameter(
-            f"{wish.at}documents has {len(wish.documents)} documents; at most {MAX_DOCUMENTS} are taken.",
-            param=f"{wish.at}documents",
+            f"{call.at}documents has {len(call.documents)} documents; at most {MAX_DOCUMENTS} are taken.",
+            param=f"{call.at}documents",
         )
 
 
-def _request_tokens(query: Counted, documents: Sequence[Counted], wish: Wish) -> int:
+def _request_tokens(query: Counted, documents: Sequence[Counted], call: RerankCall) -> int:
     """Tokens of the query for each document, and of the documents (specification, Limits).
 
-    Raises InvalidParameter when they are too many.
+    Raises:
+        InvalidParameter: if they are too many.
     """
     read = sum(document.count for document in documents)
     total = query.count * len(documents) + read
@@ -85,6 +90,6 @@ def _request_tokens(query: Counted, documents: Sequence[Counted], wish: Wish) ->
         raise InvalidParameter(
             f"The request has {total} tokens (query {query.count} x {len(documents)} documents + {read} of the "
             f"documents); at most {MAX_REQUEST_TOKENS} are taken.",
-            param=f"{wish.at}documents",
+            param=f"{call.at}documents",
         )
     return total

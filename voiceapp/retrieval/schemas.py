@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
 
 Texts = CleanStr | list[CleanStr]
 TopN = Annotated[int | None, Field(ge=1)]
@@ -18,7 +18,7 @@ class TextPart(Schema):
     text: CleanStr
 
 
-class Usage(Schema):
+class RetrievalUsage(Schema):
     total_tokens: int
 
 
@@ -69,7 +69,7 @@ class EmbeddingReply(Schema):
     code: str = ""
     message: str = ""
     output: EmbeddingOutput
-    usage: Usage
+    usage: RetrievalUsage
 
 
 class CompatibleEmbeddingBody(Schema):
@@ -139,7 +139,7 @@ class RerankOutput(Schema):
 
 class RerankReply(Schema):
     output: RerankOutput
-    usage: Usage
+    usage: RetrievalUsage
     request_id: str
 
 
@@ -159,4 +159,41 @@ class FlatRerankReply(Schema):
     object: Literal["list"] = "list"
     model: str
     results: list[RerankItem]
-    usage: Usage
+    usage: RetrievalUsage
+
+
+class ListRerankBody(Schema):
+    model: CleanStr
+    query: CleanStr
+    documents: Documents
+    """Up to 500; of each the first 4,000 tokens are read."""
+    top_n: TopN = None
+    """How many documents to answer with; all without it."""
+    return_documents: bool | None = None
+    """`false` leaves the documents out of the results."""
+
+
+class ListRerankUsage(Schema):
+    total_tokens: int
+    prompt_tokens: int
+
+
+class BilledUnits(Schema):
+    search_units: int = 1
+
+
+class ListRerankMeta(Schema):
+    """What clients of Cohere read."""
+
+    billed_units: BilledUnits = BilledUnits()
+    api_version: dict[str, str] = {"version": "1"}  # noqa: RUF012 - pydantic copies it
+
+
+class ListRerankReply(Schema):
+    id: str
+    object: Literal["list"] = "list"
+    model: str
+    results: list[RerankItem]
+    usage: ListRerankUsage
+    """What clients of Jina read."""
+    meta: ListRerankMeta = ListRerankMeta()

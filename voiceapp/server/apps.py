@@ -9,8 +9,11 @@ class ServerConfig(AppConfig):
     verbose_name = "Server"
 
     def ready(self) -> None:
+        from voiceapp.http import content_types
+
         from .checks import check_settings
         from .telling import connect
 
         register(check_settings, "server")
         connect()
+        content_types.install()

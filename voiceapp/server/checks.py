@@ -36,14 +36,14 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_hosting(), *_values(), *_limits(), *_static_files()]
+    return [*_hosting(), *_https(), *_values(), *_limits(), *_static_files()]
 
 
 def _hosting() -> Iterator[CheckMessage]:
     host = next((name for variable, name in EPHEMERAL_HOSTS.items() if os.environ.get(variable)), None)
     if host is None:
         return
-    is_sqlite = settings.DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3"
+    is_sqlite = settings.DATABASES["default"]["ENGINE"] == "voiceapp.database.sqlite3"
     if is_sqlite and not settings.ALLOW_EPHEMERAL_DB:
         yield Error(
             f"The database is SQLite on {host}, whose disk is lost at each restart: keys and conversations with it.",
@@ -55,6 +55,15 @@ def _hosting() -> Iterator[CheckMessage]:
             f"HTTPS is on behind the proxy of {host}, but TRUST_PROXY is off: every request redirects for ever.",
             hint="Set TRUST_PROXY=1.",
             id="server.W002",
+        )
+
+
+def _https() -> Iterator[CheckMessage]:
+    if settings.SECURE_HSTS_PRELOAD and not settings.SECURE_HSTS_INCLUDE_SUBDOMAINS:
+        yield Warning(
+            "SECURE_HSTS_PRELOAD is on without SECURE_HSTS_INCLUDE_SUBDOMAINS; no browser lists such a domain.",
+            hint="Set SECURE_HSTS_INCLUDE_SUBDOMAINS=1 where all hosts below this one have https, or take it off.",
+            id="server.W020",
         )
 
 
@@ -102,6 +111,13 @@ def _values() -> Iterator[CheckMessage]:
             hint="Run pip install -r requirements-s3.txt.",
             id="server.E017",
         )
+    names_wyoming = any(url.startswith("tcp://") for url in (settings.ASR_BASE_URL, settings.TTS_BASE_URL))
+    if names_wyoming and importlib.util.find_spec("wyoming") is None:
+        yield Error(
+            "ASR_BASE_URL or TTS_BASE_URL names a Wyoming server, and what talks to such servers is not installed.",
+            hint="Run pip install -r requirements-wyoming.txt.",
+            id="server.E018",
+        )
     if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):
         yield Error(
             f"ADMIN_PATH is {settings.ADMIN_PATH!r}.",
@@ -128,8 +144,13 @@ def _limits() -> Iterator[CheckMessage]:
         "MAX_CONNECTIONS_PER_ADDRESS",
         "HEADER_TIMEOUT_S",
         "BODY_TIMEOUT_S",
+        "SEND_TIMEOUT_S",
+        "LINGER_S",
+        "MAX_MESSAGE_BYTES",
+        "PING_S",
         "MAX_BODY_BYTES",
         "MAX_UPLOAD_BYTES",
+        "DATABASE_WAIT_S",
     ):
         if getattr(settings, name) <= 0:
             yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")

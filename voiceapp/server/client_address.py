@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voiceapp.accounts.addresses import address_behind
-from voiceapp.answers import Scope
+from voiceapp.http.refusals import Scope
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str | None:
@@ -12,8 +12,14 @@ def client_address(scope: Scope, trusted_proxies: int) -> str | None:
     return address_behind(scope, proxies=trusted_proxies) or str(peer[0]) if peer else None
 
 
-def forwarded_scheme(scope: Scope) -> str | None:
-    """`http` or `https` as the nearest proxy saw it, from X-Forwarded-Proto; for a trusted proxy only."""
+def forwarded_scheme(scope: Scope, trusted_proxies: int) -> str | None:
+    """`http` or `https` as the outermost of so many proxies of ours saw it, from X-Forwarded-Proto; None if unknown.
+
+    Each of them added an entry at the right, or put its own in the place of all others. Entries further left than there
+    are proxies were written by the client.
+    """
     values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-proto"]
-    scheme = ",".join(values).rsplit(",", 1)[-1].strip().lower()
+    if not values or trusted_proxies < 1:
+        return None
+    scheme = ",".join(values).split(",")[-trusted_proxies:][0].strip().lower()
     return scheme if scheme in ("http", "https") else None

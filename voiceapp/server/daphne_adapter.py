@@ -2,14 +2,16 @@
 
 Found on daphne 4.2.3 by probing (each has its test): bodies are taken without end and forms parsed into memory, headers
 may drip for ever, a refused handshake is always 403, close codes outside autobahn's list raise, close reasons are
-dropped, a stopping server cuts sockets off without a close frame, an application that ends leaves its socket open, and
-neither direction of a socket pushes back. These are daphne's and Twisted's inner names: both are pinned exactly.
+dropped, a stopping server cuts sockets off without a close frame, an application that ends leaves its socket open,
+responses are buffered without end, and neither direction of a socket pushes back. These are daphne's and Twisted's
+inner names: both are pinned exactly.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -20,17 +22,21 @@ from daphne.ws_protocol import WebSocketFactory
 from twisted.internet import reactor
 from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate, STDLibLogObserver, globalLogBeginner
 
-from voiceapp.answers import Application, Message, Scope
+from voiceapp.http.refusals import Application, Message, Receive, Scope, Send
 
 from .daphne_http import Channel, Request
-from .daphne_socket import Socket
-from .limits import Gate, Limits
+from .daphne_socket import DaphneSocket
+from .front import ClientGone
+from .limits import BACKLOG, Gate, ServerLimits
 
 logger = logging.getLogger(__name__)
 
+GOODBYE_S = 1.0
+"""Longest wait for the answer to a close frame."""
+
 
 class SocketFactory(WebSocketFactory):
-    protocol = Socket
+    protocol = DaphneSocket
 
 
 class Factory(HTTPFactory):
@@ -49,7 +55,7 @@ class Factory(HTTPFactory):
 class Server(daphne.server.Server):
     """daphne's bookkeeping of connections and applications, with our protocols."""
 
-    def __init__(self, application: Application, limits: Limits) -> None:
+    def __init__(self, application: Application, limits: ServerLimits) -> None:
         super().__init__(
             application,
             endpoints=["given by who listens"],
@@ -81,27 +87,35 @@ class Server(daphne.server.Server):
         reactor.callLater(1, self.application_checker)
         reactor.callLater(2, self.timeout_checker)
 
-    def create_application(self, protocol: Request | Socket, scope: Scope) -> asyncio.Queue[Message] | None:
+    def create_application(self, protocol: Request | DaphneSocket, scope: Scope) -> asyncio.Queue[Message] | None:
         scope["asgi"] = {"version": "3.0", "spec_version": "2.4"}
         queue: asyncio.Queue[Message] = asyncio.Queue()
-        if isinstance(protocol, Socket):
+        if isinstance(protocol, DaphneSocket):
             scope["scheme"] = "ws"
             scope["extensions"] = {"websocket.http.response": {}}
             protocol.scope = scope
             running = self._run(protocol, self.application(scope, protocol.receive, protocol.send))
         else:
             send = self._sender(protocol)
-            running = self._run(protocol, self.application(scope, queue.get, send))
+            running = self._run(protocol, self._when_drained(protocol, scope, queue.get, send))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(running)
         return queue
 
-    def _sender(self, protocol: Request) -> Callable[[Message], Awaitable[None]]:
+    def _sender(self, protocol: Request) -> Send:
         async def send(message: Message) -> None:
+            await protocol.flow.drained()
+            if message.get("more_body") and "disconnected" in self.connections.get(protocol, ()):
+                raise ClientGone
             await self.handle_reply(protocol, message)
 
         return send
 
-    async def _run(self, protocol: Request | Socket, application: Awaitable[None]) -> None:
+    async def _when_drained(self, protocol: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        """A pipelined request begins once the client has read the response before it."""
+        await protocol.flow.drained()
+        await self.application(scope, receive, send)
+
+    async def _run(self, protocol: Request | DaphneSocket, application: Awaitable[None]) -> None:
         try:
             await application
         except Exception as error:
@@ -114,30 +128,44 @@ class Server(daphne.server.Server):
         if protocol in self.connections:
             super().protocol_disconnected(protocol)
 
-    def open_sockets(self) -> list[Socket]:
-        return [protocol for protocol in self.connections if isinstance(protocol, Socket)]
+    def open_sockets(self) -> list[DaphneSocket]:
+        return [protocol for protocol in self.connections if isinstance(protocol, DaphneSocket)]
 
 
-class Adapter:
+class DaphneAdapter:
     """A daphne server inside the running reactor."""
 
     name = "daphne"
 
-    def __init__(self, application: Application, listening: socket.socket, limits: Limits) -> None:
+    def __init__(self, application: Application, listening: socket.socket, limits: ServerLimits) -> None:
         self._server = Server(application, limits)
         self._listening = listening
+        self._is_listening = True
 
     async def start(self) -> None:
         self._server.begin()
         listening = self._listening
+        listening.listen(BACKLOG)
         self._port = reactor.adoptStreamPort(listening.fileno(), listening.family, self._server.http_factory)
+
+    def stop_listening(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._listening, select.POLLIN)
+        while waiting.poll(0):
+            self._port.doRead()
+        self._port.stopReading()
+        self._port.connectionLost(None)  # `stopListening` closes a round of the loop later: who comes then is reset
+        self._listening.close()
+        self._is_listening = False
 
     def close_sockets(self, code: int, reason: str) -> None:
         for open_socket in self._server.open_sockets():
             open_socket.end(code, reason)
 
     async def stop(self) -> None:
-        self._port.stopListening()
+        if self._is_listening:
+            self._port.stopListening()
+        await self._goodbyes()
         ours = asyncio.current_task()
         rest = [task for task in asyncio.all_tasks() if task is not ours]
         for task in rest:
@@ -145,19 +173,29 @@ class Adapter:
         if rest:
             await asyncio.wait(rest, timeout=1)
 
+    async def _goodbyes(self) -> None:
+        """Until clients have answered their close frames, or have had time to.
+
+        The end of the process resets connections on which something lies unread, and the close frame would be lost.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + GOODBYE_S
+        while self._server.open_sockets() and clock() < until:  # noqa: ASYNC110 - daphne tells nobody
+            await asyncio.sleep(0.02)
+
 
 def run(
     application: Application,
     listening: socket.socket,
-    limits: Limits,
-    live: Callable[[Adapter], Awaitable[None]],
+    limits: ServerLimits,
+    live: Callable[[DaphneAdapter], Awaitable[None]],
 ) -> None:
     """Serve on the listening socket until `live` returns; what it raises comes out here."""
     failures: list[BaseException] = []
 
     async def main() -> None:
         try:
-            await live(Adapter(application, listening, limits))
+            await live(DaphneAdapter(application, listening, limits))
         except BaseException as error:
             failures.append(error)
         finally:

@@ -1,4 +1,4 @@
-"""daphne's HTTP side, mended: header deadlines, and bodies refused while they arrive and not after."""
+"""daphne's HTTP side, mended: header deadlines, bodies refused while they arrive and not after, and backpressure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from daphne.http_protocol import WebRequest
 from twisted.internet import reactor
 from twisted.web.http import HTTPChannel
 
-from voiceapp.answers import new_request_id
+from voiceapp.formats import request_id as new_request_id
 
-from .limits import HEADERS_TOO_SLOW, LINGER_BYTES, LINGER_S, TOO_LARGE, TOO_SLOW, Limits
+from .daphne_flow import Flow
+from .limits import HEADERS_TOO_SLOW, LINGER_BYTES, MALFORMED, TOO_LARGE, TOO_SLOW, ServerLimits
 from .logs import access_logger
 from .raw import raw_refusal
 
 
 class Channel(HTTPChannel):
-    """One HTTP connection: counted, and with a deadline for each request's headers."""
+    """One HTTP connection: counted, with a deadline for each request's headers, and told to wait for slow clients."""
 
     _deadline: Any = None
 
     def connectionMade(self) -> None:
+        self.flow = Flow()
         super().connectionMade()
         self._arm()
 
@@ -34,10 +36,28 @@ class Channel(HTTPChannel):
         self._disarm()
         super().allHeadersReceived()
 
+    def pauseProducing(self) -> None:
+        super().pauseProducing()
+        self.flow.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        super().resumeProducing()
+        self.flow.resumeProducing()
+
     def connectionLost(self, reason: Any) -> None:
         self._disarm()
+        self.flow.stopProducing()
         super().connectionLost(reason)
         self.factory.server.gate.release(self.transport.getPeer().host)
+
+    def _maybeChooseTransferDecoder(self, header: bytes, data: bytes) -> bool:
+        if header == b"Transfer-Encoding" and data.lower() != b"chunked":  # Twisted skips over `identity`
+            return bool(self._failChooseTransferDecoder())
+        return bool(super()._maybeChooseTransferDecoder(header, data))
+
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        self.transport.write(raw_refusal(400, "InvalidParameter", MALFORMED))
+        self.loseConnection()
 
     def _arm(self) -> None:
         self._deadline = reactor.callLater(self.factory.server.limits.header_timeout_s, self._too_slow)
@@ -65,7 +85,8 @@ class Request(WebRequest):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The application parses forms; Twisted would do it first, all in memory.
         super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
-        self.limits: Limits = self.server.limits
+        self.limits: ServerLimits = self.server.limits
+        self.flow: Flow = self.channel.flow
 
     def gotLength(self, length: int | None) -> None:
         self._allowed = self.limits.body_bytes_at(self._path().partition("?")[0])
@@ -101,7 +122,7 @@ class Request(WebRequest):
     def _too_large(self) -> None:
         self._refuse(413, "InvalidParameter", TOO_LARGE.format(self._allowed))
         # What is still coming is read and thrown away: closing now would reset the connection, answer included.
-        self._timer = reactor.callLater(LINGER_S, self.channel.transport.abortConnection)
+        self._timer = reactor.callLater(self.limits.linger_s, self.channel.transport.abortConnection)
 
     def _too_slow(self) -> None:
         self._refuse(408, "RequestTimeOut", TOO_SLOW.format(self.limits.body_timeout_s))

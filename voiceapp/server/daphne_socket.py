@@ -5,7 +5,6 @@ Its path is also shortened: autobahn formats log arguments for every read and wr
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import time
 from typing import Any
@@ -14,8 +13,10 @@ from autobahn.util import encode_truncate
 from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketProtocol
 
-from voiceapp.answers import Message, Scope, json_headers, refusal_body, request_id_of
+from voiceapp.http.error_responses import ErrorResponse, error_json
+from voiceapp.http.refusals import Message, Scope, json_headers, request_id_of
 
+from .daphne_flow import Flow
 from .logs import log_socket
 from .raw import raw_answer, raw_refusal
 
@@ -23,32 +24,7 @@ UNREAD_HIGH = 64
 """Messages waiting for the application at which a socket stops reading; it reads on at half."""
 
 
-class Flow:
-    """Told by the transport when its buffer is full and when it has drained; a socket's `send` waits on it."""
-
-    def __init__(self) -> None:
-        self.paused = False
-        self._drained: asyncio.Future[None] | None = None
-
-    def pauseProducing(self) -> None:
-        self.paused = True
-
-    def resumeProducing(self) -> None:
-        self.paused = False
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-
-    def stopProducing(self) -> None:
-        self.resumeProducing()
-
-    async def drained(self) -> None:
-        while self.paused:
-            if self._drained is None or self._drained.done():
-                self._drained = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._drained)
-
-
-class Socket(WebSocketProtocol):
+class DaphneSocket(WebSocketProtocol):
     """One WebSocket: refused with its true status, closed with its true code, pushed back in both directions."""
 
     scope: Scope
@@ -92,6 +68,10 @@ class Socket(WebSocketProtocol):
         if queue.qsize() >= UNREAD_HIGH and not self._reading_paused:
             self._reading_paused = True
             self.transport.pauseProducing()
+
+    def onPing(self, payload: bytes) -> None:
+        if not self.flow.paused:  # pongs that a client does not read would pile up
+            super().onPing(payload)
 
     async def receive(self) -> Message:
         message: Message = await self.application_queue.get()
@@ -176,7 +156,7 @@ class Socket(WebSocketProtocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         request_id = request_id_of(self.scope)
-        body = refusal_body(status, code, message, request_id)
+        body = error_json("", ErrorResponse(status, code, message), request_id)
         self._refusal = (status, json_headers(body, request_id), body)
         self._deny()
 

@@ -1,32 +1,35 @@
 """The outermost ASGI application: everything between the server and Django that any server can run.
 
 It says who is calling, answers health probes, refuses what comes while stopping, limits bodies, writes one line per
-request, and tells the drain who is being served. A WebSocket passes through it once, at the handshake: `receive` and
-`send` are handed on untouched, so a message costs nothing here.
+request, and tells the drain who is being served. A WebSocket passes through it once, at the handshake: `receive` is
+handed on untouched and `send` looks at the type only, so a message costs next to nothing here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 
-from voiceapp.answers import (
+from voiceapp import formats
+from voiceapp.database.patience import Patience, waits_at_most
+from voiceapp.drain import Drain
+from voiceapp.health import Readiness, readiness_answer
+from voiceapp.http import error_responses
+from voiceapp.http.refusals import (
     Application,
     Message,
     Receive,
     Scope,
     Send,
     json_headers,
-    new_request_id,
     refuse,
     request_id_of,
 )
-from voiceapp.drain import Drain
-from voiceapp.health import Readiness, readiness_answer
 
 from .client_address import client_address, forwarded_scheme
-from .limits import TOO_LARGE, Gate, LimitedBody, Limits, declared_length
+from .limits import TOO_LARGE, Gate, LimitedBody, ServerLimits, declared_length
 from .logs import log_request, path_of
 
 logger = logging.getLogger(__name__)
@@ -35,10 +38,14 @@ UNANSWERED = 499
 """In the log: the client left before it was answered."""
 
 
+class ClientGone(ConnectionError):
+    """Ends what sends a stream to a client that has gone, and never looks whether it has."""
+
+
 class Front:
     """Wraps an application for one process."""
 
-    def __init__(self, application: Application, limits: Limits, drain: Drain, readiness: Readiness) -> None:
+    def __init__(self, application: Application, limits: ServerLimits, drain: Drain, readiness: Readiness) -> None:
         self._application = application
         self._limits = limits
         self._drain = drain
@@ -49,7 +56,8 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             self._prepare(scope)
-            await self._http(scope, receive, send)
+            with waits_at_most(self._limits.database_wait_s_at(scope["path"])) as patience:
+                await self._http(scope, receive, send, patience)
         elif scope["type"] == "websocket":
             self._prepare(scope)
             await self._socket(scope, receive, send)
@@ -59,11 +67,11 @@ class Front:
     def _prepare(self, scope: Scope) -> None:
         """Replace what a client could claim by what we know. In place: the adapter's log line reads the same scope."""
         scope["root_path"] = ""  # daphne believes a client's Daphne-Root-Path, which then prefixes every reversed URL
-        scope.setdefault("state", {})["request_id"] = new_request_id()
+        scope.setdefault("state", {})["request_id"] = formats.request_id()
         address = client_address(scope, self._limits.trusted_proxies)
         if address is not None:
             scope["client"] = (address, scope["client"][1])
-        if self._limits.trusted_proxies and (scheme := forwarded_scheme(scope)):
+        if scheme := forwarded_scheme(scope, self._limits.trusted_proxies):
             scope["scheme"] = scheme if scope["type"] == "http" else scheme.replace("http", "ws")
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,30 +84,56 @@ class Front:
             return
         try:
             with self._drain.work():
-                await self._application(scope, receive, send)
+                await self._handshake(scope, receive, send)
         finally:
             if self._gate:
                 self._gate.release(address)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a socket on. Until the application has accepted or refused it, a database that is away does."""
+        with waits_at_most(self._limits.database_wait_s) as patience:
+
+            async def answer(message: Message) -> None:
+                if message["type"] != "websocket.send":
+                    patience.lift()
+                await send(message)
+
+            try:
+                async with patience.deadline():
+                    await self._application(scope, receive, answer)
+            except Exception as error:
+                refusal = error_responses.error_response_of(error)
+                if patience.is_lifted or refusal.status != 503:
+                    raise
+                logger.warning("A socket is refused: %s", error)
+                headers = [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+                await refuse(scope, send, refusal.status, refusal.code, refusal.message, headers)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send, patience: Patience) -> None:
         started = time.monotonic()
         status = UNANSWERED
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                patience.lift()
                 status = message["status"]
                 headers = list(message.get("headers", []))
                 if not any(name.lower() == b"x-request-id" for name, _ in headers):
                     headers.append((b"x-request-id", request_id_of(scope).encode()))
                 message = {**message, "headers": headers}
             await send(message)
+            if message.get("more_body"):
+                # A stream that waits for nothing must leave the loop to others, all the more when its client has gone.
+                await asyncio.sleep(0)
 
         try:
             if scope["path"] in ("/healthz", "/readyz"):
                 await self._health(scope, answer)
             else:
                 await self._request(scope, receive, answer)
+        except ClientGone:
+            logger.debug("The client of %s went away", path_of(scope))
         except Exception:
             logger.exception("The application failed on %s", path_of(scope))
             if status != UNANSWERED:

@@ -14,11 +14,13 @@ from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
-from voiceapp.realtime.leftovers import close_overdue
+from voiceapp.realtime.aoq.grants import delete_past_grants
+from voiceapp.realtime.aoq.relays import forget_dead_relays
 from voiceapp.realtime.retention import purge_transcripts
+from voiceapp.realtime.stale_sessions import close_overdue
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
-from voiceapp.webhooks.store import seal_anew
+from voiceapp.webhooks.store import reencrypt_all
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +37,9 @@ def tidy() -> None:
     overdue = close_overdue(timezone.now())
     purged = purge_transcripts(timezone.now())
     untold = purge_events(timezone.now())
-    sealed = seal_anew()
+    delete_past_grants(timezone.now())
+    forget_dead_relays(timezone.now())
+    sealed = reencrypt_all()
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their files may lie where nobody answers
     if overdue:

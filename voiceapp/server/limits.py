@@ -1,7 +1,7 @@
 """What one client may take: how many connections, how many bytes, how long.
 
-`Limits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that reads
-a request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
+`ServerLimits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that
+reads a request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
 """
 
 from __future__ import annotations
@@ -13,23 +13,31 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from voiceapp.answers import Message, Receive, Scope, Send, json_headers, refusal_body, request_id_of
+from voiceapp.http.error_responses import ErrorResponse, error_json
+from voiceapp.http.refusals import Message, Receive, Scope, Send, json_headers, request_id_of
+from voiceapp.http.roots import canonical
 
-LINGER_S = 2.0
-"""How long a refused body is still read and thrown away: closing at once would reset the connection, answer and all."""
+BACKLOG = 1024
+"""Connections that wait to be accepted."""
 LINGER_BYTES = 16 * 1024 * 1024
-"""How much of it, at most."""
+"""How much of a refused body is read and thrown away, at most."""
+
+OPERATORS_WAIT_S = 30.0
+"""What a page may take that an operator waits for: it may look at every row there is."""
 
 UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions", "/api/v1/uploads", "/api/v1/uploads/direct"})
 """Where clients send files. Everywhere else a body is JSON that is read as a whole."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."
 TOO_SLOW = "The request's body did not arrive within {:g} s."
+MALFORMED = (
+    "The request is not valid HTTP/1.1. Send its length in Content-Length, or `Transfer-Encoding: chunked` alone."
+)
 HEADERS_TOO_SLOW = "The request's headers did not arrive within {:g} s."
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """The numbers of one server process."""
 
     connections: int = 2000
@@ -40,34 +48,56 @@ class Limits:
     """A request's headers must be complete this long after its first byte (the first: after connecting)."""
     body_timeout_s: float = 30.0
     """A request's body must be complete this long after its headers."""
+    send_timeout_s: float = 30.0
+    """A connection whose client takes nothing of what is sent for this long is cut."""
     body_bytes: int = 2 * 1024 * 1024
     upload_bytes: int = 25 * 1024 * 1024
     """Instead of `body_bytes`, where recordings are uploaded."""
+    linger_s: float = 2.0
+    """How long a refused body is still read and thrown away."""
     message_bytes: int = 1024 * 1024
     """Largest WebSocket message; a larger one ends the connection with 1009."""
     ping_s: float = 20.0
     """Silence after which an open socket is pinged; without an answer for as long again it is dropped."""
     drain_s: float = 20.0
     """How long a stopping server waits for what is being served."""
+    database_wait_s: float = 3.5
+    """How long a request waits for the database in all."""
+    operators_path: str = "/admin/"
+    """Pages below it look at many rows and may take longer."""
     trusted_proxies: int = 0
     """Entries at the right of X-Forwarded-For that our own proxies wrote; 0: the header is not looked at."""
 
     @classmethod
-    def from_settings(cls) -> Limits:
+    def from_settings(cls) -> ServerLimits:
         return cls(
             connections=settings.MAX_CONNECTIONS,
             connections_per_address=settings.MAX_CONNECTIONS_PER_ADDRESS,
             header_timeout_s=settings.HEADER_TIMEOUT_S,
             body_timeout_s=settings.BODY_TIMEOUT_S,
+            send_timeout_s=settings.SEND_TIMEOUT_S,
             body_bytes=settings.MAX_BODY_BYTES,
             upload_bytes=max(settings.MAX_UPLOAD_BYTES, settings.MAX_BODY_BYTES),
+            linger_s=settings.LINGER_S,
+            message_bytes=settings.MAX_MESSAGE_BYTES,
+            ping_s=settings.PING_S,
             drain_s=settings.DRAIN_S,
+            database_wait_s=settings.DATABASE_WAIT_S,
+            operators_path=f"/{settings.ADMIN_PATH}",
             trusted_proxies=settings.TRUSTED_PROXY_COUNT if settings.TRUST_PROXY else 0,
+        )
+
+    def database_wait_s_at(self, path: str) -> float:
+        """How long a request for this address waits for the database."""
+        return (
+            max(OPERATORS_WAIT_S, self.database_wait_s)
+            if path.startswith(self.operators_path)
+            else self.database_wait_s
         )
 
     def body_bytes_at(self, path: str) -> int:
         """The largest body at this address."""
-        return self.upload_bytes if path.rstrip("/") in UPLOAD_PATHS else self.body_bytes
+        return self.upload_bytes if canonical(path).rstrip("/") in UPLOAD_PATHS else self.body_bytes
 
 
 class Gate:
@@ -80,7 +110,7 @@ class Gate:
         self._by_address: Counter[str] = Counter()
 
     @classmethod
-    def for_connections(cls, limits: Limits) -> Gate:
+    def for_connections(cls, limits: ServerLimits) -> Gate:
         """The gate at the listening socket. Behind a proxy every peer is the proxy, so only the total counts."""
         return cls(limits.connections, limits.connections if limits.trusted_proxies else limits.connections_per_address)
 
@@ -106,7 +136,7 @@ class LimitedBody:
     the application still says: an application needs to know nothing of it.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: ServerLimits) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -149,7 +179,7 @@ class LimitedBody:
         if self._answered:
             return
         request_id = request_id_of(self._scope)
-        body = refusal_body(status, code, message, request_id, path=self._scope.get("path", ""))
+        body = error_json(self._scope.get("path", ""), ErrorResponse(status, code, message), request_id)
         headers = [*json_headers(body, request_id), (b"connection", b"close")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
@@ -159,7 +189,7 @@ class LimitedBody:
 
     async def _throw_away(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_S):
+            async with asyncio.timeout(self._limits.linger_s):
                 while not self._complete and self._received < LINGER_BYTES:
                     message = await self._receive()
                     self._received += len(message.get("body", b""))

@@ -7,9 +7,13 @@ import re
 import time
 from urllib.parse import quote
 
-from voiceapp.answers import Scope, request_id_of
+from voiceapp.formats import one_line
+from voiceapp.http.refusals import Scope, request_id_of
 
 MASK = "***"
+METHOD_LENGTH = 20
+PATH_LENGTH = 300
+"""Characters of a request's path that its line of the log shows."""
 
 _SECRETS = (
     # Our keys, temporary keys and webhook secrets: the prefix stays, it tells which kind leaked.
@@ -46,13 +50,49 @@ class MaskSecrets(logging.Filter):
         return True
 
 
+class DjangoRecords(logging.Filter):
+    """Of what Django logs about requests, lets pass what an operator should know, on one line each.
+
+    A refused request (an unknown host, a body that cannot be read) and a page for which the database or the disk is
+    missing are a WARNING without traceback. A response that only reports such a status is left out: its cause is logged
+    where it is known. An unexpected exception stays an ERROR with its traceback.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "django.request":
+            return _is_news(record)
+        if record.name.startswith("django.security."):
+            _warn(record, record.getMessage())
+        return True
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    from voiceapp.http.error_responses import error_response_of  # needs what logging is configured before
+
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, Exception):
+        return False
+    response = error_response_of(error)
+    if response.is_fault:
+        record.msg, record.args = one_line(record.getMessage()), ()
+    else:
+        _warn(record, f"{record.getMessage()}: {error}")
+    return True
+
+
+def _warn(record: logging.LogRecord, message: str) -> None:
+    record.levelno, record.levelname = logging.WARNING, "WARNING"
+    record.msg, record.args = one_line(message), ()
+    record.exc_info = record.exc_text = None
+
+
 def log_request(scope: Scope, status: int, started: float) -> None:
     """One line for an HTTP request; `started` is `time.monotonic()` at its beginning."""
     level = logging.DEBUG if scope["path"] in ("/healthz", "/readyz") else logging.INFO
     access_logger.log(
         level,
         "%s %s %d %s %.0f ms %s",
-        scope["method"],
+        one_line(scope["method"], METHOD_LENGTH),
         path_of(scope),
         status,
         client_of(scope),
@@ -74,8 +114,9 @@ def log_socket(scope: Scope, outcome: int | None, started: float) -> None:
 
 
 def path_of(scope: Scope) -> str:
-    """The path as an address holds it: whoever wrote it, it stays one word on one line."""
-    return quote(scope["path"], safe="/:?@!$&'()*+,;=~")
+    """The path as an address holds it: whoever wrote it, it stays one word on one line, and no long one."""
+    path = quote(scope["path"][:PATH_LENGTH], safe="/:?@!$&'()*+,;=~")
+    return path if len(path) <= PATH_LENGTH >= len(scope["path"]) else f"{path[:PATH_LENGTH]}…"
 
 
 def client_of(scope: Scope) -> str:

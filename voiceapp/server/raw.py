@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from voiceapp.answers import Headers, json_headers, new_request_id, refusal_body
+from voiceapp import formats
+from voiceapp.http.error_responses import ErrorResponse, error_json
+from voiceapp.http.refusals import Headers, json_headers
 
 
 def raw_answer(status: int, headers: Headers, body: bytes) -> bytes:
@@ -23,6 +25,6 @@ def raw_refusal(
     status: int, code: str, message: str, request_id: str | None = None, headers: Headers = (), *, path: str = ""
 ) -> bytes:
     """`raw_answer` with the JSON of a refusal, in the shape that the clients of `path` read."""
-    request_id = request_id or new_request_id()
-    body = refusal_body(status, code, message, request_id, path=path)
+    request_id = request_id or formats.request_id()
+    body = error_json(path, ErrorResponse(status, code, message), request_id)
     return raw_answer(status, [*json_headers(body, request_id), *headers], body)

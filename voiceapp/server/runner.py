@@ -8,11 +8,13 @@ What an application may rely on, whichever server runs it:
   return. A `websocket.close` before the accept is always 403.
 - `scope["client"]` is the client and not the proxy, `scope["scheme"]` what the proxy saw, `scope["root_path"]` empty,
   and `scope["state"]["request_id"]` names the request in log and answers.
-- `receive` and `send` push back: a socket that nobody reads from stops reading, `send` waits while the client is slow.
+- `receive` and `send` push back: a socket that its application does not read from stops reading, `send` waits while
+  the client is slow, and a pipelined request begins when the client has read the response before it.
 - Close codes 1000 to 1014 and 3000 to 4999 go out as given, with their reason. `websocket.disconnect` comes when the
   socket ended for whatever reason; what is sent afterwards is lost, and under uvicorn raises an `OSError`.
 - An exception before the accept answers 500, one after it closes with 1011; returning without closing closes with 1000.
 - When the server stops, `drain_event().wait_begun()` returns; a socket still open DRAIN_S later is closed with 4012.
+  On a port that it shares, it stops listening first, and what it has accepted by then is still served.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -28,13 +31,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from voiceapp.answers import Application
 from voiceapp.drain import Drain
 from voiceapp.errors import VoiceError
 from voiceapp.health import Readiness
+from voiceapp.http.refusals import Application
 
 from .front import Front
-from .limits import Limits
+from .limits import BACKLOG, ServerLimits
 
 logger = logging.getLogger(__name__)
 
@@ -42,19 +45,27 @@ SERVERS = ("daphne", "uvicorn")
 STOPPING = 4012
 """Close code of a socket that the stopping server ends; clients connect again on it."""
 
+UNSENT_BYTES = 128 * 1024
+"""What the kernel buffers of a connection before it can be sent; by default that is megabytes for a stalled client."""
+
+ACCEPTED_S = 1.0
+"""On a shared port: how long a connection that was accepted just before the stop may take to begin its request."""
 LAST_WORDS_S = 2.0
 """After the sockets are closed: how long applications may take to write down what they must."""
 CLOSE_S = 2.0
 """How long engines may take to end."""
 
 
-class Adapter(Protocol):
+class ServerAdapter(Protocol):
     """One kind of server, inside its running event loop."""
 
     name: str
 
     async def start(self) -> None:
         """Accept connections on the socket it was given."""
+
+    def stop_listening(self) -> None:
+        """Accept what waits on the socket already, then close it; connections go on."""
 
     def close_sockets(self, code: int, reason: str) -> None:
         """Send every open WebSocket a close frame; their applications see the disconnect."""
@@ -69,15 +80,17 @@ class Life:
 
     drain: Drain
     readiness: Readiness
-    limits: Limits
+    limits: ServerLimits
     warm_up: Callable[[], Awaitable[None]]
     """Loads the engines; runs beside the serving, readiness waits for it."""
     keep_house: Callable[[], Awaitable[None]]
     """Deletes what is past its time, again and again, beside the serving."""
     close: Callable[[], Awaitable[None]]
     """Ends the engines."""
+    shares_port: bool = False
+    """Other processes listen on the same port."""
 
-    async def run(self, adapter: Adapter, address: str) -> None:
+    async def run(self, adapter: ServerAdapter, address: str) -> None:
         """Serve until SIGTERM or SIGINT, drain, stop. Hosts repeat SIGTERM; a second SIGINT is a person in a hurry."""
         stop, hurry = asyncio.Event(), asyncio.Event()
 
@@ -89,14 +102,21 @@ class Life:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGINT, interrupted)
+        warming = asyncio.create_task(self._warm_up(), name="warm up")
+        if self.shares_port:  # until it is ready, the others serve what comes
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((warming, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
         await adapter.start()
-        logger.info("Serving on http://%s with %s, process %d", address, adapter.name, os.getpid())
-        beside = (
-            asyncio.create_task(self._warm_up(), name="warm up"),
-            asyncio.create_task(self._keep_house(), name="housekeeping"),
-        )
+        logger.info("Serving on %s with %s, process %d", address, adapter.name, os.getpid())
+        beside = (warming, asyncio.create_task(self._keep_house(), name="housekeeping"))
         await stop.wait()
 
+        if self.shares_port:  # a new session that this process refused would be lost to the others
+            adapter.stop_listening()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ACCEPTED_S):
+                    await hurry.wait()
         logger.info("Stopping: %d being served, waiting at most %g s", self.drain.working, self.limits.drain_s)
         self.drain.begin()
         await self._wait_idle(hurry, self.limits.drain_s)
@@ -116,7 +136,10 @@ class Life:
         logger.info("Stopped")
 
     async def _wait_idle(self, hurry: asyncio.Event, patience_s: float) -> None:
-        waits = [asyncio.create_task(self.drain.wait_idle()), asyncio.create_task(hurry.wait())]
+        waits = [
+            asyncio.create_task(self.drain.wait_idle(), name="drain"),
+            asyncio.create_task(hurry.wait(), name="hurry"),
+        ]
         await asyncio.wait(waits, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
@@ -140,24 +163,46 @@ class Life:
             logger.exception("Housekeeping failed; `manage.py worker --once` does it by hand")
 
 
-def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+def bind(host: str, port: int, *, send_timeout_s: float, is_shared: bool = False) -> socket.socket:
     """A listening socket; port 0 lets the system choose.
 
+    Of what it accepts, a connection whose client takes nothing for `send_timeout_s` is cut.
     When `is_shared`, other processes of the same user that share it too may listen on the same port: the system hands
-    each new connection to one of them.
+    each new connection to one of those that listen. This one does when its adapter starts.
 
     Raises:
         OSError: when the address is in use or not ours.
         ValueError: when the system cannot share ports.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server(
-        (host, port), family=family, backlog=1024, dualstack_ipv6=host == "::", reuse_port=is_shared
-    )
-    # Inherited by every connection: an answer of several writes must not wait 40 ms for the client's acknowledgement.
+    if is_shared:
+        listening = _bind_shared(host, port, family)
+    else:
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=host == "::")
+    # Inherited by every connection: a response of several writes must not wait 40 ms for the client's acknowledgement.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux: counts while the client is silent, and while its window is closed
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, math.ceil(send_timeout_s * 1000))
     listening.setblocking(False)  # Twisted accepts until there is nothing left to accept
     return listening
+
+
+def _bind_shared(host: str, port: int, family: socket.AddressFamily) -> socket.socket:
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise ValueError("this system cannot share ports between processes")
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        bound.bind((host, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def serve(application: Application, listening: socket.socket, *, server: str, life: Life) -> None:
@@ -165,6 +210,6 @@ def serve(application: Application, listening: socket.socket, *, server: str, li
     adapter = importlib.import_module(f"voiceapp.server.{server}_adapter")
     front = Front(application, life.limits, life.drain, life.readiness)
     host, port = listening.getsockname()[:2]
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     with contextlib.closing(listening):
         adapter.run(front, listening, life.limits, lambda running: life.run(running, address))

@@ -6,7 +6,7 @@ from typing import Any
 
 from voiceapp.tasks.models import Task
 from voiceapp.tasks.signals import task_finished
-from voiceapp.webhooks.events import Happening, Kind, publish
+from voiceapp.webhooks.events import Event, EventKind, publish
 
 
 def connect() -> None:
@@ -16,4 +16,4 @@ def connect() -> None:
 
 def tell_task_finished(*, task: Task, **_: Any) -> None:
     """Publish it, inside the transaction that finishes the task."""
-    publish(task.workspace_id, [Happening(Kind.TASK_FINISHED, task.task_id)])
+    publish(task.workspace_id, [Event(EventKind.TASK_FINISHED, task.task_id)])

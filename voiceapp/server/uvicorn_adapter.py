@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import time
@@ -10,14 +11,16 @@ from asyncio.transports import BaseTransport
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from voiceapp.answers import Application, Message, refuse
+from voiceapp.http.refusals import Application, Message, Receive, Scope, Send, refuse
 
-from .limits import HEADERS_TOO_SLOW, Gate, Limits
+from .front import ClientGone
+from .limits import HEADERS_TOO_SLOW, MALFORMED, Gate, ServerLimits
 from .logs import log_socket, path_of
 from .raw import raw_refusal
 
@@ -27,11 +30,11 @@ logger = logging.getLogger(__name__)
 class Config(uvicorn.Config):
     """uvicorn's settings, with our limits where its protocols find them."""
 
-    def __init__(self, application: Application, limits: Limits) -> None:
+    def __init__(self, application: Application, limits: ServerLimits) -> None:
         super().__init__(
             application,
-            http=Connection,
-            ws=Socket,
+            http=UvicornConnection,
+            ws=UvicornSocket,
             interface="asgi3",
             lifespan="off",
             log_config=None,
@@ -49,12 +52,30 @@ class Config(uvicorn.Config):
         self.gate = Gate.for_connections(limits)
 
 
-class Connection(H11Protocol):
-    """One HTTP connection: counted, and with a deadline for each request's headers."""
+class Parser(h11.Connection):
+    """Refuses a length in two ways as well: h11 believes Transfer-Encoding then, and a proxy in front the other."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("Content-Length and Transfer-Encoding")
+        return event
+
+
+class UvicornConnection(H11Protocol):
+    """One HTTP connection: counted, with a deadline for each request's headers, one request after the other."""
 
     config: Config
     _deadline: asyncio.TimerHandle | None = None
     _admitted = False
+    _is_lost = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = Parser(h11.SERVER)
+        self.app = self._when_drained
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -72,10 +93,33 @@ class Connection(H11Protocol):
             self._disarm()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
         self._disarm()
         super().connection_lost(exc)
         if self._admitted:
             self.config.gate.release(_address(self))
+
+    async def _when_drained(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A pipelined request begins once the client has read the response before it."""
+
+        async def send_while_connected(message: Message) -> None:
+            if self._is_lost and message.get("more_body"):
+                raise ClientGone
+            await send(message)
+
+        await self.flow.drain()
+        await self.config.loaded_app(scope, receive, send_while_connected)
+
+    def send_400_response(self, msg: str) -> None:
+        """End a connection that is no HTTP; the application of a request whose body breaks off sees a disconnect."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.abort()
+                return
+        self.transport.write(raw_refusal(400, "InvalidParameter", MALFORMED))
+        self.transport.close()
 
     def _between_requests(self) -> bool:
         return str(self.conn.their_state) == "IDLE"
@@ -94,7 +138,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-class Socket(WebSocketsSansIOProtocol):
+class UvicornSocket(WebSocketsSansIOProtocol):
     """One WebSocket: counted, logged once, and closed with a code that says why."""
 
     config: Config
@@ -109,12 +153,35 @@ class Socket(WebSocketsSansIOProtocol):
         if hasattr(self, "scope"):
             log_socket(self.scope, self._result(), self._started)  # type: ignore[arg-type]
 
+    def send_receive_event_to_app(self) -> None:
+        text = b"".join(self.frames) if self.curr_msg_data_type == "text" else b""
+        if not text.isascii():
+            try:
+                text.decode()
+            except UnicodeDecodeError:  # the client's fault, which uvicorn would log as one of ours
+                self.frames = []
+                self.conn.send_close(1007, "text is not UTF-8")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        pong = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():  # pongs that a client does not read would pile up
+            self.transport.write(pong)
+
     def _result(self) -> int:
         if self.initial_response is not None:
             return self.initial_response[0]
         if close := self.conn.close_sent or self.conn.close_rcvd:
             return int(close.code)
         return 403 if self.close_sent else 1006
+
+    async def send(self, message: Message) -> None:  # type: ignore[override]
+        await self.writable.wait()
+        if self.handshake_complete and self.close_sent and self.initial_response is None:
+            raise ClientDisconnected  # closed for a malformed frame, or by `end`: the application could not know
+        await super().send(message)  # type: ignore[arg-type]
 
     async def run_asgi(self) -> None:
         scope: Any = self.scope
@@ -151,15 +218,16 @@ class Socket(WebSocketsSansIOProtocol):
             self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)
 
 
-class Adapter:
+class UvicornAdapter:
     """A uvicorn server inside a running event loop."""
 
     name = "uvicorn"
 
-    def __init__(self, application: Application, listening: socket.socket, limits: Limits) -> None:
+    def __init__(self, application: Application, listening: socket.socket, limits: ServerLimits) -> None:
         self._listening = listening
         self._server = uvicorn.Server(Config(application, limits))
         self._ticking: asyncio.Task[None] | None = None
+        self._accepting: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         self._server.config.load()
@@ -167,9 +235,26 @@ class Adapter:
         await self._server.startup(sockets=[self._listening])
         self._ticking = asyncio.create_task(self._server.main_loop(), name="uvicorn's clock")
 
+    def stop_listening(self) -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection, _ = self._listening.accept()
+                task = loop.create_task(loop.connect_accepted_socket(self._protocol, connection), name="accept")
+                self._accepting.add(task)
+                task.add_done_callback(self._accepting.discard)
+        for server in self._server.servers:
+            server.close()
+
+    def _protocol(self) -> UvicornConnection:
+        server = self._server
+        return UvicornConnection(
+            config=server.config, server_state=server.server_state, app_state=server.lifespan.state
+        )
+
     def close_sockets(self, code: int, reason: str) -> None:
         for connection in list(self._server.server_state.connections):
-            if isinstance(connection, Socket):
+            if isinstance(connection, UvicornSocket):
                 connection.end(code, reason)
 
     async def stop(self) -> None:
@@ -185,16 +270,16 @@ class Adapter:
 def run(
     application: Application,
     listening: socket.socket,
-    limits: Limits,
-    live: Callable[[Adapter], Awaitable[None]],
+    limits: ServerLimits,
+    live: Callable[[UvicornAdapter], Awaitable[None]],
 ) -> None:
     """Serve on the listening socket until `live` returns."""
 
     async def main() -> None:
-        await live(Adapter(application, listening, limits))
+        await live(UvicornAdapter(application, listening, limits))
 
     asyncio.run(main())
 
 
-def _address(protocol: Connection | Socket) -> str:
+def _address(protocol: UvicornConnection | UvicornSocket) -> str:
     return protocol.client[0] if protocol.client else ""

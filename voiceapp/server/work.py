@@ -8,22 +8,22 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from voiceapp.leases.loop import STOP_S, Line, Loop
+from voiceapp.leases.loop import STOP_S, Loop, WorkQueue
 from voiceapp.leases.wake import listen, on_wake, wakes_elsewhere
-from voiceapp.tasks import store
-from voiceapp.tasks.line import TaskLine
+from voiceapp.tasks import signals
+from voiceapp.tasks.queue import TaskQueue
 from voiceapp.webhooks import events
-from voiceapp.webhooks.line import DeliveryLine
+from voiceapp.webhooks.queue import DeliveryQueue
 
 logger = logging.getLogger(__name__)
 
-LINES = (store.LINE, events.LINE)
+LINES = (signals.LINE, events.LINE)
 """Their names."""
 
 
-def lines() -> Sequence[Line]:
+def lines() -> Sequence[WorkQueue]:
     """The lines of this installation."""
-    return (TaskLine(), DeliveryLine())
+    return (TaskQueue(), DeliveryQueue())
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR, ChangeList
@@ -21,12 +22,15 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from voiceapp.accounts.models import MAX_PRIORITY
-from voiceapp.formats import request_id
+from voiceapp.formats import request_id, size
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import files, store
-from voiceapp.tasks.live import follow
-from voiceapp.tasks.models import FINAL, Status, Subtask, Task, task_identifier
+from voiceapp.tasks.models import StorageUse, Subtask, Task, task_identifier
 from voiceapp.tasks.records import REGION
+from voiceapp.tasks.retention import forget
+from voiceapp.tasks.signals import LINE
+from voiceapp.tasks.states import FINAL, Status
+from voiceapp.tasks.streams import follow
 
 LONGEST_SHOWN = 300
 """Characters of a text on a page; an order may hold a book."""
@@ -253,17 +257,53 @@ class TaskAdmin(admin.ModelAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Task | None = None) -> bool:
-        """Somebody may be working on one that is not over."""
+        """A worker may be working on a task that is not over."""
         return bool(super().has_delete_permission(request, obj)) and (obj is None or obj.status in FINAL)
 
     def delete_model(self, request: HttpRequest, obj: Task) -> None:
-        files.delete_all([obj.pk])
-        super().delete_model(request, obj)
+        forget([obj.pk])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        over = queryset.filter(status__in=FINAL)
-        files.delete_all(list(over.values_list("pk", flat=True)))
-        super().delete_queryset(request, over)
+        forget(list(queryset.filter(status__in=FINAL).values_list("pk", flat=True)))
+
+
+@admin.register(StorageUse)
+class StorageUseAdmin(admin.ModelAdmin):
+    """What files each account keeps, of how much it may."""
+
+    list_display = ("account", "results", "results_share", "uploads", "uploads_share")
+    list_select_related = ("account",)
+    search_fields = ("account__name",)
+    ordering = ("-result_bytes", "account")
+
+    @admin.display(description="results of tasks", ordering="result_bytes")
+    def results(self, row: StorageUse) -> str:
+        return f"{size(row.result_bytes)} of {size(settings.RESULT_QUOTA_BYTES)}"
+
+    @admin.display(description="used")
+    def results_share(self, row: StorageUse) -> str:
+        return _share(row.result_bytes, settings.RESULT_QUOTA_BYTES)
+
+    @admin.display(ordering="upload_bytes")
+    def uploads(self, row: StorageUse) -> str:
+        return f"{size(row.upload_bytes)} of {size(settings.UPLOAD_QUOTA_BYTES)}"
+
+    @admin.display(description="used")
+    def uploads_share(self, row: StorageUse) -> str:
+        return _share(row.upload_bytes, settings.UPLOAD_QUOTA_BYTES)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def _share(used: int, quota: int) -> str:
+    return f"{used / quota:.0%}" if quota else "-"
 
 
 def _again(task: Task) -> Task:
@@ -285,5 +325,5 @@ def _again(task: Task) -> Task:
         Subtask.objects.bulk_create(
             [Subtask(task=new, index=part.index, order=part.order) for part in task.subtasks.all()]
         )
-        wake(store.LINE)
+        wake(LINE)
     return new

@@ -1,4 +1,4 @@
-"""The operations on tasks: create, follow, list, cancel, fetch a result."""
+"""The operations on tasks: create, follow, list, cancel."""
 
 from __future__ import annotations
 
@@ -6,43 +6,33 @@ import asyncio
 import inspect
 import json
 import math
-import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Annotated, Any
 
 import pydantic
-from django.core.files.base import File
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from ninja import Path, Query, Router
 from ninja.errors import ValidationError
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.rates import rates
-from voiceapp.envelope import answer
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidParameter, Throttled
-from voiceapp.failures import Refusal
-from voiceapp.schemas import CleanStr, Schema
-from voiceapp.tasks import files, records, store
-from voiceapp.tasks.kinds import Kind, kind_at
-from voiceapp.tasks.live import COMMENT, COMMENT_EVERY_S, lookout, stream
-from voiceapp.tasks.models import FINAL, Status, Task, TaskFile
+from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.tasks import records, store
+from voiceapp.tasks.kinds import TaskKind, kind_at
+from voiceapp.tasks.models import Task
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
-from voiceapp.tasks.states import UNKNOWN, Shown
+from voiceapp.tasks.states import FINAL, UNKNOWN, Shown, Status
+from voiceapp.tasks.streams import COMMENT, COMMENT_EVERY_S, stream, task_watcher
 
 LONGEST_RANGE = timedelta(hours=24)
 MAX_PAGE_SIZE = 100
-CHUNK_BYTES = 256 * 1024
-
 YEARS = range(1970, 9999)
 """Times in others have no day before or after them that can be written down."""
-BYTES = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))")
-"""One range of a file; several at once are answered with all of it."""
-
 ASYNC = {
     "parameters": [
         {
@@ -60,12 +50,6 @@ EVENTS = {
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
     }
 }
-FILE = {
-    "responses": {
-        200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
-    }
-}
-
 TaskId = Annotated[CleanStr, Path(max_length=200, description="Of the task, as its creation answered it.")]
 
 router = Router(tags=["Tasks"])
@@ -100,9 +84,9 @@ async def list_tasks(request: HttpRequest, query: Query[ListQuery]) -> TaskList:
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.list")
     wanted = _filter(query)
-    page = store.Page([], 0)
+    page = store.TaskPage([], 0)
     if query.status != UNKNOWN and query.region in (None, "", records.REGION):
-        page = await on_the_books(
+        page = await run_in_db_thread(
             store.listed, caller.account_id, wanted, page_no=query.page_no, page_size=query.page_size
         )
     rows = [records.row(task) for task in page.rows]
@@ -125,7 +109,7 @@ async def retrieve_task(request: HttpRequest, task_id: TaskId) -> TaskReply:
     """
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.query")
-    task = await on_the_books(store.find, caller.account_id, task_id)
+    task = await run_in_db_thread(store.find, caller.account_id, task_id)
     return records.reply(task, task_id=task_id, base=_base(request), request_id=request.request_id)
 
 
@@ -134,7 +118,7 @@ async def cancel_task(request: HttpRequest, task_id: TaskId) -> Canceled:
     """End a task that has not begun. One that has begun, or is over, goes on as it is: 400 `UnsupportedOperation`."""
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.cancel")
-    await on_the_books(store.cancel, caller.account_id, task_id)
+    await run_in_db_thread(store.cancel, caller.account_id, task_id)
     return Canceled(request_id=request.request_id)
 
 
@@ -147,7 +131,7 @@ async def follow_task(request: HttpRequest, task_id: TaskId) -> HttpResponseBase
     """
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.query")
-    if not lookout().has_room(caller.account_id):
+    if not task_watcher().has_room(caller.account_id):
         raise Throttled(
             "Too many tasks are being followed at once. End a stream, or look at the task now and then.",
             code="Throttling.Concurrency",
@@ -156,34 +140,7 @@ async def follow_task(request: HttpRequest, task_id: TaskId) -> HttpResponseBase
     return stream(_changes(caller, task_id, _base(request), request.request_id))
 
 
-@router.get("/files/{token}/{name}", summary="Fetch a result", auth=None, openapi_extra=FILE)
-async def fetch_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponseBase:
-    """A file that a task made, or one range of its bytes. The link is signed and good for a day; it needs no key."""
-    row = await on_the_books(files.file_of, token)
-    wanted = _range(request, row.size)
-    if wanted is not None and not wanted:
-        outside = f"The file has {row.size} bytes; the range lies behind them."
-        return answer(
-            request, Refusal(416, "InvalidParameter", outside, headers={"Content-Range": f"bytes */{row.size}"})
-        )
-    span = range(row.size) if wanted is None else wanted
-    source = await files.at_the_storage(lambda: files.opened(row.name, span.start))
-    response = StreamingHttpResponse(_chunks(source, len(span)), headers=_described(row, len(span)))
-    if wanted is not None:
-        response.status_code = 206
-        response.headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{row.size}"
-    return response
-
-
-@router.api_operation(["HEAD"], "/files/{token}/{name}", summary="Look at a result", auth=None)
-async def look_at_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponse:
-    """What fetching the file would say of it: its type and how long it is."""
-    row = await on_the_books(files.file_of, token)
-    (await files.at_the_storage(lambda: files.opened(row.name, 0))).close()
-    return HttpResponse(headers=_described(row, row.size))
-
-
-def add_creation(kind: Kind, services: Router) -> None:
+def add_creation(kind: TaskKind, services: Router) -> None:
     """Give a kind the operation that creates tasks of it, on a router that stands at `/api/v1/services`."""
 
     async def create_task(request: HttpRequest, body: Any) -> Accepted:
@@ -228,12 +185,12 @@ async def create(request: HttpRequest, path: str) -> HttpResponse:
     return HttpResponse(accepted.model_dump_json(exclude_none=True), content_type="application/json")
 
 
-async def _create(request: HttpRequest, kind: Kind, body: Any) -> Accepted:
+async def _create(request: HttpRequest, kind: TaskKind, body: Any) -> Accepted:
     caller = _caller(request)
     caller.require("inference")
     await rates().admit(caller.account_id, "tasks.create")
     order = await kind.accept(caller, body)
-    task = await on_the_books(store.accept, caller, kind, order, request_id=request.request_id)
+    task = await run_in_db_thread(store.accept, caller, kind, order, request_id=request.request_id)
     output = records.Output(task_id=task.task_id, task_status="PENDING")
     return Accepted(output=output, request_id=request.request_id)
 
@@ -241,9 +198,9 @@ async def _create(request: HttpRequest, kind: Kind, body: Any) -> Accepted:
 async def _changes(caller: Caller, task_id: str, base: str, request_id: str) -> AsyncIterator[bytes]:
     """Events as they are written to the wire."""
     clock = asyncio.get_running_loop().time
-    task: Task | None = await on_the_books(store.find, caller.account_id, task_id)
+    task: Task | None = await run_in_db_thread(store.find, caller.account_id, task_id)
     ids = [] if task is None else [task.pk]
-    with lookout().follow(ids, account_id=caller.account_id, key_id=caller.key_id) as follower:
+    with task_watcher().follow(ids, account_id=caller.account_id, key_id=caller.key_id) as follower:
         state, event = _told(task, task_id, base, request_id)
         last, said = state, clock()
         yield event
@@ -272,43 +229,9 @@ def _told(task: Task | None, task_id: str, base: str, request_id: str) -> tuple[
     return f"{task.version} {task.status} {task.progress:.3f} {reply.output.task_metrics}", event
 
 
-async def _chunks(source: File, length: int) -> AsyncIterator[bytes]:
-    """So many bytes of a file, which is closed then."""
-    try:
-        while length > 0:
-            chunk = await files.at_the_storage(partial(source.read, min(CHUNK_BYTES, length)))
-            if not chunk:
-                return
-            length -= len(chunk)
-            yield chunk
-    finally:
-        source.close()
-
-
-def _described(row: TaskFile, length: int) -> dict[str, str]:
-    return {
-        "Content-Type": row.content_type,
-        "Content-Length": str(length),
-        "Content-Disposition": f'attachment; filename="{row.name.rpartition("/")[2]}"',
-        "Accept-Ranges": "bytes",
-    }
-
-
-def _range(request: HttpRequest, size: int) -> range | None:
-    """The bytes that are asked for, none of them if they lie behind the end; None asks for the whole file."""
-    found = BYTES.fullmatch(request.headers.get("Range", ""))
-    if found is None or "If-Range" in request.headers:  # which names a version, and files have none
-        return None
-    first, last, from_end = found.groups()
-    if from_end is not None:
-        return range(max(0, size - int(from_end)), size)
-    if last and int(last) < int(first):  # no range at all
-        return None
-    return range(int(first), min(size, int(last) + 1) if last else size)
-
-
 def _caller(request: HttpRequest) -> Caller:
-    """
+    """Who calls, with a key for tasks.
+
     Raises:
         AccessDenied: if the key may not be used for tasks.
     """
@@ -322,7 +245,8 @@ def _base(request: HttpRequest) -> str:
 
 
 def _filter(query: ListQuery) -> store.Filter:
-    """
+    """What a list is narrowed to, from the query.
+
     Raises:
         InvalidParameter: if a time is none, or the range is empty or longer than 24 hours.
     """

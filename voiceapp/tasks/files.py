@@ -19,8 +19,11 @@ from django.conf import settings
 from django.core import signing
 from django.core.files import File
 from django.core.files.storage import Storage, storages
+from django.db import transaction
 
+from voiceapp.disk import disks
 from voiceapp.errors import NotFound
+from voiceapp.tasks import storage_use
 from voiceapp.tasks.models import Task, TaskFile, Upload
 from voiceapp.tasks.store import not_forgotten
 
@@ -51,9 +54,17 @@ def note(task: Task, path: Path, name: str, content_type: str) -> str:
     """Write down that a file will belong to a task, and under which name of its own it is to be stored.
 
     It comes first, so that whatever lies in the storage has a row by which it is found and deleted.
+
+    Raises:
+        Throttled: `Throttling.AllocationQuota`, if the account keeps as much as it may.
+        DiskFull: if too little disk space is free for it.
     """
     own = f"tasks/{task.task_id}/{secrets.token_hex(4)}/{name}"
-    TaskFile.objects.create(task=task, name=own, content_type=content_type, size=path.stat().st_size)
+    size = path.stat().st_size
+    disks().require_room_in_progress(size)  # the copy, beside what is there already
+    with transaction.atomic():
+        storage_use.take(task.account_id, "result_bytes", size)
+        TaskFile.objects.create(task=task, name=own, content_type=content_type, size=size)
     return own
 
 

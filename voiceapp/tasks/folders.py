@@ -8,7 +8,7 @@ from pathlib import Path
 from django.core.files.storage import FileSystemStorage
 
 
-class Folder(FileSystemStorage):
+class TaskFolder(FileSystemStorage):
     """Each task and each upload has a folder of its own, which goes with its last file."""
 
     def delete(self, name: str) -> None:

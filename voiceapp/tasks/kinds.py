@@ -6,11 +6,9 @@ setting `TASK_KINDS` names them, so that the tasks know none of these rooms.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -18,11 +16,12 @@ from django.utils.module_loading import import_string
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import NotFound
-from voiceapp.schemas import Schema
+from voiceapp.http.schemas import Schema
+from voiceapp.tasks.context import TaskContext
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Payload:
     """A request that was found good: what the task will do. Everything in it can be written as JSON."""
 
     model: str
@@ -34,39 +33,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part of a task, while it is worked on."""
-
-    task_id: str
-    index: int
-    order: Mapping[str, Any]
-    common: Mapping[str, Any]
-    model: str
-    caller: Caller
-    """In whose name, with the key's rights as they are now."""
-    charge_id: str
-    """Names the charges of this part in the ledger: the same in each attempt, so that a repeated one bills once. A part
-    with several charges adds a suffix of its own to each."""
-    folder: Path
-    """An empty folder for what it needs on the way; deleted afterwards."""
-    progress: Callable[[float], None]
-    """Say how far this part is, 0 to 1. Cheap, from any thread."""
-    keep: Callable[[Path, str], Awaitable[dict[str, str]]]
-    """`await keep(path, content_type)` stores a file under its own name and gives what stands for it in a result:
-    `{"file": …}`, which the wire shows as a signed, expiring link."""
-    open: Callable[[str], Awaitable[Path]]
-    """`await open(name)` fetches a stored file into `folder`: what `keep` stored, or an upload by `oss://…`."""
-    remembered: Mapping[str, Any]
-    """What an earlier attempt at this part asked to remember; empty in the first."""
-    remember: Callable[[Mapping[str, Any]], Awaitable[None]]
-    """`await remember({...})` keeps what the next attempt must know if this worker dies: the number of a job that was
-    begun elsewhere."""
-    aside: Callable[[], AbstractContextManager[None]]
-    """`with aside():` around what only waits for something elsewhere: meanwhile its place is another account's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
+class PartResult:
     """What a part came to."""
 
     result: Mapping[str, Any] = field(default_factory=dict)
@@ -75,7 +42,7 @@ class Done:
     """Numbers are added up over the parts; of a text, the last part's stays."""
 
 
-class Kind(Protocol):
+class TaskKind(Protocol):
     """One kind of task."""
 
     path: str
@@ -94,14 +61,14 @@ class Kind(Protocol):
     has_results: bool
     """Whether the answer lists the parts: `results`, also of a task that failed, and `task_metrics`."""
 
-    async def accept(self, caller: Caller, body: Any) -> Order:
+    async def accept(self, caller: Caller, body: Any) -> Payload:
         """Check a request and say what it will do.
 
         Raises:
             RequestRefused: if it can never be done: unknown model, bad parameter, nothing configured.
         """
 
-    async def run(self, part: Part) -> Done:
+    async def run(self, part: TaskContext) -> PartResult:
         """Do one part; cancelled when the lease was lost or time is up.
 
         Raises:
@@ -118,14 +85,18 @@ class Kind(Protocol):
 
 
 @cache
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, TaskKind]:
     """All kinds by path, in the order of the setting."""
     found = [import_string(dotted)() for dotted in settings.TASK_KINDS]
     return {kind.path: kind for kind in found}
 
 
-def kind_at(path: str) -> Kind:
-    """Raises NotFound."""
+def kind_at(path: str) -> TaskKind:
+    """The kind of task that is created at a path.
+
+    Raises:
+        NotFound: if there is none.
+    """
     kind = kinds().get(path)
     if kind is None:
         raise NotFound("Nothing is served at this address.")

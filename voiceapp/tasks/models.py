@@ -10,19 +10,7 @@ from django.utils import timezone
 
 from voiceapp.accounts.models import Account, ApiKey, Workspace
 from voiceapp.leases.rows import Leased
-
-
-class Status(models.TextChoices):
-    """Where a task or a part of one stands. SUCCEEDED, FAILED and CANCELED are final."""
-
-    PENDING = "PENDING"
-    RUNNING = "RUNNING"
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
-    CANCELED = "CANCELED"
-
-
-FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)
+from voiceapp.tasks.states import FINAL, TASK_STEPS, Status
 
 
 def task_identifier() -> str:
@@ -32,8 +20,7 @@ def task_identifier() -> str:
 class Task(Leased):
     """One accepted piece of work; it has at least one part."""
 
-    WAITING = ("PENDING",)
-    WORKING = "RUNNING"
+    STEPS = TASK_STEPS
 
     task_id = models.CharField("task", max_length=36, unique=True, default=task_identifier, editable=False)
     """How the wire names it: a random UUID."""
@@ -121,6 +108,23 @@ class Upload(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key}"
+
+
+class StorageUse(models.Model):
+    """How many bytes an account's files take; see `storage_use`."""
+
+    account = models.OneToOneField(Account, on_delete=models.CASCADE, primary_key=True, related_name="storage_use")
+    result_bytes = models.PositiveBigIntegerField("results", default=0)
+    """Of its `TaskFile`s."""
+    upload_bytes = models.PositiveBigIntegerField("uploads", default=0)
+
+    class Meta:
+        verbose_name = "storage use"
+        verbose_name_plural = "storage use"
+        ordering = ("-result_bytes", "account")
+
+    def __str__(self) -> str:
+        return f"{self.account}"
 
 
 class TaskFile(models.Model):

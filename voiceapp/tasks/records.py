@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from voiceapp.schemas import Schema
+from voiceapp.http.schemas import Schema
 from voiceapp.tasks.files import with_links
 from voiceapp.tasks.kinds import kinds
-from voiceapp.tasks.models import Status, Subtask, Task
-from voiceapp.tasks.states import Shown
+from voiceapp.tasks.models import Subtask, Task
+from voiceapp.tasks.states import Shown, Status
 
 REGION = "local"
 

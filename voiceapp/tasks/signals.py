@@ -1,8 +1,11 @@
-"""What the tasks tell whoever listens."""
+"""What the room of tasks tells others: workers that there is work, and receivers of a signal that a task ended."""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
+
+LINE = "tasks"
+"""Name of the queue, for `voiceapp.leases.wake`."""
 
 task_finished = Signal()
 """A task has reached its final status: sent with the row, `task`, inside the transaction that writes it."""

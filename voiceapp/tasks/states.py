@@ -1,10 +1,45 @@
-"""How an answer names where a task stands."""
+"""The life of a task and of its parts, as tables from (status, step) to status. An absent pair is an error."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from django.db import models
+
+from voiceapp.leases.states import StepTable
+
+
+class Status(models.TextChoices):
+    """Where a task or a part of one stands. SUCCEEDED, FAILED and CANCELED are final."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+
+FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)
+
+TASK_STEPS: StepTable = {
+    (Status.PENDING, "claim"): Status.RUNNING,
+    # The lease of a worker that died is over: another one begins anew.
+    (Status.RUNNING, "claim"): Status.RUNNING,
+    (Status.RUNNING, "release"): Status.PENDING,
+    (Status.RUNNING, "succeed"): Status.SUCCEEDED,
+    (Status.RUNNING, "fail"): Status.FAILED,
+    (Status.PENDING, "cancel"): Status.CANCELED,
+}
+
+PART_STEPS: StepTable = {
+    # A part is worked on under the lease of its task, and waits in its own row until it ends.
+    (Status.PENDING, "succeed"): Status.SUCCEEDED,
+    (Status.PENDING, "fail"): Status.FAILED,
+    (Status.PENDING, "cancel"): Status.CANCELED,
+}
+
 UNKNOWN = "UNKNOWN"
-"""What is said of a task that there is not, is no more, or is somebody else's."""
+"""What is said of a task that does not exist, was deleted after its time, or belongs to another account."""
 
 Shown = Literal["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"]
+"""How the wire names the status of a task."""

@@ -1,6 +1,6 @@
 """Rows of tasks: accept one, look at one or many, cancel one.
 
-Functions here talk to the database; call them off the event loop (`voiceapp.accounts.bookkeeper.on_the_books`).
+Functions here talk to the database; call them off the event loop (`voiceapp.database.thread.run_in_db_thread`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
+from voiceapp.disk import disks
 from voiceapp.errors import RequestRefused, Throttled
+from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
-from voiceapp.tasks.kinds import Kind, Order
-from voiceapp.tasks.models import Status, Subtask, Task, task_identifier
-from voiceapp.tasks.signals import task_finished
+from voiceapp.tasks import storage_use
+from voiceapp.tasks.kinds import Payload, TaskKind
+from voiceapp.tasks.models import Subtask, Task, task_identifier
+from voiceapp.tasks.signals import LINE, task_finished
+from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
 
-LINE = "tasks"
-"""Name of the line that tasks are worked on by."""
 ROW_ID = re.compile(r"[1-9][0-9]{0,17}")
 """What the number of a row looks like; the database would fail on longer ones."""
 
@@ -51,19 +53,22 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TaskPage:
     """Some of the tasks that a filter lets through, newest first."""
 
     rows: Sequence[Task]
     total: int
 
 
-def accept(caller: Caller, kind: Kind, order: Order, *, request_id: str) -> Task:
+def accept(caller: Caller, kind: TaskKind, order: Payload, *, request_id: str) -> Task:
     """Write a task down and wake somebody to work on it; from here on it is not lost.
 
     Raises:
-        Throttled: if the account has as many tasks waiting as it may.
+        Throttled: if the account has as many tasks waiting, or keeps as many bytes of results, as it may.
+        DiskFull: if too little disk space is free.
     """
+    disks().require_room()
+    storage_use.require_room_for_results(caller.account_id)
     with transaction.atomic():
         waiting = Task.objects.filter(account_id=caller.account_id, status__in=(Status.PENDING, Status.RUNNING))
         if waiting[: settings.TASK_MAX_WAITING].count() >= settings.TASK_MAX_WAITING:
@@ -106,11 +111,11 @@ def find(account_id: int, task_id: str) -> Task | None:
     return task
 
 
-def listed(account_id: int, wanted: Filter, *, page_no: int, page_size: int) -> Page:
+def listed(account_id: int, wanted: Filter, *, page_no: int, page_size: int) -> TaskPage:
     """One page of the account's tasks, newest first."""
     rows = _matching(account_id, wanted)
     start = (page_no - 1) * page_size
-    return Page(list(rows.select_related("account", "key")[start : start + page_size]), rows.count())
+    return TaskPage(list(rows.select_related("account", "key")[start : start + page_size]), rows.count())
 
 
 def cancel(account_id: int, task_id: str) -> None:
@@ -120,13 +125,11 @@ def cancel(account_id: int, task_id: str) -> None:
         NotPending: if it has begun or is over, or there is no such task of this account.
     """
     with transaction.atomic():
-        changed = Task.objects.filter(account_id=account_id, task_id=task_id, status=Status.PENDING).update(
-            status=Status.CANCELED, ended_at=Now(), version=F("version") + 1
-        )
-        if not changed:
+        rows = Task.objects.filter(account_id=account_id, task_id=task_id)
+        if not take(rows, TASK_STEPS, "cancel", ended_at=Now(), version=F("version") + 1):
             raise NotPending
         task = Task.objects.get(task_id=task_id)
-        task.subtasks.update(status=Status.CANCELED)
+        take(task.subtasks.all(), PART_STEPS, "cancel")
         task_finished.send(Task, task=task)
 
 

@@ -11,7 +11,7 @@ from ninja import File, Form, Query, Router, UploadedFile
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import rates
-from voiceapp.schemas import CleanStr, Schema
+from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.tasks import records, uploads
 from voiceapp.tasks.uploads import Policy
 
@@ -133,7 +133,8 @@ async def _kept(request: HttpRequest, policy: Policy, key: str, file: UploadedFi
 
 
 async def _admitted(request: HttpRequest) -> Caller:
-    """
+    """Who sends a file, with a key for tasks.
+
     Raises:
         AccessDenied: if the key may not be used for tasks.
         Throttled: if the account sends too often.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,12 +18,12 @@ from django.conf import settings
 from django.core import signing
 from django.core.files.base import File
 from django.db import IntegrityError, transaction
-from django.db.models import Sum
 from django.utils import timezone
 
-from voiceapp.accounts.bookkeeper import on_the_books
+from voiceapp.database.thread import run_in_db_thread
+from voiceapp.disk import disks
 from voiceapp.errors import InvalidApiKey, InvalidParameter, Throttled
-from voiceapp.tasks import files
+from voiceapp.tasks import files, storage_use
 from voiceapp.tasks.models import Upload
 
 SCHEME = "oss://"
@@ -61,7 +62,8 @@ def sign(policy: Policy) -> tuple[str, str]:
 
 
 def read(text: str, signature: str) -> Policy:
-    """
+    """The upload that a policy allows.
+
     Raises:
         InvalidApiKey: if the policy is forged or its time is over.
     """
@@ -80,6 +82,7 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
     Raises:
         InvalidParameter: if the key lies outside the policy's folder or another file has it, or the file is empty.
         Throttled: if the account keeps as much as it may.
+        DiskFull: if too little disk space is free.
     """
     name = key.removeprefix(f"{policy.folder}/")
     if name == key or not 0 < len(name) <= MAX_NAME or re.search(r"[/\\\x00-\x1f\x7f]", name):
@@ -89,6 +92,7 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
     if not file.size:
         raise InvalidParameter("file is empty.", param="file")
     ending = UNFIT_FOR_A_NAME.sub("-", name)[-80:]
+    disks().require_room()
     row = Upload(
         account_id=policy.account_id,
         key=key,
@@ -97,7 +101,7 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
         size=file.size,
         expires_at=timezone.now() + timedelta(hours=settings.UPLOAD_HOURS),
     )
-    earlier: Upload | None = await on_the_books(_note, row)
+    earlier: Upload | None = await run_in_db_thread(_note, row)
     if earlier is not None:
         if await files.at_the_storage(lambda: _is_same(earlier, file)):
             return earlier
@@ -107,7 +111,7 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
         await files.at_the_storage(lambda: files.storage().save(row.name, file))
     except Exception:
         # What failed may lie there all the same: the row stays until the next purge, and lets go of the key.
-        await on_the_books(lambda: Upload.objects.filter(pk=row.pk).update(key=row.name, expires_at=timezone.now()))
+        await run_in_db_thread(lambda: Upload.objects.filter(pk=row.pk).update(key=row.name, expires_at=timezone.now()))
         raise
     return row
 
@@ -126,9 +130,10 @@ def find(account_id: int, address: str) -> Upload:
 
 
 def require_all(account_id: int, addresses: Iterable[str]) -> None:
-    """
+    """Check that uploads exist, each named by its address `oss://…`.
+
     Raises:
-        InvalidParameter: if one of these addresses, each `oss://…`, names an upload that is not there.
+        InvalidParameter: if one does not.
     """
     for address in set(addresses):
         find(account_id, address)
@@ -141,7 +146,14 @@ def purge_uploads(now: datetime) -> int:
         for row in batch:
             files.storage().delete(row.name)
         deleted += len(batch)
-        Upload.objects.filter(pk__in=[row.pk for row in batch]).delete()
+        with transaction.atomic():
+            sizes: Counter[int] = Counter()
+            # Locked: another process may be deleting the same ones, and each is given back once.
+            for row in Upload.objects.select_for_update().filter(pk__in=[row.pk for row in batch]):
+                sizes[row.account_id] += row.size
+                row.delete()
+            for account_id, size in sorted(sizes.items()):
+                storage_use.give_back(account_id, "upload_bytes", size)
     return deleted
 
 
@@ -156,7 +168,14 @@ def _note(row: Upload) -> Upload | None:
         return earlier
     try:
         with transaction.atomic():
-            _require_room(row.account_id, row.size)
+            if Upload.objects.filter(account_id=row.account_id).count() >= MAX_UPLOADS:
+                raise Throttled(
+                    f"This account keeps {MAX_UPLOADS} uploads, as many as it may; each goes after "
+                    f"{settings.UPLOAD_HOURS:g} hours.",
+                    code=storage_use.ALLOCATION,
+                    retry_after_s=storage_use.RETRY_S,
+                )
+            storage_use.take(row.account_id, "upload_bytes", row.size)
             row.save(force_insert=True)
     except IntegrityError:  # sent twice at once
         earlier = Upload.objects.get(key=row.key)
@@ -171,14 +190,3 @@ def _is_same(row: Upload, file: File) -> bool:
             return all(piece == kept.read(len(piece)) for piece in file.chunks())
     except FileNotFoundError:  # still on its way
         return False
-
-
-def _require_room(account_id: int, size: int) -> None:
-    rows = Upload.objects.filter(account_id=account_id)
-    kept = rows.aggregate(bytes=Sum("size"))["bytes"] or 0
-    if kept + size > settings.UPLOAD_QUOTA_BYTES or rows.count() >= MAX_UPLOADS:
-        raise Throttled(
-            f"This account keeps as many uploads as it may; each goes after {settings.UPLOAD_HOURS:g} hours.",
-            code="Throttling.AllocationQuota",
-            retry_after_s=3600,
-        )

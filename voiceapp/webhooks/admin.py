@@ -1,4 +1,4 @@
-"""Webhook endpoints in the operators' site, and the log of what they were told.
+"""Webhook endpoints in the operators' site; `log_admin` shows what was delivered to them.
 
 A signing secret is shown once, by the page that follows its making; what may be shown is remembered in the session, the
 secret itself is not.
@@ -6,13 +6,12 @@ secret itself is not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -21,52 +20,63 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import mark_safe
-from django.utils.text import Truncator
+from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from voiceapp.errors import InvalidParameter, RequestRefused
-from voiceapp.outbound import check_receiver
-from voiceapp.webhooks import store
-from voiceapp.webhooks.events import Kind
-from voiceapp.webhooks.models import DELIVERED, Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.trial import holes, try_once
+from voiceapp.webhooks import log_admin, store
+from voiceapp.webhooks.events import MEANINGS, NEVER_HERE, EventKind
+from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.webhooks.receivers import check_address
+from voiceapp.webhooks.sample_delivery import try_once
 
+__all__ = ["EndpointForm", "WebhookEndpointAdmin", "log_admin"]
+
+ADDRESS_HELP = (
+    "Events are posted to this address. It must be public, unless WEBHOOK_ALLOWED_NETWORKS names its network."
+)
+IN_DEVELOPMENT = (
+    "Because DEBUG=1, receivers on this machine are allowed too, such as http://localhost:9000/hook; in production "
+    "they are refused."
+)
 TO_SHOW = "webhook_secret_to_show"
 """Session key: of which endpoint, by primary key, the secret may be shown once."""
-MOST_LISTED = 20
-"""Endpoints that the log offers to be narrowed to; there may be thousands, which a search finds."""
-
-
-def to_the_second(at: datetime | None) -> str | None:
-    """A time for people; attempts of one minute are told apart."""
-    return None if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class EndpointForm(forms.ModelForm):
-    """What somebody decides about an endpoint."""
+    """What an operator decides about an endpoint."""
+
+    address_warning = ""
+    """What is to be said of the address once it is saved."""
 
     url = forms.CharField(
         label="Address",
         max_length=2048,
         widget=forms.URLInput(attrs={"size": 80, "placeholder": "https://example.org/hooks"}),
-        help_text="Events are posted here. It must be public, unless WEBHOOK_ALLOWED_NETWORKS names its network.",
+        help_text=ADDRESS_HELP,
     )
     events = forms.MultipleChoiceField(
-        choices=[(kind.value, kind.value) for kind in Kind],
+        choices=[
+            *((kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind),
+            *((kind, f"{kind}: never happens here") for kind in NEVER_HERE),
+        ],
         widget=forms.CheckboxSelectMultiple,
-        help_text="What it is told of.",
+        help_text="The events that are delivered to it. They carry identifiers, never what was spoken.",
     )
 
     class Meta:
         model = WebhookEndpoint
         fields = ("workspace", "url", "description", "events")
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if settings.DEBUG and "url" in self.fields:
+            self.fields["url"].help_text = f"{ADDRESS_HELP} {IN_DEVELOPMENT}"
+
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"].strip()
         try:
-            async_to_sync(check_receiver)(url, holes())
+            self.address_warning = async_to_sync(check_address)(url)
         except InvalidParameter as refused:
             raise forms.ValidationError(refused.message) from None
         return url
@@ -119,7 +129,7 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
 
     @admin.display(description="status", ordering="status")
     def state(self, row: WebhookEndpoint) -> str:
-        """With the reason, where it is told nothing."""
+        """With the reason, where it is disabled."""
         reason = row.get_disabled_reason_display()
         return f"{row.get_status_display()}: {reason}" if reason else str(row.get_status_display())
 
@@ -176,8 +186,8 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
     def send_test(self, request: HttpRequest, endpoint: WebhookEndpoint) -> HttpResponse:
         if not endpoint.is_called:
             raise store.Conflict("The endpoint is disabled; enable it first.")
-        trial = async_to_sync(try_once)(endpoint)
-        self.message_user(request, trial.report, messages.SUCCESS if trial.is_good else messages.ERROR)
+        sample = async_to_sync(try_once)(endpoint)
+        self.message_user(request, sample.report, messages.SUCCESS if sample.is_good else messages.ERROR)
         return self.to_page(endpoint)
 
     def to_secret(self, request: HttpRequest, endpoint: WebhookEndpoint) -> HttpResponse:
@@ -214,6 +224,8 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
             return HttpResponseRedirect(reverse("admin:webhooks_webhookendpoint_changelist"))
 
     def save_model(self, request: HttpRequest, obj: WebhookEndpoint, form: forms.ModelForm, change: bool) -> None:
+        if form.address_warning and "url" in form.changed_data:
+            self.message_user(request, form.address_warning, messages.WARNING)
         if change:
             store.update(obj, {name: form.cleaned_data[name] for name in form.changed_data})
             return
@@ -241,161 +253,5 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Nothing goes with it: what it was told stays in the log."""
+        """Nothing is deleted with it: its deliveries stay in the log."""
         return [str(one.url) for one in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
-
-
-class AttemptInline(admin.TabularInline):
-    model = Attempt
-    fields = ("began", "status_code", "duration_ms", "answer")
-    readonly_fields = fields
-    can_delete = False
-    verbose_name_plural = "attempts"
-
-    @admin.display(description="at")
-    def began(self, row: Attempt) -> str | None:
-        return to_the_second(row.at)
-
-    @admin.display(description="answer, or why there was none")
-    def answer(self, row: Attempt) -> str:
-        return row.error or str(row.answer_start)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class EndpointFilter(admin.SimpleListFilter):
-    """The newest endpoints, and the one at hand, by what people call them."""
-
-    title = "endpoint"
-    parameter_name = "endpoint"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        rows = WebhookEndpoint.objects.only("public_id", "description", "url")
-        newest = list(rows.order_by("-pk")[:MOST_LISTED])
-        chosen = rows.filter(public_id=self.value()).exclude(pk__in=[row.pk for row in newest])
-        return [(row.public_id, self._name(row)) for row in (*chosen, *newest)]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
-        return queryset.filter(endpoint__public_id=self.value()) if self.value() else queryset
-
-    @staticmethod
-    def _name(row: WebhookEndpoint) -> str:
-        return str(Truncator(row.description or row.url.partition("://")[2]).chars(40))
-
-
-@admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin):
-    """The log: what was told whom, how often it was tried, and what came back."""
-
-    list_display = ("happened", "status", "kind", "calls", "failure_reason", "address")
-    list_filter = ("status", "event__kind", "is_replay", EndpointFilter)
-    list_select_related = ("event", "endpoint")
-    search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
-    date_hierarchy = "event__created_at"
-    show_full_result_count = False
-    inlines = (AttemptInline,)
-    actions = ("send_again",)
-    fields = (
-        "happened",
-        "kind",
-        "identifier",
-        "address",
-        "status",
-        "calls",
-        "due",
-        "tried",
-        "finished",
-        "failure_reason",
-        "is_replay",
-        "body",
-    )
-    change_form_template = "admin/webhooks/delivery/change_form.html"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
-        return store.with_calls(super().get_queryset(request))
-
-    def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> tuple[str, ...]:
-        is_waiting = obj is None or obj.status in Delivery.WAITING
-        return tuple(name for name in self.fields if name != "due" or is_waiting)
-
-    @admin.display(description="happened", ordering="event__created_at")
-    def happened(self, row: Delivery) -> str | None:
-        return to_the_second(row.event.created_at)
-
-    @admin.display(description="kind", ordering="event__kind")
-    def kind(self, row: Delivery) -> str:
-        parts = re.split(r"(?<=[._])", row.event.kind)
-        return str(format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts)))
-
-    @admin.display(description="webhook-id")
-    def identifier(self, row: Delivery) -> str:
-        return str(row.event.public_id)
-
-    @admin.display(description="endpoint", ordering="endpoint")
-    def address(self, row: Delivery) -> str:
-        return str(row.endpoint.url)
-
-    @admin.display(description="attempts")
-    def calls(self, row: Delivery) -> int:
-        return int(row.calls)
-
-    @admin.display(description="due")
-    def due(self, row: Delivery) -> str | None:
-        return to_the_second(row.due_at)
-
-    @admin.display(description="last tried")
-    def tried(self, row: Delivery) -> str | None:
-        return to_the_second(row.delivery_at)
-
-    @admin.display(description="finished")
-    def finished(self, row: Delivery) -> str | None:
-        return to_the_second(row.finish_at)
-
-    @admin.display(description="body")
-    def body(self, row: Delivery) -> str:
-        return str(row.event.body)
-
-    def get_urls(self) -> list[URLPattern]:
-        again = self.admin_site.admin_view(require_POST(self.replay))
-        return [path("<path:object_id>/replay/", again, name="webhooks_replay"), *super().get_urls()]
-
-    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The button on a delivery's page."""
-        delivery = self.get_object(request, unquote(object_id))
-        if delivery is None:
-            raise Http404
-        if not self.has_send_permission(request):
-            raise PermissionDenied
-        self._send_again(request, Delivery.objects.filter(pk=delivery.pk))
-        return HttpResponseRedirect(reverse("admin:webhooks_delivery_change", args=[delivery.pk]))
-
-    @admin.action(description="Send again", permissions=["send"])
-    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        self._send_again(request, queryset)
-
-    def _send_again(self, request: HttpRequest, rows: QuerySet[Delivery]) -> None:
-        asked, sent = rows.count(), store.resend(rows)
-        left = asked - sent
-        why = f" {left} were left alone: on their way still, or their endpoint is not active." if left else ""
-        self.message_user(request, f"{sent} on the way again.{why}", messages.SUCCESS if sent else messages.WARNING)
-
-    def has_send_permission(self, request: HttpRequest) -> bool:
-        return bool(super().has_change_permission(request))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
-
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
-        row: Delivery = context["original"]
-        may = row.status in DELIVERED and row.endpoint.is_called and self.has_send_permission(request)
-        return super().render_change_form(request, {**context, "may_send_again": may}, *args, **options)

@@ -15,16 +15,16 @@ from django.utils import timezone
 from ninja import Body, Path, Query, Router
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.bookkeeper import on_the_books
 from voiceapp.accounts.rates import rates
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
-from voiceapp.outbound import check_receiver
-from voiceapp.schemas import CleanStr
+from voiceapp.http.schemas import CleanStr
 from voiceapp.webhooks import schemas, store
 from voiceapp.webhooks.delivery import TOTAL_S
 from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.webhooks.receivers import check_address
+from voiceapp.webhooks.sample_delivery import try_once
 from voiceapp.webhooks.schemas import endpoint_record, logged_event
-from voiceapp.webhooks.trial import holes, try_once
 
 ROOTS = ("agentsvc", "agentstudio")
 LOOK_EVERY_S = 0.02
@@ -34,7 +34,7 @@ EventId = Annotated[CleanStr, Path(max_length=100, description="Of the event, `w
 
 
 class SecretNotReset(NotFound):
-    """There is no such endpoint whose secret could be reset."""
+    """The endpoint whose secret is to be reset does not exist."""
 
     code = "11800005"
 
@@ -47,11 +47,11 @@ class ReceiverFailed(RequestRefused):
 
 
 async def create_endpoint(request: HttpRequest, body: schemas.NewEndpoint) -> Any:
-    """Have events posted to an address. The answer holds the secret that signatures are verified by, this once."""
+    """Register an address to which events are posted. The response holds the signing secret, this once."""
     caller = await _admit(request)
     store.check_kinds(body.events)
-    await check_receiver(body.url, holes())
-    endpoint, secret = await on_the_books(
+    await check_address(body.url)
+    endpoint, secret = await run_in_db_thread(
         store.create, caller.workspace_id, url=body.url, events=body.events, description=body.description or ""
     )
     return {**_reply(request, endpoint), "signing_secret": secret}
@@ -60,12 +60,12 @@ async def create_endpoint(request: HttpRequest, body: schemas.NewEndpoint) -> An
 async def list_endpoints(request: HttpRequest) -> Any:
     """All endpoints of the workspace that the key belongs to, newest first."""
     caller = await _admit(request)
-    rows: list[WebhookEndpoint] = await on_the_books(lambda: list(store.listed(caller.workspace_id)))
+    rows: list[WebhookEndpoint] = await run_in_db_thread(lambda: list(store.listed(caller.workspace_id)))
     return {"data": [endpoint_record(row) for row in rows], "request_id": request.request_id}
 
 
 async def retrieve_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """One endpoint: what it is told of, whether it is active, and how its deliveries went."""
+    """One endpoint: its kinds of events, whether it is active, and how its deliveries went."""
     return _reply(request, await _endpoint(request, endpoint_id))
 
 
@@ -79,26 +79,26 @@ async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: s
     if "description" in changes:
         changes["description"] = changes["description"] or ""
     if "url" in changes:
-        await check_receiver(changes["url"], holes())
-    return _reply(request, await on_the_books(store.update, endpoint, changes))
+        await check_address(changes["url"])
+    return _reply(request, await run_in_db_thread(store.update, endpoint, changes))
 
 
 async def delete_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """Deliver nothing more. What is under way is waited for: after the answer, no call begins."""
+    """Delete an endpoint. Deliveries in progress are waited for: after the response, no call begins."""
     endpoint = await _endpoint(request, endpoint_id)
-    await on_the_books(store.delete, endpoint)
+    await run_in_db_thread(store.delete, endpoint)
     await _until_quiet(endpoint)
     return {"request_id": request.request_id}
 
 
 async def enable_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """Deliver again what happens from now on; what happened meanwhile is not made up for."""
-    return _reply(request, await on_the_books(store.enable, await _endpoint(request, endpoint_id)))
+    """Deliver events that happen from now on; those that happened meanwhile are not sent."""
+    return _reply(request, await run_in_db_thread(store.enable, await _endpoint(request, endpoint_id)))
 
 
 async def disable_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """Deliver nothing more, and forget what waits to be delivered, until it is enabled again."""
-    endpoint = await on_the_books(store.disable, await _endpoint(request, endpoint_id))
+    """Stop deliveries until the endpoint is enabled again; those that wait are canceled."""
+    endpoint = await run_in_db_thread(store.disable, await _endpoint(request, endpoint_id))
     await _until_quiet(endpoint)
     return _reply(request, endpoint)
 
@@ -108,38 +108,38 @@ async def reset_secret(
     endpoint_id: EndpointId,
     body: Annotated[schemas.SecretChange | None, Body()] = None,
 ) -> Any:
-    """Make a new signing secret. It signs from the answer on; the old one may go on beside it for a day."""
+    """Make a new signing secret. It signs from the response on; the old one may go on beside it for a day."""
     try:
         endpoint = await _endpoint(request, endpoint_id)
     except NotFound as unknown:
         raise SecretNotReset(unknown.message) from None
     keep_old = body is not None and body.keep_old_secret_active_for_24_hours
-    endpoint, secret = await on_the_books(store.reset_secret, endpoint, keep_old=keep_old)
+    endpoint, secret = await run_in_db_thread(store.reset_secret, endpoint, keep_old=keep_old)
     return {**_reply(request, endpoint), "signing_secret": secret}
 
 
 async def test_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """Send `webhook.test` now, once. Succeeds only when the receiver took it; leaves no trace in the log."""
+    """Send `webhook.test` now, once. Succeeds only when the receiver accepts it; the log does not keep it."""
     endpoint = await _endpoint(request, endpoint_id)
     if not endpoint.is_called:
         raise store.Conflict("The endpoint is disabled; enable it first.")
-    trial = await try_once(endpoint)
-    if not trial.is_good:
-        raise ReceiverFailed(trial.report)
-    event = schemas.EventRecord.model_validate_json(trial.body)
+    sample = await try_once(endpoint)
+    if not sample.is_good:
+        raise ReceiverFailed(sample.report)
+    event = schemas.EventRecord.model_validate_json(sample.body)
     return {
         **event.model_dump(exclude_none=True),
-        "status_code": trial.attempted.outcome.status,
-        "duration_ms": trial.attempted.duration_ms,
-        "answer_start": trial.attempted.answer_start,
+        "status_code": sample.attempted.outcome.status,
+        "duration_ms": sample.attempted.duration_ms,
+        "answer_start": sample.attempted.answer_start,
         "request_id": request.request_id,
     }
 
 
 async def list_events(request: HttpRequest, endpoint_id: EndpointId, query: Query[schemas.LogQuery]) -> Any:
-    """What the endpoint was told in the last 7 days, newest first; also after it was deleted."""
+    """Events that were sent to the endpoint in the last 7 days, newest first; also after it was deleted."""
     endpoint = await _endpoint(request, endpoint_id, or_deleted=True)
-    rows = await on_the_books(
+    rows = await run_in_db_thread(
         store.log,
         endpoint,
         store.LogFilter(query.status or "", query.type or ""),
@@ -157,24 +157,24 @@ async def list_events(request: HttpRequest, endpoint_id: EndpointId, query: Quer
 async def retrieve_event(request: HttpRequest, endpoint_id: EndpointId, event_id: EventId) -> Any:
     """One event of the log, with every attempt to deliver it."""
     endpoint = await _endpoint(request, endpoint_id, or_deleted=True)
-    row = await on_the_books(store.logged, endpoint, event_id)
+    row = await run_in_db_thread(store.logged, endpoint, event_id)
     return {**logged_event(row, endpoint, with_attempts=True), "request_id": request.request_id}
 
 
 async def replay_event(request: HttpRequest, endpoint_id: EndpointId, event_id: EventId) -> Any:
     """Send an event once more, under the same `webhook-id`, whatever became of it before."""
     endpoint = await _endpoint(request, endpoint_id)
-    row = await on_the_books(store.replay, endpoint, event_id)
+    row = await run_in_db_thread(store.replay, endpoint, event_id)
     return {**logged_event(row, endpoint), "request_id": request.request_id}
 
 
-async def replay_failed_events(request: HttpRequest, endpoint_id: EndpointId, body: schemas.ReplayWish) -> Any:
+async def replay_failed_events(request: HttpRequest, endpoint_id: EndpointId, body: schemas.ReplayRequest) -> Any:
     """Send everything once more that happened since a time and failed or was canceled."""
     endpoint = await _endpoint(request, endpoint_id)
     since = body.since if body.since.tzinfo else body.since.replace(tzinfo=UTC)
     now = timezone.now()
     since = min(max(since, now - timedelta(days=366)), now)  # what lies at the ends of time no database compares
-    count = await on_the_books(store.replay_failed, endpoint, since)
+    count = await run_in_db_thread(store.replay_failed, endpoint, since)
     return {"replayed": count, "request_id": request.request_id}
 
 
@@ -190,7 +190,7 @@ OPERATIONS: tuple[tuple[str, str, Callable[..., Any], type[Any], str], ...] = (
     ("POST", f"{ONE}/reset_secret", reset_secret, schemas.NewSecret, "Reset the signing secret"),
     ("POST", f"{ONE}/test", test_endpoint, schemas.TestReply, "Send a test event"),
     ("GET", f"{ONE}/events", list_events, schemas.EventPage, "Read the log"),
-    ("POST", f"{ONE}/events/replay", replay_failed_events, schemas.ReplayReply, "Send what was not delivered again"),
+    ("POST", f"{ONE}/events/replay", replay_failed_events, schemas.ReplayReply, "Send undelivered events again"),
     ("GET", f"{ONE}/events/{{event_id}}", retrieve_event, schemas.EventReply, "Look at an event"),
     ("POST", f"{ONE}/events/{{event_id}}/replay", replay_event, schemas.EventReply, "Send an event again"),
 )
@@ -214,7 +214,8 @@ def router_at(root: str) -> Router:
 
 
 async def _admit(request: HttpRequest) -> Caller:
-    """
+    """Who calls, with a key for webhooks.
+
     Raises:
         AccessDenied: if the key may not be used for webhooks.
         Throttled: if the account calls too often.
@@ -226,22 +227,23 @@ async def _admit(request: HttpRequest) -> Caller:
 
 
 async def _endpoint(request: HttpRequest, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
-    """
+    """An endpoint of the caller's workspace.
+
     Raises:
-        NotFound: if the caller's workspace has no such endpoint.
+        NotFound: if the workspace does not have it.
     """
     caller = await _admit(request)
-    return await on_the_books(store.find, caller.workspace_id, endpoint_id, or_deleted=or_deleted)
+    return await run_in_db_thread(store.find, caller.workspace_id, endpoint_id, or_deleted=or_deleted)
 
 
 async def _until_quiet(endpoint: WebhookEndpoint) -> None:
     """Wait for calls that had begun, or were about to, when the endpoint was closed to new ones.
 
-    They may be another process's, so the rows are asked. A sender that was killed leaves a row that nobody works on:
+    They may be another process's, so the rows are asked. A sender that was killed leaves a row in that state:
     it is given as long as a call may take.
     """
     for _ in range(round((TOTAL_S + 1.0) / LOOK_EVERY_S)):
-        if not await on_the_books(store.is_delivering, endpoint):
+        if not await run_in_db_thread(store.is_delivering, endpoint):
             return
         await asyncio.sleep(LOOK_EVERY_S)
 
@@ -255,9 +257,10 @@ def _page_after(row: int) -> str:
 
 
 def _row_before(page: str | None) -> int | None:
-    """
+    """The row that the page before ended with; None for the first page.
+
     Raises:
-        InvalidParameter: if no answer ever said such a `next_page`.
+        InvalidParameter: if no response ever gave such a `next_page`.
     """
     if not page:
         return None

@@ -1,7 +1,7 @@
 """How much may wait for an endpoint, so that a receiver that is slow or away does not fill the database.
 
 What waits is counted once a second at most, by each process for itself: a long backlog takes milliseconds to count, and
-whoever adds to it is in the middle of a transaction. So the bound holds but for what a second brings.
+the code that adds to it is in the middle of a transaction. So the bound may be exceeded by what a second brings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One attempt at a delivery: the call, and what it came to."""
+"""One attempt at a delivery: the call, and its result."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.outbound import FetchFailed, FetchTimeout, Outbound, TlsInvalid
-from voiceapp.webhooks.rules import Outcome, Trouble
+from voiceapp.outbound.client import FetchFailed, FetchTimeout, Outbound, TlsInvalid
+from voiceapp.webhooks.rules import FailureKind, Outcome
 
 TOTAL_S = 5.0
-"""How long a receiver may take, from the look-up of its name to the end of its answer."""
+"""How long a receiver may take, from the look-up of its name to the end of its response."""
 KEPT_BYTES = 1024
-"""What the log keeps of an answer."""
+"""What the log keeps of a response."""
 HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": "Voiceapp-Webhook/1.0",
@@ -24,14 +24,14 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """What an attempt came to, for the rules and for the log."""
+    """The result of an attempt, for the rules and for the log."""
 
     outcome: Outcome
     duration_ms: int
     answer_start: str = ""
-    """At most the first KiB of the answer, without what is no text."""
+    """At most the first KiB of the response; bytes that are not text are replaced."""
     error: str = ""
-    """One sentence on why there was no answer; empty when there was one."""
+    """One sentence on why no response came; empty when one did."""
 
 
 async def attempt(
@@ -52,14 +52,14 @@ async def attempt(
 
 
 def _text(start: bytes) -> str:
-    """The beginning of an answer as any database can hold it."""
+    """The beginning of a response as any database can hold it."""
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(start, final=len(start) < KEPT_BYTES)
     return text.replace("\0", "\ufffd")  # PostgreSQL's text holds no NUL
 
 
-def _trouble(error: InvalidParameter | FetchFailed) -> Trouble:
+def _trouble(error: InvalidParameter | FetchFailed) -> FailureKind:
     if isinstance(error, InvalidParameter):
-        return Trouble.ADDRESS
+        return FailureKind.ADDRESS
     if isinstance(error, FetchTimeout):
-        return Trouble.TIMEOUT
-    return Trouble.TLS if isinstance(error, TlsInvalid) else Trouble.NETWORK
+        return FailureKind.TIMEOUT
+    return FailureKind.TLS if isinstance(error, TlsInvalid) else FailureKind.NETWORK

@@ -1,6 +1,6 @@
-"""What can be told, and the writing down of it: an event, and a delivery for each endpoint that subscribed.
+"""Kinds of events, and how one is published: a row for the event, and a delivery for each endpoint that subscribed.
 
-Which happenings of a conversation are which kind is `voiceapp.realtime.records`' decision.
+Which events a conversation has is decided in `voiceapp.realtime.webhook_events`.
 """
 
 from __future__ import annotations
@@ -18,76 +18,100 @@ from django.utils import timezone
 from voiceapp.accounts.models import Workspace
 from voiceapp.formats import moment
 from voiceapp.leases.wake import wake
+from voiceapp.protocol.states import step
 from voiceapp.webhooks.backlog import backlog
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent, event_identifier
+from voiceapp.webhooks.states import DELIVERY_STEPS, DeliveryStatus, EndpointStatus
 
 LINE = "deliveries"
 """Name of the line that deliveries are made by."""
 TOO_MANY = "Too many events were waiting for this endpoint already."
 """Why a delivery was canceled at once."""
 TEST_KIND = "webhook.test"
-"""What a test delivery says it is; nobody can subscribe to it."""
+"""The kind of a test delivery; endpoints cannot subscribe to it."""
 
 
-class Kind(StrEnum):
-    """Kinds of events that have a source here. A conversation is a session with one thread, its answers."""
+class EventKind(StrEnum):
+    """Kinds of events that have a source here. A conversation is a session with one thread, its replies."""
 
     SESSION_CREATED = "session.created"
-    """A conversation began."""
     SESSION_UPDATED = "session.updated"
-    """Its caller changed its settings."""
     SESSION_RUN_STARTED = "session.status_run_started"
-    """It began to work on an answer."""
     SESSION_IDLED = "session.status_idled"
-    """The answer is over; it is the caller's turn."""
     SESSION_TERMINATED = "session.status_terminated"
-    """The conversation ended."""
     SESSION_ARCHIVED = "session.archived"
-    """Its words were deleted, as their time was over."""
     SESSION_DELETED = "session.deleted"
-    """Its record was deleted."""
     THREAD_CREATED = "session.thread_created"
     THREAD_RUN_STARTED = "session.thread_run_started"
     THREAD_IDLED = "session.thread_idled"
     THREAD_TERMINATED = "session.thread_terminated"
     TASK_FINISHED = "task.finished"
-    """A task reached its final status. This server's own kind."""
+    """This server's own kind."""
 
     @property
     def is_of_a_thread(self) -> bool:
         return self.startswith("session.thread_")
 
 
+_NEVER_HERE = {
+    "agent": "created updated archived",
+    "deployment": "created updated archived paused unpaused",
+    "deployment_run": "started failed succeeded",
+    "environment": "created updated archived deleted",
+    "vault": "created archived deleted",
+    "vault_credential": "created archived deleted",
+}
+NEVER_HERE = tuple(f"{family}.{what}" for family, kinds in _NEVER_HERE.items() for what in kinds.split())
+"""Kinds of the vendor's client library about things that do not exist here. Endpoints may subscribe to them, so that
+existing programs can register; no such event happens."""
+
+MEANINGS = {
+    EventKind.SESSION_CREATED: "a conversation began",
+    EventKind.SESSION_UPDATED: "a program changed the settings of a conversation",
+    EventKind.SESSION_RUN_STARTED: "the assistant began to reply",
+    EventKind.SESSION_IDLED: "the reply ended, and the conversation waits for the user",
+    EventKind.SESSION_TERMINATED: "a conversation ended",
+    EventKind.SESSION_ARCHIVED: "the words of a conversation were deleted after their time",
+    EventKind.SESSION_DELETED: "the record of a conversation was deleted",
+    EventKind.THREAD_CREATED: "a conversation began (same time as session.created)",
+    EventKind.THREAD_RUN_STARTED: "the assistant began to reply (same time as session.status_run_started)",
+    EventKind.THREAD_IDLED: "the reply ended (same time as session.status_idled)",
+    EventKind.THREAD_TERMINATED: "a conversation ended (same time as session.status_terminated)",
+    EventKind.TASK_FINISHED: "a task succeeded, failed or was canceled",
+}
+"""What each kind tells, in words for people."""
+
+
 @dataclass(frozen=True, slots=True)
-class Happening:
+class Event:
     """Something to tell."""
 
-    kind: Kind
+    kind: EventKind
     data_id: str
     """Of the session or task that it happened to."""
     thread_id: str = ""
     """Of the session's thread, for kinds of threads."""
 
 
-def publish(workspace_id: int, happenings: Sequence[Happening]) -> None:
-    """Write down what happened for those who subscribed to it; for nobody, nothing.
+def publish(workspace_id: int, told: Sequence[Event]) -> None:
+    """Write events for the endpoints that subscribed to them; without any, nothing.
 
     Call it inside the transaction that writes what happened, so that either both are there or neither. Talks to the
-    database: one look-up, and two or three statements more when somebody subscribed. An endpoint for which
+    database: one look-up, and two or three statements more when an endpoint subscribed. An endpoint for which
     `WEBHOOK_MAX_WAITING` deliveries wait has further ones in its log only, canceled.
     """
     subscribed = WebhookEndpoint.objects.filter(
-        workspace_id=workspace_id, status=WebhookEndpoint.Status.ACTIVE, deleted_at__isnull=True
+        workspace_id=workspace_id, status=EndpointStatus.ACTIVE, deleted_at__isnull=True
     ).values_list("pk", "events", "workspace__public_id")
     receivers = list(subscribed)
-    wanted = [(one, [pk for pk, kinds, _ in receivers if one.kind in kinds]) for one in happenings]
+    wanted = [(one, [pk for pk, kinds, _ in receivers if one.kind in kinds]) for one in told]
     wanted = [(one, pks) for one, pks in wanted if pks]
     if not wanted:
         return
     with transaction.atomic():
         workspace = receivers[0][2]
         now = timezone.now()
-        identifiers = sorted(event_identifier() for _ in wanted)  # what has one time is told apart by these
+        identifiers = sorted(event_identifier() for _ in wanted)  # these keep the order of events of one time
         events = WebhookEvent.objects.bulk_create(
             [
                 _event(event_id, now, workspace_id, workspace, one)
@@ -122,10 +146,11 @@ def trial_envelope(endpoint: WebhookEndpoint, workspace: Workspace) -> tuple[str
 def _delivery(event: WebhookEvent, endpoint_id: int, is_admitted: bool) -> Delivery:
     delivery = Delivery(event=event, endpoint_id=endpoint_id, due_at=Now())
     if not is_admitted:
-        delivery.status, delivery.finish_at, delivery.failure_reason = Delivery.Status.CANCELED, Now(), TOO_MANY
+        delivery.status = step(DELIVERY_STEPS, DeliveryStatus(delivery.status), "cancel")
+        delivery.finish_at, delivery.failure_reason = Now(), TOO_MANY
     return delivery
 
 
-def _event(event_id: str, now: datetime, workspace_id: int, workspace: str, one: Happening) -> WebhookEvent:
+def _event(event_id: str, now: datetime, workspace_id: int, workspace: str, one: Event) -> WebhookEvent:
     body = envelope(event_id, moment(now), one.data_id, one.kind, workspace, one.thread_id)
     return WebhookEvent(public_id=event_id, workspace_id=workspace_id, kind=one.kind, body=body, created_at=now)

@@ -1,7 +1,7 @@
-"""Registered receivers, what happened, and what became of telling them.
+"""Registered receivers, events, and their deliveries.
 
-An event and its deliveries are written in the transaction that changes what the event tells of (an outbox): what was
-rolled back is told to nobody, and what was committed is told even when the process dies at once.
+An event and its deliveries are written in the transaction that changes what the event is about (an outbox): what was
+rolled back is never delivered, and what was committed is delivered even when the process dies at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from django.utils import timezone
 from voiceapp.accounts.models import Workspace
 from voiceapp.formats import ulid
 from voiceapp.leases.rows import Leased
-from voiceapp.webhooks.secrets import unseal_both
+from voiceapp.webhooks.secrets import decrypt_both
+from voiceapp.webhooks.states import DELIVERY_STEPS, REASONS, DeliveryStatus, EndpointStatus
 
 
 def endpoint_identifier() -> str:
@@ -27,21 +28,7 @@ def event_identifier() -> str:
 
 
 class WebhookEndpoint(models.Model):
-    """Somebody's address that is told of the kinds of events that it subscribed to."""
-
-    class Status(models.TextChoices):
-        ACTIVE = "ACTIVE", "Active"
-        DISABLED = "DISABLED", "Disabled"
-
-    class Reason(models.TextChoices):
-        """Why an endpoint is told nothing."""
-
-        MANUAL = "MANUAL", "By hand"
-        FAILURES = "CONSECUTIVE_DELIVERY_FAILURES", "Too many events in a row could not be delivered"
-        REDIRECT = "REDIRECT_RESPONSE", "The receiver redirects; enter the address that it redirects to"
-        ADDRESS = "SSRF_VALIDATION_FAILED", "The address leads to a place that this server does not call"
-        TLS = "TLS_VALIDATION_FAILED", "The receiver's certificate does not prove who it is"
-        GONE = "GONE", "The receiver says that it is gone for good (410)"
+    """The address of a receiver, and the kinds of events that it subscribed to."""
 
     public_id = models.CharField("identifier", max_length=30, unique=True, default=endpoint_identifier, editable=False)
     """How the wire names it: `wep_` and a ULID."""
@@ -49,9 +36,9 @@ class WebhookEndpoint(models.Model):
     url = models.CharField("address", max_length=2048, help_text="Where events are posted to: http or https.")
     description = models.CharField(max_length=256, blank=True, default="")
     events = models.JSONField(default=list)
-    """Kinds of events (`voiceapp.webhooks.events.Kind`)."""
-    status = models.CharField(max_length=8, choices=Status.choices, default=Status.ACTIVE)
-    disabled_reason = models.CharField(max_length=40, choices=Reason.choices, blank=True, default="")
+    """Kinds of events (`voiceapp.webhooks.events.EventKind`)."""
+    status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
+    disabled_reason = models.CharField(max_length=40, choices=REASONS, blank=True, default="")
     secret_sealed = models.TextField(editable=False)
     old_secret_sealed = models.TextField(blank=True, default="", editable=False)
     """The secret before the last change, which signs as well until `old_secret_until`."""
@@ -64,9 +51,9 @@ class WebhookEndpoint(models.Model):
     last_failure_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
-    """When somebody changed it last; what deliveries count does not."""
+    """When its settings were last changed; the counters of deliveries do not count."""
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    """Deleted ones are told nothing and cannot come back; the row stays as long as its log does."""
+    """Deleted endpoints get no events and cannot come back; the row stays as long as its log does."""
 
     class Meta:
         verbose_name = "webhook endpoint"
@@ -84,20 +71,20 @@ class WebhookEndpoint(models.Model):
     @property
     def is_called(self) -> bool:
         """Whether events are delivered to it."""
-        return self.status == self.Status.ACTIVE and self.deleted_at is None
+        return self.status == EndpointStatus.ACTIVE and self.deleted_at is None
 
     def secrets(self, now: datetime) -> list[str]:
-        """What a body sent now is signed with, the newest first; two for a day after a change that wished so.
+        """What a body sent now is signed with, the newest first; two for a day after a change that asked for it.
 
         Raises:
             SecretLost: if the key that the newest was sealed with is not known any more.
         """
         is_overlapping = self.old_secret_until is not None and self.old_secret_until > now
-        return unseal_both(self.secret_sealed, self.old_secret_sealed if is_overlapping else "")
+        return decrypt_both(self.secret_sealed, self.old_secret_sealed if is_overlapping else "")
 
 
 class WebhookEvent(models.Model):
-    """Something that happened and that at least one endpoint wants to know."""
+    """An event that at least one endpoint subscribed to."""
 
     public_id = models.CharField("identifier", max_length=30, unique=True, default=event_identifier, editable=False)
     """`whe_` and a ULID; the same in every attempt, for receivers to tell repetitions by."""
@@ -118,26 +105,17 @@ class WebhookEvent(models.Model):
 class Delivery(Leased):
     """One event on its way to one endpoint."""
 
-    WAITING = ("PENDING", "WAITING_RETRY")
-    WORKING = "DELIVERING"
-
-    class Status(models.TextChoices):
-        PENDING = "PENDING", "Pending"
-        DELIVERING = "DELIVERING", "Delivering"
-        WAITING_RETRY = "WAITING_RETRY", "Waiting to be tried again"
-        SUCCEEDED = "SUCCEEDED", "Succeeded"
-        FAILED = "FAILED", "Failed"
-        CANCELED = "CANCELED", "Canceled"
+    STEPS = DELIVERY_STEPS
 
     event = models.ForeignKey(WebhookEvent, on_delete=models.CASCADE, related_name="deliveries")
     endpoint = models.ForeignKey(WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
-    status = models.CharField(max_length=13, choices=Status.choices, default=Status.PENDING)
+    status = models.CharField(max_length=13, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING)
     delivery_at = models.DateTimeField("last tried", null=True, blank=True)
     finish_at = models.DateTimeField("finished", null=True, blank=True)
     failure_reason = models.CharField(max_length=300, blank=True, default="")
     """One sentence on what went wrong in the last attempt; empty when nothing did."""
     is_replay = models.BooleanField("replay", default=False)
-    """Somebody asked for it once more after it was over."""
+    """It was sent again after it was over."""
 
     class Meta:
         verbose_name = "delivery"
@@ -163,22 +141,18 @@ class Delivery(Leased):
         return f"{self.event}"
 
 
-DELIVERED = (Delivery.Status.SUCCEEDED, Delivery.Status.FAILED, Delivery.Status.CANCELED)
-"""Statuses of deliveries that are over."""
-
-
 class Attempt(models.Model):
     """One call of a receiver."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
     at = models.DateTimeField(default=timezone.now)
     status_code = models.PositiveSmallIntegerField("status", null=True, blank=True)
-    """Of the receiver's answer; empty when there was none."""
+    """Of the receiver's response; empty when none came."""
     duration_ms = models.PositiveIntegerField("duration (ms)")
     answer_start = models.TextField("answer", blank=True, default="")
     """At most the first KiB."""
     error = models.CharField(max_length=300, blank=True, default="")
-    """Why there was no answer, in a sentence."""
+    """Why no response came, in a sentence."""
 
     class Meta:
         ordering = ("pk",)

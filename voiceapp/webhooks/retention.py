@@ -1,4 +1,4 @@
-"""Forgetting what was told: events past their time, with their deliveries, and endpoints that were deleted."""
+"""Deletes events past their time, with their deliveries, and endpoints that were deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BATCH = 500
 
 
 def purge_events(now: datetime) -> int:
-    """Delete events older than `WEBHOOK_RETENTION_DAYS`, whatever became of them; how many those were.
+    """Delete events older than `WEBHOOK_RETENTION_DAYS`, whatever became of them; returns how many.
 
     An event that is still being tried goes with the others: a receiver that was away for that long asks what is.
     """

@@ -1,4 +1,4 @@
-"""What follows from a receiver's answer: done, again later, or never again. No I/O; time and chance are arguments."""
+"""What follows from a receiver's response: done, again later, or never again. No I/O; time and chance are arguments."""
 
 from __future__ import annotations
 
@@ -7,57 +7,40 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from typing import Literal
 
-RETRY_SCHEDULE: tuple[float, ...] = (10, 30, 60, 300, 1800, 7200, 18_000, 36_000, 86_400)
-"""Seconds from one attempt to the next; there is one attempt more than steps."""
+from voiceapp.webhooks.states import DisabledReason
+
 JITTER = 0.2
-"""A step is so much shorter or longer by chance, lest what failed together come back together.
+"""A wait is so much shorter or longer by chance, lest what failed together come back together.
 
-Where a receiver wishes to be left alone, it is longer only, and at most twice as long.
+Where a receiver asks to be left alone, it is longer only, and at most twice as long.
 """
 MOST_CONSECUTIVE_FAILURES = 20
 """So many events in a row that finally failed end an endpoint …"""
 LEAST_FAILING = timedelta(hours=1)
-"""… but not before it has failed for this long: a short outage of a busy receiver is no end."""
+"""… but not before it has failed for this long: a short outage of a busy receiver is not enough."""
 
 _RETRIED = frozenset({408, 425, 429})
 
 
-class Trouble(StrEnum):
-    """Why there was no answer."""
+class FailureKind(StrEnum):
+    """Why no response came."""
 
     NETWORK = "NETWORK"
     TIMEOUT = "TIMEOUT"
     ADDRESS = "ADDRESS"
     """The guard refused to call there."""
     TLS = "TLS"
-    """The certificate does not prove who answers."""
-
-
-class Disable(StrEnum):
-    """Why an endpoint is called no more (values of `disabled_reason`)."""
-
-    GONE = "GONE"
-    REDIRECT = "REDIRECT_RESPONSE"
-    ADDRESS = "SSRF_VALIDATION_FAILED"
-    TLS = "TLS_VALIDATION_FAILED"
-    FAILURES = "CONSECUTIVE_DELIVERY_FAILURES"
-
-
-class Next(StrEnum):
-    """Where a delivery stands after an attempt (values of its `status`)."""
-
-    SUCCEEDED = "SUCCEEDED"
-    RETRY = "WAITING_RETRY"
-    FAILED = "FAILED"
+    """The certificate of the receiver could not be verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt came to: an answer's status, or why there was none."""
+    """The result of an attempt: the status of the response, or why none came."""
 
     status: int | None = None
-    trouble: Trouble | None = None
+    trouble: FailureKind | None = None
     retry_after: str = ""
     """The header of that name, as it came."""
 
@@ -66,10 +49,11 @@ class Outcome:
 class Verdict:
     """What follows."""
 
-    next: Next
+    step: Literal["succeed", "retry", "fail"]
+    """The delivery's step (`voiceapp.webhooks.states.DELIVERY_STEPS`)."""
     wait_s: float = 0.0
     """Until the next attempt, when there is one."""
-    disable: Disable | None = None
+    disable: DisabledReason | None = None
     """The endpoint is to be disabled at once, for this reason."""
 
 
@@ -78,35 +62,36 @@ def judge(
     attempt_no: int,
     now: datetime,
     random: Callable[[], float],
-    schedule: Sequence[float] = RETRY_SCHEDULE,
+    schedule: Sequence[float],
 ) -> Verdict:
     """What follows from attempt number `attempt_no`, counted from 1.
 
-    `now` has a time zone; `random` gives numbers in [0, 1).
+    `now` has a time zone; `random` gives numbers in [0, 1). `schedule` holds the seconds from one attempt to the next;
+    there is one attempt more than waits.
     """
     match outcome.trouble:
-        case Trouble.ADDRESS:
-            return Verdict(Next.FAILED, disable=Disable.ADDRESS)
-        case Trouble.TLS:
-            return Verdict(Next.FAILED, disable=Disable.TLS)
+        case FailureKind.ADDRESS:
+            return Verdict("fail", disable=DisabledReason.ADDRESS)
+        case FailureKind.TLS:
+            return Verdict("fail", disable=DisabledReason.TLS)
     status = outcome.status
     if status is not None:
         if 200 <= status < 300:
-            return Verdict(Next.SUCCEEDED)
+            return Verdict("succeed")
         if 300 <= status < 400:
-            return Verdict(Next.FAILED, disable=Disable.REDIRECT)
+            return Verdict("fail", disable=DisabledReason.REDIRECT)
         if status == 410:
-            return Verdict(Next.FAILED, disable=Disable.GONE)
+            return Verdict("fail", disable=DisabledReason.GONE)
         if status < 500 and status not in _RETRIED:
-            return Verdict(Next.FAILED)
+            return Verdict("fail")
     if attempt_no > len(schedule):
-        return Verdict(Next.FAILED)
-    step = schedule[max(attempt_no, 1) - 1]
-    wished = _retry_after_s(outcome.retry_after, now)
-    if wished is not None and wished > 0:
-        least = min(max(wished, step), 2 * step)
-        return Verdict(Next.RETRY, wait_s=least + min(2 * JITTER * step, 2 * step - least) * random())
-    return Verdict(Next.RETRY, wait_s=step * (1 - JITTER + 2 * JITTER * random()))
+        return Verdict("fail")
+    wait_s = schedule[max(attempt_no, 1) - 1]
+    asked_s = _retry_after_s(outcome.retry_after, now)
+    if asked_s is not None and asked_s > 0:
+        least = min(max(asked_s, wait_s), 2 * wait_s)
+        return Verdict("retry", wait_s=least + min(2 * JITTER * wait_s, 2 * wait_s - least) * random())
+    return Verdict("retry", wait_s=wait_s * (1 - JITTER + 2 * JITTER * random()))
 
 
 def failed_too_long(consecutive_fail: int, first_fail_at: datetime | None, now: datetime) -> bool:
@@ -119,7 +104,7 @@ def failed_too_long(consecutive_fail: int, first_fail_at: datetime | None, now: 
 
 
 def _retry_after_s(header: str, now: datetime) -> float | None:
-    """Seconds that the receiver wishes to be left alone; None without a wish that can be read."""
+    """Seconds that the receiver asks to be left alone; None without a request that can be read."""
     header = header.strip()
     if header.isascii() and header.isdecimal():
         return float(header)

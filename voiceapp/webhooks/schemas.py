@@ -1,4 +1,4 @@
-"""What the operations on webhook endpoints take and answer."""
+"""What the operations on webhook endpoints take and return."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from voiceapp.formats import moment
-from voiceapp.schemas import CleanStr, Schema
-from voiceapp.webhooks.events import Kind
+from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.webhooks.events import MEANINGS, NEVER_HERE, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+from voiceapp.webhooks.states import DeliveryStatus
 
-_KINDS = f"Kinds of events to be told of, each by its name: {', '.join(f'`{kind}`' for kind in Kind)}."
+_KINDS = (
+    f"Kinds of events to deliver: {'; '.join(f'`{kind}`: {MEANINGS[kind]}' for kind in EventKind)}. "
+    f"These are taken too, and never happen here: {', '.join(f'`{kind}`' for kind in NEVER_HERE)}."
+)
 
 
 def iso_time(value: Any) -> datetime:
     """The time that a text tells.
 
     Raises:
-        ValueError: if it is no text, or not as ISO 8601 has it; pydantic alone takes a number for one.
+        ValueError: if it is not text in the form of ISO 8601; pydantic alone accepts numbers.
     """
     if isinstance(value, str):
         with suppress(ValueError):
             return datetime.fromisoformat(value)
-    raise ValueError("it is no time as ISO 8601 writes it, such as 2026-03-04T05:06:07Z")
+    raise ValueError("it is not a time in the form of ISO 8601, such as 2026-03-04T05:06:07Z")
 
 
 class NewEndpoint(Schema):
     """An endpoint to be made."""
 
     url: CleanStr
-    """Where events are posted to: `http` or `https`, a name or an address that is public."""
+    """Where events are posted: an `http` or `https` URL whose host is public."""
     events: Annotated[list[CleanStr], Field(max_length=100, description=_KINDS)]
     description: Annotated[CleanStr, Field(max_length=256)] | None = None
     """For people."""
@@ -55,7 +59,7 @@ class SecretChange(Schema):
     """Sign with the old secret as well for a day, so that receivers can be changed one after the other."""
 
 
-class ReplayWish(Schema):
+class ReplayRequest(Schema):
     """What is to be sent again."""
 
     since: Annotated[
@@ -78,7 +82,7 @@ class EndpointRecord(Schema):
     events: list[str]
     status: Literal["ACTIVE", "DISABLED"]
     disabled_reason: str | None
-    """Why it is told nothing: `MANUAL`, `CONSECUTIVE_DELIVERY_FAILURES`, `REDIRECT_RESPONSE`,
+    """Why it is disabled: `MANUAL`, `CONSECUTIVE_DELIVERY_FAILURES`, `REDIRECT_RESPONSE`,
     `SSRF_VALIDATION_FAILED`, `TLS_VALIDATION_FAILED` or `GONE`; null while it is active."""
     consecutive_fail: int
     """Events in a row that could not be delivered."""
@@ -90,16 +94,16 @@ class EndpointRecord(Schema):
 
 
 class EndpointReply(EndpointRecord):
-    """A webhook endpoint, as the answer to a request."""
+    """A webhook endpoint, in the response to a request."""
 
     request_id: str
 
 
 class CreatedEndpoint(EndpointReply):
-    """A new endpoint with what its owner verifies signatures by."""
+    """A new endpoint with the secret that verifies its signatures."""
 
     signing_secret: str
-    """`whsec_…`; told here and never again."""
+    """`whsec_…`; shown here and never again."""
 
 
 class EndpointList(Schema):
@@ -110,7 +114,7 @@ class EndpointList(Schema):
 
 
 class Deleted(Schema):
-    """The endpoint is gone, and nothing more is delivered to it."""
+    """The endpoint is deleted, and nothing more is delivered to it."""
 
     request_id: str
 
@@ -120,13 +124,13 @@ class NewSecret(Schema):
 
     id: str
     signing_secret: str
-    """`whsec_…`; told here and never again."""
+    """`whsec_…`; shown here and never again."""
     updated_at: str
     request_id: str
 
 
 class EventData(Schema):
-    """What happened to which thing."""
+    """What happened, and to which session or task."""
 
     id: str
     """Of the session, the task or, in a test, the endpoint."""
@@ -143,16 +147,16 @@ class AttemptRecord(Schema):
     at: str
     """ISO 8601, UTC."""
     status_code: int | None
-    """Of its answer; null when there was none."""
+    """Of its response; null when none came."""
     duration_ms: int
     answer_start: str
-    """At most the first KiB of the answer."""
+    """At most the first KiB of the response."""
     error: str
-    """Why there was no answer, in a sentence; else empty."""
+    """Why no response came, in a sentence; else empty."""
 
 
 class DeliveryRecord(Schema):
-    """What became of telling the endpoint."""
+    """The delivery of the event to the endpoint."""
 
     webhook_id: str
     """Of the endpoint."""
@@ -166,7 +170,7 @@ class DeliveryRecord(Schema):
     next_attempt_at: str | None = None
     """When it is tried again, while it waits for that."""
     is_replay: bool = False
-    """Whether somebody asked for it once more."""
+    """Whether it was sent again after it was over."""
     attempts: list[AttemptRecord] | None = None
     """Every call, first to last; where a single event is looked at."""
 
@@ -182,27 +186,27 @@ class EventRecord(Schema):
 
 
 class LoggedEvent(EventRecord):
-    """An event, and what became of it."""
+    """An event and its delivery."""
 
     delivery: DeliveryRecord
 
 
 class EventReply(LoggedEvent):
-    """An event, as the answer to a request."""
+    """An event, in the response to a request."""
 
     request_id: str
 
 
 class TestReply(EventRecord):
-    """The event that was sent as a test, and the answer of the receiver, which took it."""
+    """The event that was sent as a test, and the response of the receiver, which accepted it."""
 
     __test__ = False
 
     status_code: int
-    """Of its answer."""
+    """Of its response."""
     duration_ms: int
     answer_start: str
-    """At most the first KiB of the answer."""
+    """At most the first KiB of the response."""
     request_id: str
 
 
@@ -230,7 +234,7 @@ class LogQuery(Schema):
 
     limit: int = Field(20, ge=1, le=100)
     page: CleanStr | None = Field(None, max_length=200)
-    """`next_page` of the answer before."""
+    """`next_page` of the response before."""
     status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"] | None = None
     """Only deliveries that stand here."""
     type: CleanStr | None = None
@@ -256,7 +260,7 @@ def endpoint_record(row: WebhookEndpoint) -> dict[str, object]:
 
 def logged_event(row: Delivery, endpoint: WebhookEndpoint, *, with_attempts: bool = False) -> dict[str, object]:
     """The fields of `LoggedEvent`, of a row of `store.log`; for attempts, `tries` should be loaded."""
-    is_waiting = row.status == Delivery.Status.WAITING_RETRY
+    is_waiting = row.status == DeliveryStatus.WAITING_RETRY
     delivery = DeliveryRecord(
         webhook_id=endpoint.public_id,
         status=row.status,

@@ -34,13 +34,14 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def seal(secret: str) -> str:
+def encrypt(secret: str) -> str:
     """A secret as the database may hold it."""
     return _cipher(_keys()).encrypt(secret.encode()).decode()
 
 
-def unseal(sealed: str) -> str:
-    """
+def decrypt(sealed: str) -> str:
+    """The secret that was sealed.
+
     Raises:
         SecretLost: if it was sealed with a key that is not known any more.
     """
@@ -50,7 +51,7 @@ def unseal(sealed: str) -> str:
         raise SecretLost from None
 
 
-def sealed_anew(sealed: str) -> str:
+def reencrypt(sealed: str) -> str:
     """The same secret, sealed with the key that seals now; unchanged if that one has sealed it, or if it is lost."""
     keys = _keys()
     with suppress(InvalidToken):
@@ -61,16 +62,16 @@ def sealed_anew(sealed: str) -> str:
     return sealed
 
 
-def unseal_both(sealed: str, old_sealed: str) -> list[str]:
+def decrypt_both(sealed: str, old_sealed: str) -> list[str]:
     """What a body is signed with: a secret, and the one before it, where there is one that can be read.
 
     Raises:
         SecretLost: if the first cannot be read.
     """
-    known = [unseal(sealed)]
+    known = [decrypt(sealed)]
     if old_sealed:
         with suppress(SecretLost):  # the new one signs all the same
-            known.append(unseal(old_sealed))
+            known.append(decrypt(old_sealed))
     return known
 
 

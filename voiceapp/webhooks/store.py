@@ -1,6 +1,6 @@
 """Rows of endpoints and their log: what may be done with them, for the API and the operators' site alike.
 
-Functions here talk to the database; call them off the event loop (`voiceapp.accounts.bookkeeper.on_the_books`).
+Functions here talk to the database; call them off the event loop (`voiceapp.database.thread.run_in_db_thread`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ from django.utils import timezone
 
 from voiceapp.accounts.models import Workspace
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
+from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
-from voiceapp.webhooks.events import LINE, Kind
-from voiceapp.webhooks.models import DELIVERED, Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.secrets import new_secret, seal, sealed_anew
+from voiceapp.webhooks.events import LINE, NEVER_HERE, EventKind
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+from voiceapp.webhooks.secrets import encrypt, new_secret, reencrypt
+from voiceapp.webhooks.states import (
+    DELIVERY_STEPS,
+    ENDPOINT_STEPS,
+    WAITING,
+    DeliveryStatus,
+    DisabledReason,
+    EndpointStatus,
+)
 
 MAX_ENDPOINTS = 20
 """In one workspace."""
@@ -30,7 +39,7 @@ OVERLAP = timedelta(hours=24)
 
 
 class Conflict(RequestRefused):
-    """What is asked for does not fit what the endpoint is at the moment."""
+    """The request does not fit the state of the endpoint."""
 
     code = "Conflict"
     http_status = 409
@@ -48,24 +57,25 @@ def check_kinds(kinds: Iterable[str]) -> list[str]:
     """The kinds, each once.
 
     Raises:
-        InvalidParameter: if there is none, or one of them never happens here.
+        InvalidParameter: if the list is empty, or one of the kinds does not exist.
     """
     wanted = list(dict.fromkeys(kinds))
-    unknown = [kind for kind in wanted if kind not in set(Kind)]
+    unknown = [kind for kind in wanted if kind not in {*EventKind, *NEVER_HERE}]
     if unknown:
         raise InvalidParameter(
-            f"{unknown[0][:100]!r} is no kind of event that happens here. There are: {', '.join(Kind)}.", param="events"
+            f"The kind of event {unknown[0][:100]!r} does not exist. Choose from: {', '.join(EventKind)}.",
+            param="events",
         )
     if not wanted:
-        raise InvalidParameter(f"Name at least one kind of event: {', '.join(Kind)}.", param="events")
+        raise InvalidParameter(f"Name at least one kind of event: {', '.join(EventKind)}.", param="events")
     return wanted
 
 
 def create(workspace_id: int, *, url: str, events: Sequence[str], description: str = "") -> tuple[WebhookEndpoint, str]:
-    """A new endpoint, and its signing secret, which is told this once.
+    """A new endpoint, and its signing secret, which is shown this once.
 
     Raises:
-        InvalidParameter: if a kind of event never happens here.
+        InvalidParameter: if a kind of event does not exist.
         Conflict: if the workspace has as many as it may.
     """
     kinds = check_kinds(events)
@@ -75,7 +85,7 @@ def create(workspace_id: int, *, url: str, events: Sequence[str], description: s
         if listed(workspace_id).count() >= MAX_ENDPOINTS:
             raise Conflict(f"A workspace may have {MAX_ENDPOINTS} webhook endpoints; delete one first.")
         endpoint = WebhookEndpoint.objects.create(
-            workspace_id=workspace_id, url=url, description=description, events=kinds, secret_sealed=seal(secret)
+            workspace_id=workspace_id, url=url, description=description, events=kinds, secret_sealed=encrypt(secret)
         )
     return endpoint, secret
 
@@ -86,14 +96,15 @@ def listed(workspace_id: int) -> QuerySet[WebhookEndpoint]:
 
 
 def find(workspace_id: int, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
-    """
+    """An endpoint of a workspace.
+
     Raises:
-        NotFound: if the workspace has no such endpoint.
+        NotFound: if the workspace does not have it.
     """
     rows = WebhookEndpoint.objects.filter(workspace_id=workspace_id) if or_deleted else listed(workspace_id)
     endpoint: WebhookEndpoint | None = rows.select_related("workspace").filter(public_id=endpoint_id).first()
     if endpoint is None:
-        raise NotFound("There is no such webhook endpoint.")
+        raise NotFound("The webhook endpoint does not exist.")
     return endpoint
 
 
@@ -101,7 +112,7 @@ def update(endpoint: WebhookEndpoint, changes: Mapping[str, Any]) -> WebhookEndp
     """Change `url`, `description` or `events`, as many of them as there are.
 
     Raises:
-        InvalidParameter: if a kind of event never happens here.
+        InvalidParameter: if a kind of event does not exist.
         NotFound: if it was deleted meanwhile.
     """
     known = {name: changes[name] for name in ("url", "description", "events") if name in changes}
@@ -119,7 +130,7 @@ def enable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     if endpoint.is_called:
         return endpoint
     # Failures of before do not count twice: the next one has to fail for an hour as well.
-    return _change(endpoint, status=WebhookEndpoint.Status.ACTIVE, disabled_reason="", first_fail_at=None)
+    return _take(endpoint, "enable", disabled_reason="", first_fail_at=None)
 
 
 def disable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
@@ -129,12 +140,8 @@ def disable(endpoint: WebhookEndpoint) -> WebhookEndpoint:
         NotFound: if it was deleted meanwhile.
     """
     with transaction.atomic():
-        if endpoint.status == WebhookEndpoint.Status.ACTIVE:
-            endpoint = _change(
-                endpoint,
-                status=WebhookEndpoint.Status.DISABLED,
-                disabled_reason=WebhookEndpoint.Reason.MANUAL,
-            )
+        if endpoint.status == EndpointStatus.ACTIVE:
+            endpoint = _take(endpoint, "disable", disabled_reason=DisabledReason.MANUAL)
         cancel_waiting(endpoint, "The endpoint was disabled.")
     return endpoint
 
@@ -146,25 +153,24 @@ def delete(endpoint: WebhookEndpoint) -> None:
         NotFound: if it was deleted before.
     """
     with transaction.atomic():
-        _change(endpoint, deleted_at=timezone.now())
+        if not _undeleted(endpoint).update(updated_at=timezone.now(), deleted_at=timezone.now()):
+            raise NotFound("The webhook endpoint does not exist.")
         cancel_waiting(endpoint, "The endpoint was deleted.")
 
 
 def cancel_waiting(endpoint: WebhookEndpoint, reason: str) -> int:
-    """End the deliveries that nobody works on just now; how many those were."""
-    canceled: int = Delivery.objects.filter(endpoint=endpoint, status__in=Delivery.WAITING).update(
-        status=Delivery.Status.CANCELED, finish_at=Now(), failure_reason=reason, version=F("version") + 1
-    )
-    return canceled
+    """End the deliveries that wait; returns how many."""
+    rows = Delivery.objects.filter(endpoint=endpoint, status__in=WAITING)
+    return take(rows, DELIVERY_STEPS, "cancel", finish_at=Now(), failure_reason=reason, version=F("version") + 1)
 
 
 def is_delivering(endpoint: WebhookEndpoint) -> bool:
     """Whether a delivery to it is under way, or about to begin."""
-    return bool(Delivery.objects.filter(endpoint=endpoint, status=Delivery.WORKING).exists())
+    return bool(Delivery.objects.filter(endpoint=endpoint, status=DeliveryStatus.DELIVERING).exists())
 
 
 def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[WebhookEndpoint, str]:
-    """A new signing secret, told this once; the old one may go on signing beside it for a day.
+    """A new signing secret, shown this once; the old one may go on signing beside it for a day.
 
     Raises:
         NotFound: if it was deleted meanwhile.
@@ -172,17 +178,17 @@ def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[
     secret = new_secret()
     return _change(
         endpoint,
-        secret_sealed=seal(secret),
+        secret_sealed=encrypt(secret),
         old_secret_sealed=F("secret_sealed") if keep_old else "",
         old_secret_until=timezone.now() + OVERLAP if keep_old else None,
     ), secret
 
 
-def seal_anew() -> int:
+def reencrypt_all() -> int:
     """Seal all secrets with the present key, so that the one before may be forgotten; how many endpoints had others."""
     changed = 0
     for row in WebhookEndpoint.objects.only("secret_sealed", "old_secret_sealed").iterator():
-        now = {"secret_sealed": sealed_anew(row.secret_sealed), "old_secret_sealed": sealed_anew(row.old_secret_sealed)}
+        now = {"secret_sealed": reencrypt(row.secret_sealed), "old_secret_sealed": reencrypt(row.old_secret_sealed)}
         was = {"secret_sealed": row.secret_sealed, "old_secret_sealed": row.old_secret_sealed}
         if now != was:  # what is reset meanwhile is sealed with that key already
             changed += WebhookEndpoint.objects.filter(pk=row.pk, **was).update(**now)
@@ -207,11 +213,11 @@ def logged(endpoint: WebhookEndpoint, event_id: str) -> Delivery:
     """One event's delivery, its attempts included.
 
     Raises:
-        NotFound: if the endpoint was never told of such an event, or it is forgotten.
+        NotFound: if the event was never sent to the endpoint, or is past its time.
     """
     found: Delivery | None = _remembered(endpoint).prefetch_related("tries").filter(event__public_id=event_id).first()
     if found is None:
-        raise NotFound("There is no such event in the log of this endpoint.")
+        raise NotFound("The log of this endpoint does not have this event.")
     return found
 
 
@@ -219,8 +225,8 @@ def replay(endpoint: WebhookEndpoint, event_id: str) -> Delivery:
     """Send an event once more, under its old identifier.
 
     Raises:
-        NotFound: if the log knows no such event.
-        Conflict: if it is still on its way, or the endpoint is told nothing.
+        NotFound: if the log does not have the event.
+        Conflict: if it is still on its way, or the endpoint is not active.
     """
     _require_called(endpoint)
     delivery = logged(endpoint, event_id)
@@ -235,23 +241,21 @@ def replay_failed(endpoint: WebhookEndpoint, since: datetime) -> int:
     That is what failed, and what was canceled: when the endpoint was disabled, or as too much waited for it.
 
     Raises:
-        Conflict: if the endpoint is told nothing.
+        Conflict: if the endpoint is not active.
     """
     _require_called(endpoint)
-    undelivered = (Delivery.Status.FAILED, Delivery.Status.CANCELED)
+    undelivered = (DeliveryStatus.FAILED, DeliveryStatus.CANCELED)
     rows = Delivery.objects.filter(endpoint=endpoint, status__in=undelivered, event__created_at__gte=since)
     return _send_again(rows)
 
 
 def resend(deliveries: QuerySet[Delivery]) -> int:
-    """Send once more what is over and whose endpoint is told of events; how much that is."""
-    return _send_again(
-        deliveries.filter(endpoint__status=WebhookEndpoint.Status.ACTIVE, endpoint__deleted_at__isnull=True)
-    )
+    """Send once more what is over and whose endpoint is active; returns how many."""
+    return _send_again(deliveries.filter(endpoint__status=EndpointStatus.ACTIVE, endpoint__deleted_at__isnull=True))
 
 
 def with_calls(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
-    """With `calls`: how many attempts the log holds. `attempts` begins anew when somebody sends once more."""
+    """With `calls`: how many attempts the log holds. `attempts` begins anew with each replay."""
     counted = Attempt.objects.filter(delivery=OuterRef("pk")).order_by().values("delivery").annotate(calls=Count("pk"))
     return deliveries.annotate(calls=Coalesce(Subquery(counted.values("calls")), 0))
 
@@ -259,8 +263,10 @@ def with_calls(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
 def _send_again(deliveries: QuerySet[Delivery]) -> int:
     with transaction.atomic():
         # By key: SQLite and PostgreSQL agree on no other way to update what a join selects.
-        changed: int = Delivery.objects.filter(pk__in=deliveries.values("pk"), status__in=DELIVERED).update(
-            status=Delivery.Status.PENDING,
+        changed = take(
+            Delivery.objects.filter(pk__in=deliveries.values("pk")),
+            DELIVERY_STEPS,
+            "send_again",
             due_at=Now(),
             attempts=0,
             version=F("version") + 1,
@@ -275,7 +281,7 @@ def _send_again(deliveries: QuerySet[Delivery]) -> int:
 
 def _require_called(endpoint: WebhookEndpoint) -> None:
     if not endpoint.is_called:
-        raise Conflict("The endpoint is disabled or deleted; only an active one is told of events.")
+        raise Conflict("The endpoint is disabled or deleted. Enable it, then send the event again.")
 
 
 def _remembered(endpoint: WebhookEndpoint) -> QuerySet[Delivery]:
@@ -285,10 +291,21 @@ def _remembered(endpoint: WebhookEndpoint) -> QuerySet[Delivery]:
 
 
 def _change(endpoint: WebhookEndpoint, **changes: Any) -> WebhookEndpoint:
-    changed = WebhookEndpoint.objects.filter(pk=endpoint.pk, deleted_at__isnull=True).update(
-        updated_at=timezone.now(), **changes
-    )
-    if not changed:
-        raise NotFound("There is no such webhook endpoint.")
-    row: WebhookEndpoint = WebhookEndpoint.objects.select_related("workspace").get(pk=endpoint.pk)
+    _undeleted(endpoint).update(updated_at=timezone.now(), **changes)
+    return _fresh(endpoint)
+
+
+def _take(endpoint: WebhookEndpoint, step: str, **changes: Any) -> WebhookEndpoint:
+    take(_undeleted(endpoint), ENDPOINT_STEPS, step, updated_at=timezone.now(), **changes)
+    return _fresh(endpoint)
+
+
+def _undeleted(endpoint: WebhookEndpoint) -> QuerySet[WebhookEndpoint]:
+    return WebhookEndpoint.objects.filter(pk=endpoint.pk, deleted_at__isnull=True)
+
+
+def _fresh(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    row: WebhookEndpoint | None = _undeleted(endpoint).select_related("workspace").first()
+    if row is None:
+        raise NotFound("The webhook endpoint does not exist.")
     return row

@@ -14,7 +14,7 @@ const PROBLEM_BY_ERROR = {
   AbortError: "microphone_busy",
 };
 
-/** Why there is no microphone; `code` names the error card. */
+/** The microphone could not be opened; `code` names the notice that the page shows. */
 export class MicrophoneError extends Error {
   constructor(code) {
     super(code);

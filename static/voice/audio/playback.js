@@ -8,12 +8,17 @@ export class SilentPlayback extends EventTarget {
   level = 0;
   deviceLatencyMs = 0;
   isFollowing = false;
+  framesDelayMs = 0;
 
   async open() {}
 
   push() {}
 
   follow() {}
+
+  followFrames() {}
+
+  pushFrame() {}
 
   expect() {}
 
@@ -37,6 +42,7 @@ export class Playback extends EventTarget {
   #track = null; // of a media track: {source, element}
   #analyser = null;
   #window = null;
+  #hasFrames = false;
   #flushes = new Map();
   #nextTicket = 1;
   #speaking = null;
@@ -46,6 +52,9 @@ export class Playback extends EventTarget {
     this.#context = context;
     this.#workletUrl = workletUrl;
   }
+
+  /** How long frames wait before they are played, in ms. */
+  framesDelayMs = 0;
 
   /** Id of the item being heard, or null. */
   get speaking() {
@@ -100,8 +109,19 @@ export class Playback extends EventTarget {
     }
   }
 
+  /** Play frames that come by themselves, of one reply after the other, or no longer. */
+  followFrames(isOn) {
+    this.#hasFrames = isOn;
+    this.#node?.port.postMessage({ kind: "frames", isOn });
+  }
+
+  /** The next 20 ms of the replies: float samples, in order. */
+  pushFrame(samples, sampleRateHz) {
+    this.#node.port.postMessage({ kind: "frame", samples, sampleRateHz }, [samples.buffer]);
+  }
+
   get isFollowing() {
-    return this.#track !== null;
+    return this.#track !== null || this.#hasFrames;
   }
 
   /** The next voice on the followed track is this item's. */
@@ -140,6 +160,10 @@ export class Playback extends EventTarget {
       }
       this.#flushes.get(message.ticket)?.(message.cut);
       this.#flushes.delete(message.ticket);
+      return;
+    }
+    if (message.kind === "delay") {
+      this.framesDelayMs = message.delayMs;
       return;
     }
     if (message.kind === "started") {

@@ -1,5 +1,6 @@
 // Runs in the audio thread: pieces of speech or a media track in, sound out, and word of what was heard.
 
+import { JitterBuffer } from "./jitter_buffer.js";
 import { PlayoutQueue } from "./playout_queue.js";
 import { Resampler } from "./resampler.js";
 import { RingBuffer } from "./ring_buffer.js";
@@ -18,6 +19,10 @@ class PlaybackProcessor extends AudioWorkletProcessor {
   #sourceRateHz = 0;
   #nextPositionAt = 0;
   #isRecording = false;
+  #frames = null; // a JitterBuffer, while frames are followed
+  #framesResampler = null;
+  #block = new Float32Array(128);
+  #delayMs = 0;
 
   constructor() {
     super();
@@ -28,6 +33,9 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     const happened = this.#queue.pull(output[0]);
     if (track.length > 0) {
       happened.push(...this.#follow(track[0], output[0]));
+    } else if (this.#frames) {
+      this.#frames.pull(this.#block);
+      happened.push(...this.#follow(this.#block, output[0]));
     }
     for (const event of happened) {
       this.port.postMessage({ ...event, at: currentTime });
@@ -42,6 +50,7 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     if (currentTime >= this.#nextPositionAt) {
       this.#nextPositionAt = currentTime + POSITION_EVERY_S;
       this.#tellHeard();
+      this.#tellDelay();
       const position = this.#queue.position() ?? this.#follower.position();
       if (position) {
         this.port.postMessage({ kind: "position", ...position });
@@ -74,9 +83,26 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     }
   }
 
+  #tellDelay() {
+    if (this.#frames && this.#frames.delayMs !== this.#delayMs) {
+      this.#delayMs = this.#frames.delayMs;
+      this.port.postMessage({ kind: "delay", delayMs: this.#delayMs });
+    }
+  }
+
+  #pushFrame({ samples, sampleRateHz }) {
+    this.#framesResampler ??= new Resampler(sampleRateHz, sampleRate);
+    this.#frames?.push(this.#framesResampler.process(samples));
+  }
+
   #receive(message) {
     if (message.kind === "push") {
       this.#push(message);
+    } else if (message.kind === "frame") {
+      this.#pushFrame(message);
+    } else if (message.kind === "frames") {
+      this.#frames = message.isOn ? new JitterBuffer(sampleRate) : null;
+      this.#framesResampler = null;
     } else if (message.kind === "end") {
       this.#finish(message.itemId);
       this.#queue.end(message.itemId);
@@ -85,6 +111,7 @@ class PlaybackProcessor extends AudioWorkletProcessor {
       this.#follower.expect(message.itemId);
     } else if (message.kind === "flush") {
       this.#resampledItem = null;
+      this.#frames?.clear();
       this.port.postMessage({ kind: "flushed", ticket: message.ticket, cut: [...this.#queue.flush(), ...this.#follower.flush()] });
     } else if (message.kind === "record") {
       this.#isRecording = message.isOn;

@@ -7,6 +7,7 @@ import { Recording } from "./recording.js";
 /** Events: `blocked` when the browser refuses to play until the person taps, `unblocked` afterwards. */
 export class Sound extends EventTarget {
   #context = null;
+  #opening = null;
   #worklets;
   #sinkId = "";
 
@@ -35,9 +36,16 @@ export class Sound extends EventTarget {
   /** Make context and playback; call it inside the person's tap. Rejects when the worklet cannot be fetched. */
   async open() {
     if (this.#context) {
-      await this.resume();
+      const resumed = this.resume();
+      await this.#opening;
+      await resumed;
       return;
     }
+    this.#opening = this.#make();
+    await this.#opening;
+  }
+
+  async #make() {
     const context = new AudioContext({ latencyHint: "interactive" });
     const playback = this.isSilent ? new SilentPlayback() : new Playback(context, this.#worklets.playback);
     this.#context = context;

@@ -5,6 +5,7 @@ const AUDIBLE = 0.002; // -54 dB: above the comfort noise of a silent track
 const ENDING_SILENCE_MS = 400; // after the last word; what was on its way when the server said "done" is shorter
 const MUTE_ITEM_MS = 1500; // an item of which nothing has sounded by then never will
 const STOPPED_SILENCE_MS = 60; // the server has heard that it was interrupted
+const LONGEST_PAUSE_MS = 1000; // a longer silence in an item is the network's or the model's, and not part of the item
 const FADE_MS = 10;
 const REMEMBERED_ENDS = 64;
 
@@ -44,7 +45,8 @@ export class TrackFollower {
    * Returns what was cut, [{itemId, playedMs}], the item being heard first.
    */
   flush() {
-    const cut = this.#items.map(({ itemId, played }) => ({ itemId, playedMs: this.#ms(played) }));
+    const unsounded = Math.min(this.#silent, (this.#rateHz * LONGEST_PAUSE_MS) / 1000); // since the last word
+    const cut = this.#items.map(({ itemId, played }) => ({ itemId, playedMs: this.#ms(Math.max(0, played - unsounded)) }));
     this.#items = [];
     for (const { itemId } of cut) {
       this.#forget(itemId);
@@ -93,7 +95,7 @@ export class TrackFollower {
       item.hasStarted = true;
       happened.push({ kind: "started", itemId: item.itemId });
     }
-    if (item.hasStarted) {
+    if (item.hasStarted && this.#ms(this.#silent) <= LONGEST_PAUSE_MS) {
       item.played += length;
     }
     return happened;

@@ -1,25 +1,36 @@
 // Which transport carries the next conversation: the person's wish, what server and browser offer, what this network lets through.
 
+import { AoqTransport, hasAoq } from "./aoq.js";
 import { MediaPath } from "./media_path.js";
 import { WebRTCTransport } from "./webrtc.js";
 import { WebSocketTransport } from "./websocket.js";
 
 const PATIENCE_MS = 8000;
 const PATIENCE_WITH_FALLBACK_MS = 4000; // where media get through at all, a path is found within two seconds
+const LADDER = ["AOQ", "WebRTC", "WebSocket"]; // the best first
+const WISHES = { aoq: "AOQ", webrtc: "WebRTC", websocket: "WebSocket" };
+const LOST = 1006;
+const HOPELESS = ["unreachable", "busy"]; // another transport would be told the same
 
 export class TransportChoice {
   #preferences;
   #readiness;
   #sound;
-  #mediaPath;
+  #paths;
+  #failures = new Map(); // by transport: what became of the last attempt
+  #isAoqLost = false; // it was cut a moment ago: what comes next begins with another way
 
   /** `readiness` knows what /voice/config said last; `storage` keeps what calls have shown of this network. */
   constructor({ preferences, readiness, sound, storage = window.localStorage }) {
     this.#preferences = preferences;
     this.#readiness = readiness;
     this.#sound = sound;
-    this.#mediaPath = new MediaPath(storage);
-    const tryAgain = () => this.#mediaPath.forget(); // another network, or another wish
+    this.#paths = { AOQ: new MediaPath(storage, Date.now, "voiceapp.no_aoq_path_until"), WebRTC: new MediaPath(storage) };
+    const tryAgain = () => {
+      for (const path of Object.values(this.#paths)) {
+        path.forget(); // another network, or another wish
+      }
+    };
     window.addEventListener("online", tryAgain);
     navigator.connection?.addEventListener?.("change", tryAgain);
     preferences.addEventListener("change", ({ detail }) => detail === "transport" && tryAgain());
@@ -27,7 +38,7 @@ export class TransportChoice {
 
   /** Name of the transport to be used now. */
   get preferred() {
-    return this.#isWebRTCPossible && (this.#isWebRTCWished || !this.#offers.includes("websocket")) ? "WebRTC" : "WebSocket";
+    return this.#rungs()[0];
   }
 
   /**
@@ -36,15 +47,47 @@ export class TransportChoice {
    */
   make(failed) {
     const last = failed.at(-1);
-    if (last?.failure?.kind === "no_path") {
-      this.#mediaPath.block();
-    }
     if (!last) {
-      return this.#made(this.preferred);
+      this.#failures.clear();
+      const rungs = this.#rungs();
+      const first = this.#isAoqLost && rungs.length > 1 ? rungs.find((name) => name !== "AOQ") : rungs[0];
+      this.#isAoqLost = false;
+      return this.#made(first);
     }
-    const isHopeless = ["unreachable", "busy"].includes(last.failure?.kind);
-    const isWorthIt = last.name === "WebRTC" && !isHopeless && this.#offers.includes("websocket");
-    return isWorthIt ? this.#made("WebSocket") : null;
+    this.#failures.set(last.name, last.failure);
+    if (last.failure?.kind === "unreachable") {
+      this.#paths.AOQ.forget(); // what was in the way may have been the server
+    }
+    if (last.failure?.kind === "no_path") {
+      this.#paths[last.name]?.block(this.#calledBy(last.name));
+    }
+    const next = this.#rungs().find((name) => !failed.some((attempt) => attempt.name === name));
+    return HOPELESS.includes(last.failure?.kind) || last.name === "WebSocket" || !next ? null : this.#made(next);
+  }
+
+  /** Why a better transport than this one is not used, one sentence each. */
+  whyNot(used) {
+    return LADDER.slice(0, LADDER.indexOf(used)).map((name) => `${name}: ${this.#obstacle(name)}`);
+  }
+
+  #obstacle(name) {
+    if (!this.#offers.includes(name.toLowerCase())) {
+      return "the server does not offer it now.";
+    }
+    if (!this.#isPossible(name)) {
+      return "this browser cannot do it.";
+    }
+    if (this.#failures.has(name)) {
+      return this.#failures.get(name)?.serverMessage || this.#failures.get(name)?.message || "it did not come up.";
+    }
+    return this.#isWished(name) ? "it did not come up." : "not chosen, or blocked by this network within the last hour.";
+  }
+
+  /** What may be tried now, the best first; never empty. */
+  #rungs() {
+    const possible = LADDER.filter((name) => this.#isPossible(name));
+    const wished = possible.filter((name) => name === "WebSocket" || this.#isWished(name));
+    return wished.length > 0 ? wished : [possible[0] ?? "WebSocket"];
   }
 
   get #config() {
@@ -57,20 +100,39 @@ export class TransportChoice {
     return model?.transports ?? ["websocket"];
   }
 
-  get #isWebRTCPossible() {
-    return this.#offers.includes("webrtc") && "RTCPeerConnection" in window && !this.#sound.isSilent;
+  #isPossible(name) {
+    if (!this.#offers.includes(name.toLowerCase())) {
+      return false;
+    }
+    const can = { AOQ: hasAoq, WebRTC: () => "RTCPeerConnection" in window };
+    return name === "WebSocket" || (can[name]() && !this.#sound.isSilent);
   }
 
   /** Push to talk ends turns by hand, which only the WebSocket can. */
-  get #isWebRTCWished() {
+  #isWished(name) {
     const { transport, isPushToTalk } = this.#preferences;
-    return !isPushToTalk && (transport === "webrtc" || (transport === "automatic" && this.#mediaPath.isOpen));
+    return !isPushToTalk && (WISHES[transport] === name || (transport === "automatic" && this.#paths[name].isOpen(this.#calledBy(name))));
+  }
+
+  /** Relays that were started again may be reached where those before were not. */
+  #calledBy(name) {
+    return name === "AOQ" ? this.#config.aoq_relays : "";
   }
 
   #made(name) {
     const query = { model: this.#preferences.model, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone };
     if (name === "WebSocket") {
       return new WebSocketTransport(this.#config.socket_path, query);
+    }
+    if (name === "AOQ") {
+      const transport = new AoqTransport(this.#config.aoq_path, query, {
+        sound: this.#sound,
+        csrfToken: async () => (await this.#readiness.freshConfig()).csrf_token,
+      });
+      transport.addEventListener("close", ({ detail }) => {
+        this.#isAoqLost = detail.wasOpen && detail.code === LOST;
+      });
+      return transport;
     }
     return new WebRTCTransport(this.#config.webrtc_path, query, {
       sound: this.#sound,

@@ -6,6 +6,9 @@
  * `serverMessage` is the sentence in which the server refused, if it did.
  */
 export class TransportFailure extends Error {
+  /** With which a relay closed the connection, if it did. */
+  closeCode = 0;
+
   constructor(kind, message, serverMessage = "") {
     super(message);
     this.kind = kind;

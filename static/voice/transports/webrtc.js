@@ -55,6 +55,7 @@ export class WebRTCTransport extends EventTarget {
     try {
       const { csrfToken, ice } = await this.#settings();
       const peer = this.#makePeer(ice);
+      addEventListener("pagehide", () => this.#leave(), { signal: this.#unplug.signal });
       await peer.setLocalDescription();
       await this.#gathered(peer);
       const sdp = await this.#exchange(peer.localDescription.sdp, csrfToken);
@@ -191,6 +192,12 @@ export class WebRTCTransport extends EventTarget {
     if (!this.#isClosed) {
       this.dispatchEvent(new CustomEvent("quality", { detail: quality }));
     }
+  }
+
+  /** The page is being closed or left: a connection that only falls silent is missed seconds later, as if it were lost. */
+  #leave() {
+    this.#channel?.close();
+    this.#peer.close();
   }
 
   #end() {

@@ -1,20 +1,28 @@
 // The orb button, the row of buttons under it, the keys, and the line that says what happens now.
 
+import { Welcome } from "./welcome.js";
 import { byId } from "./dom.js";
 
 const FACES = {
   idle: { icon: "mic", says: "Tap to talk", does: "Start talking" },
   connecting: { icon: "link", says: "Connecting…", does: "Stop connecting" },
-  queued: { icon: "people", says: "All lines are busy", does: "Leave the line" },
+  queued: { icon: "people", says: "All lines are busy", does: "Stop waiting" },
   "your-turn": { icon: "bell", says: "Your turn: tap to talk", does: "Take your turn" },
   listening: { icon: "ear", says: "Listening", does: "End the conversation" },
+  muted: { icon: "mic-off", says: "Muted: tap to unmute", does: "Unmute the microphone" },
   "user-speaking": { icon: "user-voice", says: "Hearing you", does: "End the conversation" },
   processing: { icon: "dots", says: "Thinking", does: "Interrupt the assistant" },
   "ai-speaking": { icon: "voice", says: "Speaking: tap to interrupt", does: "Interrupt the assistant" },
-  reconnecting: { icon: "refresh", says: "Connection lost, coming back…", does: "Reconnect now" },
+  reconnecting: { icon: "refresh", says: "Connection lost, reconnecting…", does: "Reconnect now" },
   error: { icon: "alert", says: "Not connected", does: "Try again" },
 };
-const WAITING = { microphone: "Allow the microphone to go on", engines: "The engines are being loaded…" };
+const ENDS = { queued: "Stop waiting", "your-turn": "Not now", reconnecting: "Stop trying" };
+const OUTAGES = {
+  at_capacity: "All lines are busy",
+  warming_up: "The server is starting",
+  draining: "The server is restarting",
+};
+const WAITING = { microphone: "Allow the microphone to go on", engines: "The server is starting…" };
 const LIVE = new Set(["listening", "user-speaking", "processing", "ai-speaking"]);
 const GRACE_MS = 700; // a tap meant to interrupt must not end the conversation because the reply just ended
 
@@ -22,11 +30,13 @@ export class Controls {
   #session;
   #preferences;
   #orb = byId("orb");
-  #icon = byId("orb-icon");
+  #icon = byId("orb-icon", SVGUseElement);
   #status = byId("status");
+  #welcome = new Welcome();
   #mute = byId("mute");
+  #end = byId("end");
   #hold = byId("push-to-talk");
-  #interrupt = byId("interrupt");
+  #interrupt = byId("interrupt", HTMLButtonElement);
   #isMuted = false;
   #spokeUntil = 0;
   #ticking = null;
@@ -35,6 +45,8 @@ export class Controls {
     this.#session = session;
     this.#preferences = preferences;
     session.addEventListener("state", ({ detail }) => this.show(detail));
+    session.addEventListener("problem", () => this.show(session.state)); // the microphone may have gone away
+    session.addEventListener("retry", () => this.#say(session.state));
     session.addEventListener("waiting", ({ detail }) => {
       if (session.state === "connecting") {
         this.#status.textContent = WAITING[detail];
@@ -52,7 +64,7 @@ export class Controls {
       this.#orb.focus(); // the space bar is for talking now
     });
     this.#interrupt.addEventListener("click", () => session.interrupt());
-    byId("end").addEventListener("click", () => {
+    this.#end.addEventListener("click", () => {
       session.stop();
       this.#orb.focus();
     });
@@ -64,30 +76,49 @@ export class Controls {
   }
 
   show(state) {
-    const { icon } = FACES[state];
+    const { icon, does } = FACES[this.#isSilenced(state) ? "muted" : state];
     if (document.body.dataset.state === "ai-speaking" && state !== "ai-speaking") {
       this.#spokeUntil = performance.now();
     }
     document.body.dataset.state = state;
+    document.body.toggleAttribute("data-muted", this.#isSilenced(state));
     this.#icon.setAttribute("href", `#icon-${icon}`);
-    this.#orb.setAttribute("aria-label", this.#does(state));
     const isLive = LIVE.has(state);
-    byId("controls").hidden = !isLive && state !== "reconnecting";
+    this.#orb.setAttribute("aria-label", isLive && this.#isHoldToTalk ? "Hold to talk" : does);
+    byId("controls").hidden = !isLive && !(state in ENDS);
+    this.#end.lastElementChild.textContent = ENDS[state] ?? "End";
     this.#interrupt.disabled = state !== "ai-speaking" && state !== "processing";
-    const hasMicrophone = this.#session.hasMicrophone;
     this.#hold.setAttribute("aria-pressed", String(this.#preferences.isPushToTalk));
-    this.#mute.setAttribute("aria-pressed", String(this.#isMuted && hasMicrophone));
-    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Muted" : "Mute") : "Use mic";
-    this.#mute.querySelector("use").setAttribute("href", this.#isMuted || !hasMicrophone ? "#icon-mic-off" : "#icon-mic");
+    this.#showMute();
+    this.#welcome.show(this.#situation(state));
     this.#say(state);
   }
 
-  #does(state) {
-    return LIVE.has(state) && this.#isHoldToTalk ? "Hold to talk" : FACES[state].does;
+  #showMute() {
+    const { hasMicrophone } = this.#session;
+    this.#mute.toggleAttribute("data-on", this.#isMuted && hasMicrophone);
+    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Unmute" : "Mute") : "Use mic";
+    this.#mute.querySelector("use").setAttribute("href", this.#isMuted || !hasMicrophone ? "#icon-mic-off" : "#icon-mic");
+  }
+
+  /** Whether the person could be heard now, and is not because they muted the microphone. */
+  #isSilenced(state) {
+    return this.#isMuted && this.#session.hasMicrophone && (state === "listening" || state === "user-speaking");
+  }
+
+  /** What the words of welcome are to suit: the state, or how the person would speak now. */
+  #situation(state) {
+    if (this.#isSilenced(state)) {
+      return "muted";
+    }
+    if (state !== "listening") {
+      return state;
+    }
+    return this.#session.hasMicrophone ? (this.#isHoldToTalk ? "holding" : "listening") : "typing";
   }
 
   get #isHoldToTalk() {
-    return this.#preferences.isPushToTalk && this.#session.hasMicrophone;
+    return this.#preferences.isPushToTalk && this.#session.hasMicrophone && !this.#isMuted;
   }
 
   #say(state) {
@@ -97,7 +128,7 @@ export class Controls {
       const tick = () => {
         const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
         const next = seconds > 0 ? `trying again in ${seconds} s` : "trying again";
-        this.#status.textContent = state === "queued" ? `All lines are busy: ${next}` : `Connection lost: ${next}`;
+        this.#status.textContent = `${state === "queued" ? "All lines are busy" : this.#outage}: ${next}`;
       };
       tick();
       this.#ticking = setInterval(tick, 500);
@@ -106,17 +137,22 @@ export class Controls {
     this.#status.textContent = this.#words(state);
   }
 
+  /** Why the conversation has not come back yet. */
+  get #outage() {
+    return OUTAGES[this.#session.outageReason] ?? (navigator.onLine ? "Connection lost" : "You are offline");
+  }
+
   #words(state) {
+    if (this.#isSilenced(state)) {
+      return FACES.muted.says;
+    }
     if (state !== "listening") {
       return state === "user-speaking" && this.#isHoldToTalk ? "Hearing you: release to send" : FACES[state].says;
     }
     if (!this.#session.hasMicrophone) {
       return "Ready: type a message";
     }
-    if (this.#isHoldToTalk) {
-      return "Hold the circle or the space bar";
-    }
-    return this.#isMuted ? "Muted" : "Listening";
+    return this.#isHoldToTalk ? "Hold the circle or the space bar" : "Listening";
   }
 
   #tapped() {
@@ -129,6 +165,8 @@ export class Controls {
       this.#session.hurry();
     } else if (state === "ai-speaking" || state === "processing") {
       this.#session.interrupt();
+    } else if (this.#isSilenced(state)) {
+      this.#muteTapped();
     } else if (!this.#isHoldToTalk && performance.now() - this.#spokeUntil > GRACE_MS) {
       this.#session.stop();
     }
@@ -152,14 +190,19 @@ export class Controls {
   }
 
   #keyDown(event) {
-    if (event.key === "Escape" && LIVE.has(this.#session.state) && !byId("settings").open) {
+    if (event.key === "Escape" && LIVE.has(this.#session.state) && !byId("settings", HTMLDialogElement).open) {
       this.#session.interrupt();
-    } else if (event.code === "Space" && this.#isHoldToTalk && LIVE.has(this.#session.state) && this.#isFree(event.target)) {
+    } else if (event.code === "Space" && this.#isHoldToTalk && this.#isHearable && this.#isFree(event.target)) {
       event.preventDefault();
       if (!event.repeat) {
         this.#session.holdStart();
       }
     }
+  }
+
+  /** Whether the person may mean to be heard: in an outage they are told that they are not. */
+  get #isHearable() {
+    return LIVE.has(this.#session.state) || this.#session.state === "reconnecting";
   }
 
   #keyUp(event) {
@@ -175,7 +218,7 @@ export class Controls {
   }
 
   #listenToComposer() {
-    const input = byId("message");
+    const input = byId("message", HTMLInputElement);
     const send = async (text) => {
       if (!(await this.#session.sendText(text)) && !input.value) {
         input.value = text; // nothing is lost when the server cannot be reached

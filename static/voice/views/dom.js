@@ -2,16 +2,29 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The element with this id; a page without it is broken, so say which. */
-export function byId(id) {
+/**
+ * The element with this id; a page without it, or with one of another kind, is broken, so say which.
+ * @template {Element} [T=HTMLElement]
+ * @param {string} id
+ * @param {new () => T} [kind]
+ * @returns {T}
+ */
+export function byId(id, kind = /** @type {any} */ (HTMLElement)) {
   const element = document.getElementById(id);
-  if (!element) {
-    throw new Error(`The page has no element #${id}.`);
+  if (!(element instanceof kind)) {
+    throw new Error(`The page has no ${kind.name} #${id}.`);
   }
   return element;
 }
 
-/** A new element: tag, class, then text or children. */
+/**
+ * A new element: tag, class, then text or children.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {string} className
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
 export function make(tag, className, ...children) {
   const element = document.createElement(tag);
   if (className) {

@@ -4,6 +4,12 @@ import { byId, make } from "./dom.js";
 import { CLIENT, SERVER } from "../events.js";
 
 const LONGEST = 500;
+const TO_THE_MILLISECOND = /** @type {Intl.DateTimeFormatOptions} */ ({
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
 const AUDIO_TYPES = new Set([CLIENT.AUDIO_APPEND, SERVER.AUDIO_DELTA]);
 
 export class Drawer {
@@ -53,7 +59,7 @@ export class Drawer {
     const arrow = make("span", "event-arrow", direction === "out" ? "↑" : "↓");
     arrow.setAttribute("aria-label", direction === "out" ? "sent" : "received");
     arrow.setAttribute("role", "img");
-    const time = new Date().toISOString().slice(11, 23);
+    const time = new Date().toLocaleTimeString("en-GB", TO_THE_MILLISECOND);
     details.append(
       make("summary", "", arrow, make("span", "event-type", event.type), make("span", "event-count"), make("span", "event-time", time)),
     );

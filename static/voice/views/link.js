@@ -42,9 +42,10 @@ export class Link {
   #showTransport() {
     const name = this.#session.isLive ? this.#session.transportName : null;
     this.#transport.hidden = name === null;
-    if (name !== "WebRTC") {
+    if (name === "WebSocket") {
       this.#quality = null;
     }
+    this.#transport.title = name === null ? "" : this.#session.whyNotBetter.join("\n");
     const { rttMs, lossShare } = this.#quality ?? {};
     const words = [name, rttMs == null ? "" : `${rttMs} ms`, lossShare == null ? "" : `${Math.round(lossShare * 100)} % lost`];
     const badge = words.filter(Boolean).join(" · ");
@@ -58,7 +59,7 @@ export class Link {
       return ["lost", "reconnecting"];
     }
     if (!this.#session.isLive) {
-      return ["off", { connecting: "connecting", queued: "in line", "your-turn": "in line" }[this.#session.state] ?? "not connected"];
+      return ["off", { connecting: "connecting", queued: "waiting", "your-turn": "your turn" }[this.#session.state] ?? "not connected"];
     }
     if (this.#isSlow) {
       return ["slow", "slow network"];

@@ -14,7 +14,7 @@ const MEMBRANES = [
 const RESTLESSNESS = { connecting: 0.5, queued: 0.25, processing: 0.75, reconnecting: 0.35, "your-turn": 0.5 };
 
 export class Orb {
-  #canvas = byId("orb-canvas");
+  #canvas = byId("orb-canvas", HTMLCanvasElement);
   #pen = this.#canvas.getContext("2d");
   #readLevel;
   #state = "idle";
@@ -30,6 +30,7 @@ export class Orb {
     this.#readLevel = readLevel;
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#refresh());
     this.#isStill.addEventListener("change", () => this.#refresh());
+    new MutationObserver(() => this.#refresh()).observe(document.body, { attributeFilter: ["data-state", "data-muted"] });
     requestAnimationFrame((at) => this.#frame(at));
   }
 

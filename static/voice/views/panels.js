@@ -14,7 +14,7 @@ class Panel {
     this.#panel = byId(name);
     this.#opener = byId(`open-${name}`);
     this.#coversPage = coversPage;
-    this.onToggle = () => {};
+    this.onToggle = (_isOpen) => {};
     this.#opener.addEventListener("click", () => this.toggle(this.#panel.hidden, true));
     byId(`close-${name}`).addEventListener("click", () => this.toggle(false, true));
     this.#panel.addEventListener("keydown", (event) => {

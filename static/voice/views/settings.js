@@ -4,28 +4,30 @@ import { byId, make } from "./dom.js";
 
 const TRANSPORTS = [
   ["automatic", "Automatic"],
+  ["aoq", "AOQ"],
   ["webrtc", "WebRTC"],
   ["websocket", "WebSocket"],
 ];
 
+const FOLLOWED = "The language model follows these in every reply.";
+const IGNORED = "Only a language model follows these. The built-in assistant, which replies here, does not.";
+
 export class Settings {
-  #dialog = byId("settings");
+  #dialog = byId("settings", HTMLDialogElement);
   #preferences;
-  #sound;
 
   /** `config` is what /voice/config said. */
   constructor(preferences, sound, config) {
     this.#preferences = preferences;
-    this.#sound = sound;
     this.#fill("model", config.models.map(({ name, title }) => [name, title]), config.default_model);
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
-    const carriesMedia = config.models.some(({ transports }) => transports.includes("webrtc"));
+    const carriesMedia = config.models.some(({ transports }) => transports.some((name) => name !== "websocket"));
     byId("transport-field").hidden = !carriesMedia;
     this.#fill("transport", TRANSPORTS, "automatic");
     this.#bindSelect("microphone");
     this.#bindSelect("speaker");
     byId("speaker-field").hidden = !sound.canChooseSpeaker;
-    this.#bindInstructions();
+    this.#bindInstructions(config.models);
     for (const [id, name] of [["is-push-to-talk", "isPushToTalk"], ["is-spoken", "isSpoken"], ["is-recording", "isRecording"]]) {
       this.#bindSwitch(byId(id), name);
     }
@@ -39,7 +41,7 @@ export class Settings {
   }
 
   #fill(name, choices, fallback) {
-    const select = byId(name);
+    const select = byId(name, HTMLSelectElement);
     select.replaceChildren(...choices.map(([value, title]) => option(value, title)));
     const known = choices.some(([value]) => value === this.#preferences[name]);
     if (!known) {
@@ -50,13 +52,21 @@ export class Settings {
   }
 
   #bindSelect(name) {
-    byId(name).addEventListener("change", ({ target }) => {
-      this.#preferences[name] = target.value;
+    const select = byId(name, HTMLSelectElement);
+    select.addEventListener("change", () => {
+      this.#preferences[name] = select.value;
     });
   }
 
-  #bindInstructions() {
-    const area = byId("instructions");
+  #bindInstructions(models) {
+    const note = byId("instructions-note");
+    const show = () => {
+      const model = models.find(({ name }) => name === this.#preferences.model);
+      note.textContent = model?.follows_instructions ? FOLLOWED : IGNORED;
+    };
+    this.#preferences.addEventListener("change", show);
+    show();
+    const area = byId("instructions", HTMLTextAreaElement);
     area.value = this.#preferences.instructions;
     area.addEventListener("change", () => {
       this.#preferences.instructions = area.value.trim();
@@ -78,7 +88,7 @@ export class Settings {
     const devices = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
     for (const [name, kind] of [["microphone", "audioinput"], ["speaker", "audiooutput"]]) {
       const found = devices.filter((device) => device.kind === kind && device.deviceId && device.deviceId !== "default");
-      const select = byId(name);
+      const select = byId(name, HTMLSelectElement);
       select.replaceChildren(
         option("", "System default"),
         ...found.map(({ deviceId, label }, index) => option(deviceId, label || `${kind === "audioinput" ? "Microphone" : "Speaker"} ${index + 1}`)),

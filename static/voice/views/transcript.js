@@ -1,9 +1,8 @@
 // Everything said so far, item by item: read, play again, copy, save.
 
 import { byId, download, icon, make } from "./dom.js";
-import { stageBar, stages } from "./waterfall.js";
-
-const WHO = { user: "You", assistant: "Assistant", system: "Note", tool: "Tool" };
+import { stageBar, stages, total } from "./waterfall.js";
+import { WHO, asJson, asText } from "../export.js";
 
 export class Transcript {
   #list = byId("turns");
@@ -19,8 +18,8 @@ export class Transcript {
     conversation.addEventListener("removed", ({ detail }) => this.#remove(detail));
     conversation.addEventListener("cleared", () => this.#clear());
     byId("copy-transcript").addEventListener("click", ({ currentTarget }) => this.#copy(currentTarget));
-    byId("export-text").addEventListener("click", () => download(fileName("txt"), "text/plain", this.#asText()));
-    byId("export-json").addEventListener("click", () => download(fileName("json"), "application/json", this.#asJson()));
+    byId("export-text").addEventListener("click", () => download(fileName("txt"), "text/plain", asText(this.#conversation.items)));
+    byId("export-json").addEventListener("click", () => download(fileName("json"), "application/json", asJson(this.#conversation.items)));
     byId("export-wav").addEventListener("click", () => {
       download(fileName("wav"), "audio/wav", this.#sound.recording.toWav());
     });
@@ -73,7 +72,10 @@ export class Transcript {
       head.append("typed");
     }
     if (item.metrics?.first_audio_ms != null) {
-      head.append(`${((item.metrics.first_audio_ms + (item.playoutMs ?? 0)) / 1000).toFixed(2)} s`);
+      const totalMs = item.metrics.first_audio_ms + (item.playoutMs ?? 0);
+      const latency = make("span", "", `${(totalMs / 1000).toFixed(2)} s`);
+      latency.title = total(item.metrics, item.playoutMs);
+      head.append(latency);
     }
     if (item.audio.isComplete && item.audio.pieces.length > 0) {
       const replay = make("button", "turn-replay", icon("play"));
@@ -99,7 +101,8 @@ export class Transcript {
   /** Where this turn's time went: a bar for the eye, words for the pointer and for screen readers. */
   #latency(item) {
     const parts = stages(item.metrics, item.playoutMs);
-    const words = parts.map(({ title, ms }) => `${title} ${ms} ms`).join(", ");
+    const told = parts.map(({ title, ms }) => `${title} ${ms} ms`).join(", ");
+    const words = `${total(item.metrics, item.playoutMs)}: ${told}`;
     const figure = make("div", "turn-latency", stageBar(parts), make("span", "visually-hidden", words));
     figure.title = words;
     return figure;
@@ -126,7 +129,7 @@ export class Transcript {
   async #copy(button) {
     const label = button.lastChild;
     try {
-      await navigator.clipboard.writeText(this.#asText());
+      await navigator.clipboard.writeText(asText(this.#conversation.items));
       label.textContent = "Copied";
     } catch {
       label.textContent = "Not allowed";
@@ -134,28 +137,6 @@ export class Transcript {
     setTimeout(() => {
       label.textContent = "Copy";
     }, 2000);
-  }
-
-  #asText() {
-    return this.#conversation.items
-      .map((item) => {
-        const words = item.tool ? `${item.tool.name}(${item.tool.arguments})` : item.text;
-        return `${WHO[item.role] ?? item.role}: ${words.trim()}${item.unheard ? ` [interrupted, not heard:${item.unheard}]` : ""}`;
-      })
-      .join("\n\n");
-  }
-
-  #asJson() {
-    const items = this.#conversation.items.map((item) => ({
-      id: item.id,
-      role: item.role,
-      at: item.at.toISOString(),
-      text: item.text,
-      unheard: item.unheard || undefined,
-      tool: item.tool ?? undefined,
-      metrics: item.metrics ? { ...item.metrics, playout_ms: item.playoutMs } : undefined,
-    }));
-    return JSON.stringify({ exported_at: new Date().toISOString(), items }, null, 2);
   }
 }
 

@@ -1,29 +1,43 @@
-// Where the time of the last turn went, from the last word spoken to the first sound heard.
+// Where the time of the last reply went: from the end of the person's turn to the first sound heard.
 
 import { byId, make } from "./dom.js";
 
-const PARTS = [
-  { name: "turn", title: "end of turn", key: "end_of_turn_ms" },
-  { name: "words", title: "recognition", key: "recognition_ms" },
-  { name: "thought", title: "first token", key: "first_token_ms" },
-  { name: "voice", title: "first audio", key: "first_audio_ms" },
+/** In their order. `key`: the server's mark in ms after one origin; `meaning`: what the stage lasts until. */
+const STAGES = [
+  { name: "turn", title: "end of turn", key: "end_of_turn_ms", meaning: "until it was clear that you had finished" },
+  { name: "words", title: "recognition", key: "recognition_ms", meaning: "until your words were known" },
+  { name: "thought", title: "first word", key: "first_token_ms", meaning: "until the reply had its first word" },
+  { name: "voice", title: "first sound", key: "first_audio_ms", meaning: "until the first sound of the reply was sent" },
 ];
+const PLAYBACK = { name: "playback", title: "playback", meaning: "until you heard it" };
 
-/** Durations from marks: what each stage added after the one before it. */
+/** Durations from marks: what each stage added after the one before it, [{name, title, meaning, ms}]. */
 export function stages(metrics, playoutMs) {
   const parts = [];
   let reachedMs = 0;
-  for (const { name, title, key } of PARTS) {
+  for (const { key, ...stage } of STAGES) {
     const markMs = metrics[key];
     if (markMs != null) {
-      parts.push({ name, title, ms: Math.max(0, Math.round(markMs - reachedMs)) });
+      parts.push({ ...stage, ms: Math.max(0, Math.round(markMs - reachedMs)) });
       reachedMs = Math.max(reachedMs, markMs);
     }
   }
   if (playoutMs != null) {
-    parts.push({ name: "playout", title: "playout", ms: playoutMs });
+    parts.push({ ...PLAYBACK, ms: Math.round(playoutMs) });
   }
   return parts;
+}
+
+/** From when the marks of a reply count: only a spoken turn has an end that the server had to find. */
+export function countedFrom(metrics) {
+  return metrics.end_of_turn_ms == null ? "your message" : "the end of your speech";
+}
+
+/** What the stages together measure: "heard 450 ms after the end of your speech". */
+export function total(metrics, playoutMs) {
+  const totalMs = stages(metrics, playoutMs).reduce((sum, { ms }) => sum + ms, 0);
+  const reached = playoutMs != null ? "heard" : metrics.first_audio_ms != null ? "spoken" : "written";
+  return `${reached} ${totalMs} ms after ${countedFrom(metrics)}`;
 }
 
 /** The stages as one bar, each as long as it took. */
@@ -44,7 +58,7 @@ export class Waterfall {
   constructor(conversation) {
     conversation.addEventListener("item", ({ detail }) => {
       if (detail.metrics && detail === conversation.last("assistant")) {
-        this.#show(stages(detail.metrics, detail.playoutMs));
+        this.#show(detail);
       }
     });
     conversation.addEventListener("cleared", () => {
@@ -52,12 +66,14 @@ export class Waterfall {
     });
   }
 
-  #show(parts) {
-    const totalMs = parts.reduce((sum, { ms }) => sum + ms, 0);
+  #show({ metrics, playoutMs }) {
+    const parts = stages(metrics, playoutMs);
     this.#figure.hidden = parts.length === 0;
-    const legend = make("figcaption", "waterfall-legend", make("span", "waterfall-total", `${totalMs} ms`));
-    for (const { name, title, ms } of parts) {
-      legend.append(make("span", `part-${name}`, `${title} ${ms}`));
+    const legend = make("figcaption", "waterfall-legend", make("span", "waterfall-total", total(metrics, playoutMs)));
+    for (const { name, title, meaning, ms } of parts) {
+      const entry = make("span", `part-${name}`, `${title} ${ms}`);
+      entry.title = `${title}: ${ms} ms ${meaning}`;
+      legend.append(entry);
     }
     this.#figure.replaceChildren(stageBar(parts), legend);
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Conversation } from "../../../static/voice/conversation.js";
 import { isEcho } from "../../../static/voice/echo.js";
-import { spokenChars } from "../../../static/voice/alignment.js";
+import { spokenChars, wholeSentences } from "../../../static/voice/alignment.js";
 import { stages } from "../../../static/voice/views/waterfall.js";
 
 function replied(conversation, { id = "a", text = "It is five past eight.", ms = 2000 } = {}) {
@@ -52,15 +52,115 @@ test("items stand in the server's order", () => {
   assert.deepEqual(conversation.items.map(({ id }) => id), ["early", "late"]);
 });
 
-test("a lost connection completes nothing by itself", () => {
+function says(conversation, words, { id = "u", isOver = true } = {}) {
+  conversation.receive({ type: "input_audio_buffer.speech_started", item_id: id });
+  conversation.receive({ type: "conversation.item.input_audio_transcription.delta", item_id: id, ...words });
+  if (isOver) {
+    conversation.receive({ type: "input_audio_buffer.speech_stopped", item_id: id });
+  }
+}
+
+function lose(conversation, now = 1000) {
+  return conversation.loseOpen(conversation.openReplies, now);
+}
+
+test("a loss after a turn leaves its words to be answered", () => {
   const conversation = new Conversation();
-  conversation.receive({ type: "conversation.item.input_audio_transcription.delta", item_id: "u", text: "What ", stash: "time" });
-  replied(conversation);
+  says(conversation, { text: "What ", stash: "time?" });
+  assert.equal(lose(conversation), false);
+  assert.deepEqual(conversation.history(), [{ id: "u", role: "user", text: "What time?" }]);
+});
+
+test("a loss in the middle of a turn leaves its words to be read, not to be answered", () => {
+  const conversation = new Conversation();
+  says(conversation, { text: "What ", stash: "time " }, { isOver: false });
+  assert.equal(lose(conversation), true);
+  assert.equal(conversation.find("u").text, "What time …");
+  assert.deepEqual(conversation.history(), []);
+});
+
+test("a turn that was lost before its first word is told, and a noise is not", () => {
+  const conversation = new Conversation();
+  says(conversation, { text: "", stash: "" });
+  assert.equal(lose(conversation), true);
+  assert.equal(lose(conversation), false);
+  conversation.receive({ type: "input_audio_buffer.speech_started", item_id: "noise" });
+  conversation.receive({ type: "input_audio_buffer.speech_stopped", item_id: "noise", reason: "turn_invalid" });
+  assert.equal(lose(conversation), false);
+  assert.deepEqual(conversation.items, []);
+});
+
+const LONG = "From the manual: Open the page. Press New key. Then copy it.";
+
+test("a reply that was cut off goes on after the last sentence that was heard in full", () => {
+  const conversation = new Conversation();
+  conversation.addTyped("u", "How do I create a key?");
+  replied(conversation, { text: LONG, ms: 6000 });
+  conversation.heardUntil("a", 4000);
+  lose(conversation);
+  assert.equal(conversation.find("a").text, "From the manual: Open the page. Press New");
+  assert.deepEqual(conversation.takeUpCutOff(2000), { heard: "From the manual: Open the page. ", unheard: "Press New key. Then copy it." });
+  assert.deepEqual(conversation.history().map(({ text }) => text), ["How do I create a key?", "From the manual: Open the page. "]);
+  assert.equal(conversation.find("a").unheard, "Press New key. Then copy it.");
+  assert.equal(conversation.takeUpCutOff(2000), null);
+});
+
+test("a reply of which no sentence was heard is given anew", () => {
+  const conversation = new Conversation();
+  conversation.addTyped("u", "How do I create a key?");
+  replied(conversation, { text: LONG, ms: 6000 });
   conversation.heardUntil("a", 500);
-  conversation.interruptOpen();
-  assert.equal(conversation.find("u").text, "What time");
-  assert.equal(conversation.find("a").state, "interrupted");
-  assert.deepEqual(conversation.history().map(({ role }) => role), ["user", "assistant"]);
+  lose(conversation);
+  assert.equal(conversation.takeUpCutOff(2000).heard, "");
+  assert.equal(conversation.find("a"), null);
+  assert.equal(conversation.history().at(-1).role, "user");
+});
+
+test("words whose sound never came were not heard", () => {
+  const conversation = new Conversation();
+  conversation.receive({ type: "response.audio_transcript.delta", item_id: "a", delta: LONG });
+  lose(conversation);
+  assert.deepEqual([conversation.find("a").text, conversation.find("a").unheard], ["", LONG]);
+});
+
+test("a reply is not taken up when somebody spoke since, when it is long ago, or when the person ended it", () => {
+  const cutOff = () => {
+    const conversation = new Conversation();
+    replied(conversation, { text: LONG, ms: 6000 });
+    conversation.heardUntil("a", 4000);
+    return conversation;
+  };
+  const spokenSince = cutOff();
+  lose(spokenSince);
+  spokenSince.addNote("You were not heard.");
+  assert.notEqual(spokenSince.takeUpCutOff(2000), null);
+  lose(spokenSince);
+  spokenSince.addTyped("u", "Never mind.");
+  assert.equal(spokenSince.takeUpCutOff(2000), null);
+  const longAgo = cutOff();
+  lose(longAgo);
+  assert.equal(longAgo.takeUpCutOff(1000 + 121000), null);
+  const ended = cutOff();
+  ended.endOpen();
+  assert.equal(ended.takeUpCutOff(2000), null);
+  assert.equal(ended.find("a").unheard, " key. Then copy it.");
+});
+
+test("the page's own notes are not part of what was said", () => {
+  const conversation = new Conversation();
+  conversation.addNote("What you said was not heard.");
+  assert.deepEqual([conversation.items.map(({ role }) => role), conversation.history()], [["note"], []]);
+});
+
+test("places in texts without spaces, and between characters of several units, are words' ends", () => {
+  const text = "今天天气很好，我们去公园散步吧。";
+  const spoken = text.slice(0, spokenChars({ text, audioMs: 1600, isComplete: true }, 700));
+  assert.ok(spoken.length >= 7 && spoken.length < 12, spoken);
+  const family = "👩‍👩‍👧‍👦 yes";
+  assert.equal(family.slice(0, spokenChars({ text: family, audioMs: 1500, isComplete: true }, 300)), "👩‍👩‍👧‍👦");
+  assert.equal(wholeSentences("今天天气很好。我们去公园。", 9), 7);
+  assert.equal(wholeSentences("One. Two. Three.", 9), 9);
+  assert.equal(wholeSentences("No end", 3), 0);
 });
 
 test("deleted items disappear and tool calls are kept apart", () => {
@@ -93,7 +193,7 @@ test("positions in sound become positions in text at ends of words", () => {
 
 test("stages are what each added to the one before", () => {
   const marks = { end_of_turn_ms: 320, recognition_ms: 300, first_token_ms: 330, first_audio_ms: 360 };
-  assert.deepEqual(stages(marks, 40).map(({ name, ms }) => [name, ms]), [["turn", 320], ["words", 0], ["thought", 10], ["voice", 30], ["playout", 40]]);
+  assert.deepEqual(stages(marks, 40).map(({ name, ms }) => [name, ms]), [["turn", 320], ["words", 0], ["thought", 10], ["voice", 30], ["playback", 40]]);
   assert.deepEqual(stages({ end_of_turn_ms: null, first_token_ms: 5, first_audio_ms: 9 }, null).map(({ ms }) => ms), [5, 4]);
 });
 

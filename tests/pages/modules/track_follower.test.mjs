@@ -102,3 +102,23 @@ test("what was cut is not expected again", () => {
   assert.equal(follower.position(), null);
   assert.deepEqual(pass(follower, 100).happened, []);
 });
+
+test("what a dead network leaves silent was not heard", () => {
+  const follower = new TrackFollower(RATE);
+  follower.expect("a");
+  pass(follower, 700);
+  pass(follower, 7000, 0);
+  assert.ok(follower.position().playedMs < 1800);
+  const [{ itemId, playedMs }] = follower.flush();
+  assert.equal(itemId, "a");
+  assert.ok(Math.abs(playedMs - 700) < 10, String(playedMs));
+});
+
+test("a voice that pauses for long goes on where it was", () => {
+  const follower = new TrackFollower(RATE);
+  follower.expect("a");
+  pass(follower, 700);
+  pass(follower, 5000, 0);
+  pass(follower, 300);
+  assert.ok(Math.abs(follower.position().playedMs - 2000) < 10);
+});

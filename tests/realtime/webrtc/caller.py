@@ -292,8 +292,9 @@ async def calling(
     faults: Faults | None = None,
     post: Callable[[str], Awaitable[tuple[int, str, Any]]] | None = None,
     early: Samples | None = None,
+    awaits: str = "session.created",
 ) -> AsyncIterator[Caller]:
-    """An open call, its `session.created` read.
+    """An open call, its `session.created` read, or what else is awaited of a server that does not begin one.
 
     Without a `label` the server is expected to open the channel, and the caller has only one of `unused_number` that
     the server is not told of; with `faults`, all datagrams suffer them;
@@ -327,7 +328,7 @@ async def calling(
             if early is not None:
                 caller.later(caller.microphone.say(early))
             await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
-            await caller.wait("session.created")
+            await caller.wait(awaits)
             yield caller
             await caller.close()
     finally:

@@ -88,17 +88,23 @@ class Proxy:
 
 
 @contextlib.asynccontextmanager
-async def in_between(answer: str, faults: Faults) -> AsyncIterator[str]:
-    """The answer with the proxy's address in the place of the server's first IPv4 candidate, and no other."""
-    found = next(match for match in CANDIDATE.finditer(answer) if ":" not in match[3])
-    proxy = Proxy((found[3], int(found[4])), faults)
+async def in_front(behind: tuple[str, int], faults: Faults, proxy: Proxy | None = None) -> AsyncIterator[int]:
+    """The port of a proxy before an address, on the same host."""
+    proxy = proxy or Proxy(behind, faults)
     loop = asyncio.get_running_loop()
-    front, _ = await loop.create_datagram_endpoint(lambda: proxy.front, local_addr=(found[3], 0))
-    back, _ = await loop.create_datagram_endpoint(lambda: proxy.back, local_addr=(found[3], 0))
-    port = front.get_extra_info("sockname")[1]
-    only = f"a=candidate:{found[1]} 1 udp {found[2]} {found[3]} {port} typ host\r\n"
+    front, _ = await loop.create_datagram_endpoint(lambda: proxy.front, local_addr=(behind[0], 0))
+    back, _ = await loop.create_datagram_endpoint(lambda: proxy.back, local_addr=(behind[0], 0))
     try:
-        yield CANDIDATE.sub(lambda match: only if match[0] == found[0] else "", answer)
+        yield int(front.get_extra_info("sockname")[1])
     finally:
         front.close()
         back.close()
+
+
+@contextlib.asynccontextmanager
+async def in_between(answer: str, faults: Faults) -> AsyncIterator[str]:
+    """The answer with the proxy's address in the place of the server's first IPv4 candidate, and no other."""
+    found = next(match for match in CANDIDATE.finditer(answer) if ":" not in match[3])
+    async with in_front((found[3], int(found[4])), faults) as port:
+        only = f"a=candidate:{found[1]} 1 udp {found[2]} {found[3]} {port} typ host\r\n"
+        yield CANDIDATE.sub(lambda match: only if match[0] == found[0] else "", answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 from functools import partial
@@ -23,7 +24,8 @@ PROMPT_S = 15.0
 caller, it would be thirty."""
 AT_ONCE = 5
 WARM_UP = 150
-CALLS = 200
+CALLS = int(os.environ.get("CALLS_IN_A_ROW", "200"))
+"""`make soak` has thousands; what is left of them may be no more."""
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ async def test_a_stopping_server_says_so_and_refuses_new_calls(serve: Serve) -> 
     async with calling(product.origin, product.keys["good"]) as caller:
         await caller.ask("What can you do?")
         await caller.wait_loud()
-        product.terminate()
+        product.signal()
         assert (await caller.wait("session.closing"))["code"] == 4012
         status, body, _ = await post_offer(product.origin, product.keys["good"], "v=0\r\n")
         assert status == 503, body
@@ -169,7 +171,7 @@ async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
             await caller.ask("What is twelve times twelve?")
             await caller.wait_loud()
             if is_stopped:
-                product.terminate()
+                product.signal()
                 await caller.wait_closed()
             await caller.wait_quiet()
         positions = [sound.pts for sound in caller.sounds if sound.peak > LOUD]
@@ -177,17 +179,6 @@ async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
 
     whole_s = await spoken_s(is_stopped=False)
     assert await spoken_s(is_stopped=True) > whole_s - 0.1
-
-
-async def test_an_offer_that_nobody_follows_is_written_down_and_forgotten(serve: Serve) -> None:
-    product = serve(MAX_SESSIONS="2")
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.connection.createOffer()
-        offer = caller.connection.localDescription.sdp
-        status, _, _ = await post_offer(product.origin, product.keys["good"], offer)
-        assert status == 200
-        row = await product.row("select * from realtime_realtimesession where close_code = 1006", within_s=40)
-    assert row["close_reason"] == "The connection was not established."
 
 
 def has_answers(caller: Caller, count: int) -> bool:

@@ -126,3 +126,18 @@ async def test_guests_begin_so_many_at_once_and_in_an_hour(serve: Serve, service
     assert await with_a_place(by_guest, product, offer) == (200, "")
     assert await with_a_place(by_guest, product, offer) == (429, "Throttling.RateQuota")
     assert service.offers == 3
+
+
+async def test_a_call_is_charged_as_one_and_a_budget_for_two_lets_two_begin(
+    serve: Serve, service: Service, offer: str
+) -> None:
+    product = serve(**service.settings, LEDGER_PRICES=json.dumps({"realtime": {"conversations": 500}}))
+    product.write("update accounts_apikey set monthly_budget_nano = 1000 where name = 'good'")
+
+    found = [await by_key(product, offer) for _ in range(3)]
+
+    assert found == [(200, ""), (200, ""), (403, "AccessDenied")]
+    assert service.offers == 2
+    lines = product.rows("select operation, unit, quantity, cost_nano from accounts_usagerecord")
+    assert lines == [{"operation": "realtime", "unit": "conversations", "quantity": 1, "cost_nano": 500}] * 2
+    assert product.rows("select spent_nano from accounts_monthlyspend") == [{"spent_nano": 1000}]

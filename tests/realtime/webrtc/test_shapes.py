@@ -15,8 +15,8 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.realtime import places, sdp
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
+from voiceapp.realtime.webrtc import ice_config, sdp
 
 Change = Callable[[str], str]
 
@@ -175,7 +175,7 @@ async def offering(kinds: tuple[str, ...]) -> tuple[RTCPeerConnection, asyncio.E
 async def test_it_is_answered_and_the_channel_opens(name: str) -> None:
     shape = SHAPES[name]
     caller, opened, offer = await offering(shape.kinds)
-    transport = WebRtcTransport(RTCPeerConnection(places.configuration(60)))
+    transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(60)))
     try:
         changed = shape.change(offer)
         checked = await sdp.read_offer(changed.encode(), allow_private=False)

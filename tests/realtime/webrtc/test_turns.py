@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 
 from tests.engines.speech import samples, word_errors
 from tests.realtime.conftest import Servers
@@ -19,7 +21,7 @@ from voiceapp.engines.interfaces import Samples
 Voices = Callable[[str], Samples]
 
 QUESTION = "What is twelve times twelve?"
-ANSWERS = ("12 times 12 is 144.", "Twelve times twelve is one hundred forty four.")
+ANSWERS = ("12 times 12 is 144.", "12 x 12 is 144.", "12-144.", "Twelve times twelve is one hundred forty four.")
 SENTENCE = "She opened the window and looked at the garden."
 STUCK_S = 3.0
 """From the last word spoken to the event of the answer, through a bad network, without what the server takes to
@@ -63,7 +65,7 @@ async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
         assert caller.channel.label == (label or "svc-events")
         understood, heard = await ask_aloud(caller, voices(QUESTION))
     assert word_errors(QUESTION, understood) <= 1
-    assert answer_errors(heard) <= 2, heard
+    assert answer_errors(heard) <= 3, heard
     assert caller.types[0] == "session.created"
     assert "response.audio.done" in caller.types
     assert not caller.all("response.audio.delta")
@@ -130,8 +132,8 @@ async def test_two_calls_do_not_hear_each_other(product: Product, voices: Voices
 
     (understood, first), second = await asyncio.gather(spoken(), typed())
     assert word_errors(QUESTION, understood) <= 1
-    assert answer_errors(first) <= 2, first
-    assert word_errors(SENTENCE, second) <= 2, second
+    assert answer_errors(first) <= 3, first
+    assert word_errors(SENTENCE, second) <= 3, second
 
 
 async def test_video_is_accepted_and_ignored(product: Product) -> None:
@@ -210,9 +212,10 @@ async def test_a_call_is_finished_in_words_and_sound(product: Product) -> None:
     assert answer_errors(heard.text) <= 2, heard.text
 
 
-async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product) -> None:
+@pytest.mark.parametrize("flat", ["pcm24", "g711_ulaw"])
+async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product, flat: str) -> None:
     async with calling(product.origin, product.keys["good"], model="gpt-realtime") as caller:
-        patch = {"output_audio_format": "pcm24", "audio": {"output": {"format": {"type": "pcm", "sample_rate": 8000}}}}
+        patch = {"output_audio_format": flat, "audio": {"output": {"format": {"type": "pcm", "sample_rate": 8000}}}}
         await caller.send("session.update", session={**patch, "instructions": "Be brief."})
         updated = (await caller.wait("session.updated"))["session"]
         assert updated["instructions"] == "Be brief."
@@ -224,3 +227,40 @@ async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: 
         await caller.wait_quiet()
         heard = await Moonshine().recognize(caller.speech())
     assert answer_errors(heard.text) <= 2, heard.text
+
+
+async def test_a_call_of_openais_library_with_a_client_secret_speaks_its_dialect(
+    product: Product, voices: Voices
+) -> None:
+    """The secret is made with the key and carries the settings; a browser then needs nothing else."""
+    root = f"{product.origin}/v1"
+    telephone = {"output": {"format": {"type": "audio/pcmu"}}}
+    settings: Any = {"type": "realtime", "model": "gpt-realtime", "instructions": "Be brief.", "audio": telephone}
+    async with AsyncOpenAI(api_key=product.keys["good"], base_url=root, max_retries=0) as server:
+        secret = await server.realtime.client_secrets.create(session=settings)
+    assert secret.session.type == "realtime"
+    assert secret.session.instructions == "Be brief."
+
+    async def post(offer: str) -> tuple[int, str, Any]:
+        async with AsyncOpenAI(api_key=secret.value, base_url=root, max_retries=0) as browser:
+            answer = await browser.realtime.calls.with_raw_response.create(sdp=offer)
+        assert answer.status_code == 201
+        assert answer.headers["Location"].startswith("/v1/realtime/calls/sess_")
+        return 200, answer.text if isinstance(answer.text, str) else answer.text(), {}
+
+    async with calling(product.origin, None, label="oai-events", post=post) as caller:
+        session = (await caller.wait("session.created"))["session"]
+        await caller.send("session.update", session={"type": "realtime", "audio": telephone})
+        updated = (await caller.wait("session.updated"))["session"]
+        await caller.ask("What is twelve times twelve?")
+        done = await caller.wait("response.done")
+        await caller.wait_quiet()
+        heard = await Moonshine().recognize(caller.speech())
+
+    assert session["instructions"] == "Be brief."
+    track = {"type": "audio/pcm", "rate": 24_000}
+    assert session["audio"]["input"]["format"] == updated["audio"]["output"]["format"] == track
+    assert answer_errors(heard.text) <= 2, heard.text
+    assert done["response"]["output"][0]["content"] == [{"type": "output_audio", "transcript": "12 times 12 is 144."}]
+    assert caller.all("output_audio_buffer.started")
+    assert not [type_ for type_ in caller.types if "response.audio" in type_ or "output_audio.delta" in type_]

@@ -1,7 +1,8 @@
-"""The embedded assistant: skills first, then sentences from documents, then an honest "I do not know that".
+"""Replies without a language model: skills first, then sentences from documents, then an honest "I do not know".
 
-It is no language model. It never makes up a sentence about the world, answers the same question in the same
-conversation the same way, takes about 5 ms, and ignores instructions and function tools, which it could not follow.
+It never makes up a sentence about the world, replies to the same question in the same conversation the same way, takes
+about 5 ms, and ignores instructions and function tools, which it could not follow. `voiceapp.engines.assistant` puts a
+language model behind it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -16,29 +18,24 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
+from voiceapp.engines import weights
 from voiceapp.engines.embedded import skills
-from voiceapp.engines.embedded.documents import Folder
-from voiceapp.engines.embedded.embedding import MiniLM
+from voiceapp.engines.embedded.documents import Folder, Passage
+from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
 from voiceapp.engines.embedded.lexical import terms
-from voiceapp.engines.embedded.retrieval import Hit, QueryEmbedder, Question, Retriever
-from voiceapp.engines.embedded.skills import Scene, SkillAnswer
+from voiceapp.engines.embedded.quotation import quotation
+from voiceapp.engines.embedded.retrieval import QueryEmbedder, Question, Retriever
+from voiceapp.engines.embedded.skills import Scene, SkillReply
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.words import plain
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
 
 OPENING = "Hello. Ask me something about this program, or say help."
 IDLE_PROMPT = "Are you still there?"
-NOT_FOUND = "I did not find that in my documents."
-NO_MODEL_SPOKEN = (
-    "No language model is configured here, so that is all I can do. "
-    "To add one, ask me: how do I connect a language model?"
-)
-NO_MODEL_WRITTEN = (
-    "No language model is configured here. To add one, set CHAT_BASE_URL to any OpenAI-compatible server, "
-    "with CHAT_MODEL and CHAT_API_KEY where it needs them, and restart."
-)
+NOT_FOUND = "I do not know that, but I can tell you the time, do sums or set a timer."
+NOT_FOUND_AGAIN = "I do not know that either. Say help to hear what I can do."
 NO_MORE = "That is all I found about it."
 
 _FOLLOW_UP = re.compile(
@@ -60,7 +57,7 @@ MAX_LOOK_BACK = 6
 """How many turns back the topic of a follow-up may lie."""
 
 
-class RetrievalAssistant:
+class RetrievalAssistant(Provider):
     """A `ChatModel` that needs nothing but this process. One per process."""
 
     def __init__(
@@ -81,21 +78,38 @@ class RetrievalAssistant:
         )
         self._clock = clock
 
+    def check(self) -> None:
+        """See `Provider`."""
+        weights.check(MODEL_FILE)
+
     async def warm(self) -> None:
         """Build the index over the documents and the table of cities, so that the first question waits for neither."""
         await self._retriever.ready()
-        await lanes().speak.run(skills.answer, "What time is it in London?", Scene())
+        await lanes().speak.run(skills.reply, "What time is it in London?", Scene())
 
     async def close(self) -> None:
         """Give up building the index."""
         await self._retriever.close()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """Raises EngineUnavailable when too many questions wait."""
-        answer = await self._answer(request)
-        pieces, is_cut = _within(answer.text, request.max_tokens)
-        if answer.speech_rate is not None:
-            yield ChatDelta(speech_rate=answer.speech_rate)
+        """The reply, sentence by sentence, or the call of a function.
+
+        Raises:
+            EngineUnavailable: if too many questions wait.
+        """
+        async with aclosing(self.say(await self.known(request) or unknown(request), request)) as deltas:
+            async for delta in deltas:
+                yield delta
+
+    async def say(self, reply: SkillReply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """A reply in the form of a chat model's."""
+        pieces, is_cut = _within(reply.text, request.max_tokens)
+        if reply.speech_rate is not None:
+            yield ChatDelta(speech_rate=reply.speech_rate)
+        if reply.source is not None:
+            yield ChatDelta(source=reply.source)
+        if reply.reminders is not None:
+            yield ChatDelta(reminders=reply.reminders)
         for piece in pieces:
             yield ChatDelta(text=piece)
         yield ChatDelta(
@@ -106,24 +120,66 @@ class RetrievalAssistant:
             finish_reason="length" if is_cut else "stop",
         )
 
-    async def _answer(self, request: ChatRequest) -> SkillAnswer:
-        messages = [replace(message, content=message.content[:MAX_READ_CHARS]) for message in request.messages]
-        asked = [message.content for message in messages if message.role == "user" and message.content.strip()]
-        if request.context.get("is_idle_prompt"):
-            return SkillAnswer(IDLE_PROMPT)
+    async def passages(self, request: ChatRequest) -> list[Passage]:
+        """What the documents say about the last message, the nearest first; those of the manual only to a caller
+        without instructions of their own.
+
+        Raises:
+            EngineUnavailable: if too many questions wait.
+        """
+        asked = _asked(request)
+        wants_more = bool(asked) and _MORE.fits(plain(asked[-1]))
+        if not asked or not (wants_more or terms(asked[-1]) or _FOLLOW_UP.search(asked[-1])):
+            return []
+        questions = self._questions(asked, self._scene(request, asked, []), wants_more=wants_more)
+        found = await self._retriever.passages(questions)
+        has_instructions = any(message.role == "system" for message in request.messages)
+        return [passage for passage in found if not (passage.is_manual and has_instructions)]
+
+    async def known(self, request: ChatRequest, *, reads: bool = True) -> SkillReply | None:
+        """The reply of a skill, or of the documents unless `reads` is false; None when neither fits.
+
+        Raises:
+            EngineUnavailable: if too many questions wait.
+        """
+        messages = _shortened(request)
+        asked = _asked(request)
+        if request.facts.is_idle_prompt:
+            return SkillReply(IDLE_PROMPT)
         if not asked:
-            return SkillAnswer(OPENING)
-        answered = [message for message in messages if message.role == "assistant" and message.content]
-        scene = self._scene(request, asked, answered)
-        found = skills.answer(asked[-1], scene)
-        if found is not None:
+            return SkillReply(OPENING)
+        if messages[-1].role == "assistant":
+            return await self.rest(request) or (await self._again(request))[1]
+        replies = [message for message in messages if message.role == "assistant" and message.content]
+        scene = self._scene(request, asked, replies)
+        found = skills.reply(asked[-1], scene)
+        if found is not None or not reads:
             return found
         wants_more = _MORE.fits(plain(asked[-1]))
-        said = " ".join(message.content for message in answered) if wants_more else ""
+        said = " ".join(message.content for message in replies) if wants_more else ""
         hit = await self._retriever.search(self._questions(asked, scene, wants_more=wants_more), said=said)
         if hit is not None:
-            return SkillAnswer(_quoted(hit))
-        return SkillAnswer(NO_MORE if said else _unknown(request, answered))
+            return quotation(hit, is_spoken=request.facts.speaks)
+        return SkillReply(NO_MORE) if said else None
+
+    async def rest(self, request: ChatRequest) -> SkillReply | None:
+        """What remains of a reply that was cut off: the last messages are as much of it as was heard.
+
+        None when nothing fits, or when the reply would be another by now.
+        """
+        heard, reply = await self._again(request)
+        if reply is None:
+            return None
+        said, whole = " ".join(heard.split()), " ".join(reply.text.split())
+        return replace(reply, text=whole.removeprefix(said).lstrip()) if whole.startswith(said) else None
+
+    async def _again(self, request: ChatRequest) -> tuple[str, SkillReply | None]:
+        """What was heard of the last reply, and the reply to the same question now."""
+        before = list(request.messages)
+        heard: list[str] = []
+        while before and before[-1].role == "assistant":
+            heard.insert(0, before.pop().content)
+        return " ".join(heard), await self.known(replace(request, messages=tuple(before)))
 
     def _questions(self, asked: list[str], scene: Scene, *, wants_more: bool) -> list[Question]:
         """What to look for, the most promising first; a question that leans on an earlier one brings its topic."""
@@ -142,21 +198,31 @@ class RetrievalAssistant:
     def _is_topic(asked: str, scene: Scene) -> bool:
         """Whether it is a question that was looked up and that stood for itself."""
         stands = _FOLLOW_UP.search(asked) is None and not _MORE.fits(plain(asked))
-        return stands and bool(terms(asked)) and skills.answer(asked, scene) is None
+        return stands and bool(terms(asked)) and skills.reply(asked, scene) is None
 
-    def _scene(self, request: ChatRequest, asked: list[str], answered: list[ChatMessage]) -> Scene:
+    def _scene(self, request: ChatRequest, asked: list[str], replies: list[ChatMessage]) -> Scene:
         return Scene(
-            now=self._clock(_zone(request.context.get("time_zone"))),
-            last_answer=answered[-1].content if answered else "",
+            now=self._clock(_zone(request.facts.time_zone)),
+            last_reply=replies[-1].content if replies else "",
+            replies=tuple(message.content for message in replies),
             earlier=tuple(asked[:-1]),
-            context=request.context,
+            facts=request.facts,
             dice=random.SystemRandom() if request.seed is None else random.Random(request.seed),  # noqa: S311 - dice
         )
 
 
-def _zone(name: object) -> tzinfo:
+def _shortened(request: ChatRequest) -> list[ChatMessage]:
+    return [replace(message, content=message.content[:MAX_READ_CHARS]) for message in request.messages]
+
+
+def _asked(request: ChatRequest) -> list[str]:
+    """What the user has said, the last of it last."""
+    return [message.content for message in _shortened(request) if message.role == "user" and message.content.strip()]
+
+
+def _zone(name: str) -> tzinfo:
     """The caller's zone, the installation's when the caller's is not known, and UTC on a machine without zones."""
-    for known in (str(name or ""), settings.LOCAL_TIME_ZONE):
+    for known in (name, settings.LOCAL_TIME_ZONE):
         try:
             return ZoneInfo(known)
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -164,16 +230,10 @@ def _zone(name: object) -> tzinfo:
     return UTC
 
 
-def _quoted(hit: Hit) -> str:
-    source = f"the manual, {hit.passage.title}" if hit.passage.is_manual else hit.passage.title
-    return f"From {source}: {hit.text}"
-
-
-def _unknown(request: ChatRequest, answered: Sequence[ChatMessage]) -> str:
-    """Said in full once in a conversation, and short after that."""
-    if any(NOT_FOUND in message.content for message in answered):
-        return NOT_FOUND
-    return f"{NOT_FOUND} {NO_MODEL_SPOKEN if request.context.get('spoken', True) else NO_MODEL_WRITTEN}"
+def unknown(request: ChatRequest) -> SkillReply:
+    """What is said when nothing fits: one short sentence, and another one after it."""
+    replies = [message.content for message in request.messages if message.role == "assistant"]
+    return SkillReply(NOT_FOUND_AGAIN if NOT_FOUND in replies[-1:] else NOT_FOUND)
 
 
 def count_tokens(text: str) -> int:

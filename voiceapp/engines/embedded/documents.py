@@ -1,4 +1,4 @@
-"""The documents that the embedded assistant answers from: Markdown and text files, cut into passages and sentences.
+"""The documents that the embedded assistant replies from: Markdown and text files, cut into passages and sentences.
 
 Only what can be said aloud is kept: no code blocks, tables, images or addresses behind links. No model is used here.
 """
@@ -42,6 +42,8 @@ class Passage:
     """The nearest heading above; empty directly below the title."""
     sentences: tuple[str, ...]
     is_manual: bool = False
+    page: str = ""
+    """Of the manual, as its address names it."""
 
     @property
     def text(self) -> str:
@@ -98,12 +100,13 @@ def _files(folders: Sequence[Folder]) -> Iterator[tuple[Folder, Path, os.stat_re
 def parse(text: str, *, name: str, is_manual: bool = False) -> list[Passage]:
     """The passages of one document. `name` is its title when it has no heading."""
     title, heading = "", ""
+    page = re.sub(r"^\d+-", "", name) if is_manual else ""
     passages = []
     for block in _blocks(text):
         match = re.fullmatch(r"(#{1,6})\s+(.*?)\s*#*", block)
         if match is None:
             passages += [
-                Passage(title or _title_of(name), heading, sentences, is_manual) for sentences in _passages(block)
+                Passage(title or _title_of(name), heading, sentences, is_manual, page) for sentences in _passages(block)
             ]
         elif not title and not passages:
             title = _speakable(match[2])

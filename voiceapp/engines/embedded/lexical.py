@@ -30,7 +30,7 @@ def terms(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """Cut the endings that a question and its answer most often differ in."""
+    """Cut the endings that a question and its reply most often differ in."""
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: len(word) - len(ending)] + replacement

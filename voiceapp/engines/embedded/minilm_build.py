@@ -8,7 +8,6 @@ nowhere else.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,19 +16,18 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 from safetensors.numpy import load_file
+
+from voiceapp.engines.embedded.onnx_graph import Graph
 
 HEAD_WIDTH = 32
 """Channels of one attention head, in MiniLM-L6-H384 (12 heads)."""
 LAYER_NORM_EPSILON = 1e-12
-OPSET = 20
-"""The first with Gelu; LayerNormalization is there since 17."""
-IR_VERSION = 9
 
 
-def build(source_safetensors: Path, tokenizer_json: Path, target_dir: Path) -> None:
-    """Write `model_int8.onnx` and `tokenizer.json` into `target_dir`, each by renaming a complete file.
+def build(source: Path, target_dir: Path) -> None:
+    """Write `model_int8.onnx` into `target_dir`, by renaming a complete file, from the safetensors file `source`.
 
     Takes about 5 s and 500 MB of memory. The bytes of the model depend on the versions of the building tools.
 
@@ -39,17 +37,13 @@ def build(source_safetensors: Path, tokenizer_json: Path, target_dir: Path) -> N
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     target_dir.mkdir(parents=True, exist_ok=True)
-    model = encoder(load_file(source_safetensors))
+    model = encoder(load_file(source))
     with TemporaryDirectory(dir=target_dir) as name:
-        plain, quantized, tokenizer = (
-            Path(name) / part for part in ("plain.onnx", "model_int8.onnx", "tokenizer.json")
-        )
+        plain, quantized = Path(name) / "plain.onnx", Path(name) / "model_int8.onnx"
         onnx.save(model, plain)
         # Seven bits: on processors without VNNI the sums of eight-bit products overflow.
         with _quiet_root_logger():
             quantize_dynamic(plain, quantized, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
-        shutil.copyfile(tokenizer_json, tokenizer)
-        tokenizer.replace(target_dir / tokenizer.name)
         quantized.replace(target_dir / quantized.name)
 
 
@@ -76,45 +70,17 @@ def encoder(weights: Mapping[str, NDArray[np.float32]]) -> onnx.ModelProto:
         x = graph.layer(x, bias, f"encoder.layer.{layer}", heads=width // HEAD_WIDTH)
         layer += 1
     graph.pool(x)
-    batch = ["batch", "length"]
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "minilm",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, batch) for name in ("ids", "mask")],
-            [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", width])],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
+    return graph.model(
+        "minilm", inputs={"ids": ["batch", "length"], "mask": ["batch", "length"]}, output=["batch", width]
     )
-    model.ir_version = IR_VERSION
-    onnx.checker.check_model(model)
-    return model
 
 
-class _Graph:
-    """Nodes and constants in the making. Each method returns the name of its result."""
+class _Graph(Graph):
+    """The encoder in the making."""
 
     def __init__(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
+        super().__init__()
         self._weights = weights
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-
-    def op(self, kind: str, *inputs: str, **attributes: object) -> str:
-        result = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [result], **attributes))
-        return result
-
-    def constant(self, value: NDArray[np.generic]) -> str:
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
-
-    def numbers(self, *values: int) -> str:
-        return self.constant(np.array(values, dtype=np.int64))
-
-    def scalar(self, value: float) -> str:
-        return self.constant(np.array(value, dtype=np.float32))
 
     def normalize(self, x: str, name: str) -> str:
         scale, shift = (self.constant(self._weights[f"{name}.{part}"]) for part in ("weight", "bias"))
@@ -167,4 +133,4 @@ class _Graph:
         present = self.op("Unsqueeze", self.op("Cast", "mask", to=TensorProto.FLOAT), self.numbers(2))
         total = self.op("ReduceSum", self.op("Mul", x, present), self.numbers(1), keepdims=0)
         mean = self.op("Div", total, self.op("ReduceSum", present, self.numbers(1), keepdims=0))
-        self.nodes.append(helper.make_node("LpNormalization", [mean], ["embedding"], axis=-1, p=2))
+        self.result("LpNormalization", mean, axis=-1, p=2)

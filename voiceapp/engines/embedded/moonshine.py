@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from voiceapp.engines.embedded import runtime, weights
+from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 
 ENCODER = "moonshine-tiny-en/encoder_model.ort"
@@ -47,9 +47,13 @@ class MoonshineModel:
     """Weights and vocabulary. `decode` blocks and may run in several threads at once."""
 
     def __init__(self) -> None:
-        """Raises EngineUnavailable when the files are missing."""
-        self._encoder = runtime.session(ENCODER)
-        self._decoder = runtime.session(DECODER)
+        """Load the model.
+
+        Raises:
+            EngineUnavailable: if its files are missing.
+        """
+        self._encoder = onnx_sessions.session(ENCODER)
+        self._decoder = onnx_sessions.session(DECODER)
         self._pieces = _pieces(weights.require(TOKENIZER).read_bytes())
         self._caches = [
             f"past_key_values.{layer}.{part}.{kind}"

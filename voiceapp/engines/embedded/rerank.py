@@ -1,4 +1,4 @@
-"""Reranking inside this process: BM25 over all documents, MiniLM over those that BM25 likes best, fused.
+"""Reranking inside this process: BM25 over all documents, two encoders over those that BM25 likes best, fused.
 
 The order comes from both scores made comparable within the request (z-scores); that ordered better than either alone
 and than fusing ranks. The relevance that is told comes from the same scores by constants that never change, so
@@ -14,24 +14,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voiceapp.engines.embedded import bm25
-from voiceapp.engines.embedded.embedding import MiniLM
+from voiceapp.engines.embedded.english import share_of_english
+from voiceapp.engines.embedded.pair import DIMENSIONS, EncoderPair
 from voiceapp.engines.embedded.recent_vectors import RecentVectors
-from voiceapp.engines.embedded.vocabulary import UNKNOWN
+from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
-from voiceapp.engines.tokens import Counted
+from voiceapp.engines.tokens import Counted, count
 
-DENSE_WEIGHT = 0.7
+EVEN_SHARE = 0.5
+"""A text is English from here on."""
 CANDIDATES = 100
-"""How many documents are read by the model: the ones BM25 likes best. Reading all was measured to gain nothing."""
-EVEN_SCORE = 0.3
-"""Fused likeness that is told as a relevance of one half."""
-SPREAD = 0.08
-"""By how much likeness has to rise from there for a relevance of 0.73."""
-KEPT_VECTORS = 10_000
+"""How many English documents the encoders read for an English query: the ones BM25 likes best. Reading all was measured
+to gain nothing. What is in another language is read in any case, by the faster of the two encoders."""
+KEPT_VECTORS = 4_000
 """15 MB."""
 
 Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How likeness comes about, and what relevance it is told as."""
+
+    dense_weight: float
+    """Of the cosine, beside BM25."""
+    even: float
+    """Likeness that is told as a relevance of one half."""
+    spread: float
+    """By how much likeness has to rise from there for a relevance of 0.73."""
+
+    def towards(self, other: Scale, share: float) -> Scale:
+        """The scale between the two, `other` at a `share` of 1."""
+
+        def between(one: float, another: float) -> float:
+            return one + (another - one) * share
+
+        return Scale(
+            between(self.dense_weight, other.dense_weight),
+            between(self.even, other.even),
+            between(self.spread, other.spread),
+        )
+
+
+ENGLISH = Scale(dense_weight=0.7, even=0.3, spread=0.08)
+ELSEWHERE = Scale(dense_weight=0.9, even=0.15, spread=0.05)
+"""For a query in another language: English documents share no more than names with it, and cosines are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +70,69 @@ class Dense:
     cosines: Scores
 
 
-class FusedReranker:
+class FusedReranker(Provider):
     """A `Reranker`. An `instruct` is passed over: neither half of it understands one."""
 
     def __init__(self) -> None:
-        self._model = MiniLM()
+        self._encoders = EncoderPair()
         self._recent = RecentVectors(capacity=KEPT_VECTORS)
 
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """Raises EngineUnavailable when the weights are missing or the lane is full."""
+        """The documents by relevance to the query.
+
+        Raises:
+            EngineUnavailable: if the weights are missing or the lane is full.
+        """
         texts = [document.text for document in request.documents]
         lexical = await lanes().batch.run(bm25.scores, request.query.text, texts)
-        places = np.sort(np.argsort(-lexical, kind="stable")[:CANDIDATES])
+        english = await lanes().batch.run(_shares, (request.query, *request.documents))
+        places = _to_be_read(lexical, english)
         vectors = await self._vectors([request.query, *(request.documents[place] for place in places)])
         # Sums differ in their last bits with the row: equal texts shall be equal, wherever they stand.
         dense = Dense(places, np.round(vectors[1:] @ vectors[0], 6))
-        return ranking(lexical, dense, dense_weight=DENSE_WEIGHT * _known(request.query))
+        return ranking(lexical, dense, scale=ELSEWHERE.towards(ENGLISH, float(english[0])))
 
     async def _vectors(self, texts: Sequence[Counted]) -> NDArray[np.float32]:
-        """Of each text, shape [texts, 384]; zeros for one without tokens."""
+        """Of each text, shape [texts, 896]; zeros for one without tokens."""
         keys = [self._recent.key(text.text) for text in texts]
         found = {key: self._recent.get(key) for key in keys}
-        unread = {key: text.ids for key, text in zip(keys, texts, strict=True) if found[key] is None and text.ids}
-        for key, vector in zip(unread, await self._model.embed_tokens(list(unread.values())), strict=True):
+        unread = {key: text for key, text in zip(keys, texts, strict=True) if found[key] is None and text.ids}
+        vectors, _ = await self._encoders.embed(list(unread.values()))
+        for key, vector in zip(unread, vectors, strict=True):
             self._recent.put(key, vector)
             found[key] = vector
-        nothing = np.zeros(self._model.dimensions, dtype=np.float32)
+        nothing = np.zeros(DIMENSIONS, dtype=np.float32)
         return np.stack([nothing if (vector := found[key]) is None else vector for key in keys])
 
     async def warm(self) -> None:
-        """Load the model, so that the first request does not wait for it."""
-        await self._model.embed(["ready"])
+        """Load the models, so that the first request does not wait for them."""
+        await self._vectors(await count(["ready"]))
 
 
-def ranking(lexical: Scores, dense: Dense, *, dense_weight: float) -> Ranking:
+def _shares(texts: Sequence[Counted]) -> Scores:
+    return np.array([share_of_english(text.ids) for text in texts], dtype=np.float32)
+
+
+def _to_be_read(lexical: Scores, english: Scores) -> NDArray[np.int64]:
+    """The documents that the encoders read, by `english`: that of the query, and that of each document."""
+    is_foreign = (english[1:] < EVEN_SHARE) | (english[0] < EVEN_SHARE)
+    is_liked = np.zeros(len(lexical), dtype=bool)
+    is_liked[np.argsort(-lexical, kind="stable")[:CANDIDATES]] = True
+    return np.flatnonzero(is_liked | is_foreign)
+
+
+def ranking(lexical: Scores, dense: Dense, *, scale: Scale = ENGLISH) -> Ranking:
     """All documents, best first: those with a cosine, then the others as BM25 has them."""
-    fused = dense_weight * _z(dense.cosines) + (1 - dense_weight) * _z(lexical[dense.places])
+    fused = scale.dense_weight * _z(dense.cosines) + (1 - scale.dense_weight) * _z(lexical[dense.places])
     read = dense.places[np.argsort(-fused, kind="stable")]
     unread = np.setdiff1d(np.arange(len(lexical)), read)
     unread = unread[np.argsort(-lexical[unread], kind="stable")]
     # A document that was not read is taken to be as far from the query as the farthest that was.
     cosines = np.full(len(lexical), dense.cosines.min(initial=1.0), dtype=np.float32)
     cosines[dense.places] = dense.cosines
-    likeness = dense_weight * cosines + (1 - dense_weight) * lexical
+    likeness = scale.dense_weight * cosines + (1 - scale.dense_weight) * lexical
     order = np.concatenate([read, unread])
-    relevance = never_rising(1 / (1 + np.exp((EVEN_SCORE - likeness[order]) / SPREAD)))
+    relevance = never_rising(1 / (1 + np.exp((scale.even - likeness[order]) / scale.spread)))
     return Ranking([Ranked(int(place), float(score)) for place, score in zip(order, relevance, strict=True)])
 
 
@@ -107,8 +153,3 @@ def _z(scores: Scores) -> Scores:
     spread = scores.std()
     standard: Scores = (scores - scores.mean()) / spread if spread > 0 else np.zeros_like(scores)
     return standard
-
-
-def _known(query: Counted) -> float:
-    """Share of the query that the model has pieces for: of other scripts it has few, and means little by them."""
-    return 1 - query.ids.count(UNKNOWN) / max(1, len(query.ids))

@@ -1,16 +1,16 @@
 """Has the speaker finished? smart-turn v3.2 listens to the last 8 s: intonation and pace, not words.
 
 Its judgement is good after about 200 ms of silence and a coin toss in the middle of a word, and it holds some short
-answers back wrongly: whoever asks also keeps a cap on the silence.
+turns back wrongly: its caller also keeps a cap on the silence.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from voiceapp.engines.embedded import runtime
+from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.embedded.mel import log_mel
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Samples
 from voiceapp.engines.lanes import lanes
 
 MODEL = "smart-turn/smart-turn-v3.2-cpu.onnx"
@@ -18,8 +18,12 @@ WINDOW_SAMPLES = 8 * ENGINE_SAMPLE_RATE_HZ
 VARIANCE_FLOOR = 1e-7
 
 
-class SmartTurn:
-    """A `TurnPredictor`; stateless, shared by all conversations. One answer takes about 40 ms of a core."""
+class SmartTurn(Provider):
+    """A `TurnPredictor`; stateless, shared by all conversations. One judgement takes about 40 ms of a core."""
+
+    def check(self) -> None:
+        """See `Provider`."""
+        weights.check(MODEL)
 
     async def warm(self) -> None:
         """Load the model and run it once."""
@@ -34,5 +38,5 @@ def _end_probability(audio: Samples) -> float:
     recent = audio[-WINDOW_SAMPLES:]
     window[WINDOW_SAMPLES - len(recent) :] = recent
     window = (window - window.mean()) / np.sqrt(window.var() + VARIANCE_FLOOR)
-    (probability,) = runtime.session(MODEL).run(None, {"input_features": log_mel(window)[None]})
+    (probability,) = onnx_sessions.session(MODEL).run(None, {"input_features": log_mel(window)[None]})
     return float(probability[0, 0])

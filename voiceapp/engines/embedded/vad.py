@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.embedded import runtime
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
+from voiceapp.engines import onnx_sessions, weights
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Provider, Samples
 from voiceapp.engines.lanes import lanes
 
 MODEL = "silero/silero_vad.onnx"
@@ -18,8 +18,12 @@ class SileroDetector:
     """A `VoiceDetector` for one conversation; the model behind it is shared by all."""
 
     def __init__(self) -> None:
-        """Raises EngineUnavailable when the model is missing."""
-        self._session = runtime.session(MODEL)
+        """Load the model.
+
+        Raises:
+            EngineUnavailable: if it is missing.
+        """
+        self._session = onnx_sessions.session(MODEL)
         self._rate = np.array(ENGINE_SAMPLE_RATE_HZ, dtype=np.int64)
         self.reset()
 
@@ -41,11 +45,17 @@ class SileroDetector:
         return float(speech[0, 0])
 
 
-def detector() -> SileroDetector:
-    """A fresh detector for one conversation."""
-    return SileroDetector()
+class Silero(Provider):
+    """A `VoiceDetection`."""
 
+    def check(self) -> None:
+        """See `Provider`."""
+        weights.check(MODEL)
 
-async def warm() -> None:
-    """Load the model away from the event loop."""
-    await lanes().voice.run(runtime.session, MODEL)
+    async def warm(self) -> None:
+        """Load the model, which runs on the event loop and must not load there."""
+        await lanes().voice.run(onnx_sessions.session, MODEL)
+
+    def detector(self) -> SileroDetector:
+        """See `VoiceDetection`."""
+        return SileroDetector()

@@ -1,4 +1,4 @@
-"""A chat model behind any OpenAI-compatible server: one streamed request for each answer.
+"""A chat model behind any OpenAI-compatible server: one streamed request for each reply.
 
 Closing the generator closes the connection, which is how such servers are told to stop writing.
 """
@@ -14,14 +14,14 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import (
-    ChatCapabilities,
     ChatDelta,
     ChatMessage,
     ChatRequest,
     ChatUsage,
+    Provider,
     ToolCallDelta,
 )
-from voiceapp.engines.openai.client import Server, read
+from voiceapp.engines.openai.client import RemoteServer, read
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
 from voiceapp.errors import EngineUnavailable
 
@@ -30,35 +30,55 @@ DRAIN_TIMEOUT_S = 0.2
 _FINISH_REASONS = {"length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls"}
 
 
-class OpenAIChat:
+class OpenAIChat(Provider):
     """A `ChatModel`. One per process."""
 
     def __init__(
-        self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 60.0, sees_images: bool = False
+        self,
+        *,
+        base_url: str = "",
+        api_key: str = "",
+        model: str = "",
+        timeout_s: float = 60.0,
+        server: RemoteServer | None = None,
     ) -> None:
-        """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes; a model that
-        `sees_images` is sent them as they come, by address or as data."""
-        self.capabilities = ChatCapabilities(images=sees_images, tools=True, response_format=True)
-        self._server = Server(
+        """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes. Images are sent
+        as they come, by address or as data. A `server` takes the place of its address, key and patience."""
+        self._server = server or RemoteServer(
             title="chat server", settings="CHAT", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
         self._model = model or "default"
 
+    def check(self) -> None:
+        """See `Provider`: it cannot serve while its server does not answer."""
+        if self._server.trouble is not None:
+            raise self._server.trouble.with_traceback(None)
+
+    async def probe(self) -> None:
+        """See `Provider`."""
+        await self._server.probe()
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """Raises EngineUnavailable, EngineTimeout or EngineRefused, before or between deltas."""
+        """The reply of the server in deltas and function calls; it can fail before the first and between two of them.
+
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request.
+        """
         response: aiohttp.ClientResponse | None = None
         try:
             response = await self._server.post(
                 "/chat/completions", _body(request, self._model), accept="text/event-stream"
             )
-            answer = _Answer()
+            reply = _StreamedReply()
             async with aclosing(_events(response)) as events:
                 async for data in events:
                     if data == "[DONE]":
                         break
-                    for delta in self._deltas(answer, data):
+                    for delta in self._deltas(reply, data):
                         yield delta
-            yield answer.last()
+            yield reply.last()
             await _drain(response)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise self._server.failure(error) from error
@@ -70,19 +90,19 @@ class OpenAIChat:
         """Close the connections of the running event loop."""
         await self._server.close()
 
-    def _deltas(self, answer: _Answer, data: str) -> list[ChatDelta]:
+    def _deltas(self, reply: _StreamedReply, data: str) -> list[ChatDelta]:
         """One event of the stream, read."""
         try:
             event = json.loads(data)
             if not event.get("error"):
-                return list(answer.read(event))
+                return list(reply.read(event))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise EngineUnavailable("The chat server sent something that is not a chat completion.") from error
         raise EngineUnavailable(f"The chat server stopped with an error: {self._server.message(event)}")
 
 
-class _Answer:
-    """What has come of one answer; the end of it is known only when the stream ends."""
+class _StreamedReply:
+    """What has come of one reply; the end of it is known only when the stream ends."""
 
     def __init__(self) -> None:
         self._finish_reason: str | None = None
@@ -96,7 +116,7 @@ class _Answer:
         if not choices:
             return  # the event that carries only the usage
         choice = choices[0]
-        # A server that does not stream answers with one whole `message`.
+        # A server that does not stream replies with one whole `message`.
         delta = choice.get("delta") or choice.get("message") or {}
         if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
             yield ChatDelta(reasoning=str(reasoning))
@@ -110,12 +130,12 @@ class _Answer:
 
     def last(self) -> ChatDelta:
         if self._finish_reason is None:
-            raise EngineUnavailable("The chat server broke off in the middle of its answer.")
+            raise EngineUnavailable("The chat server broke off in the middle of its reply.")
         return ChatDelta(finish_reason=self._finish_reason, usage=self._usage)
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:
-    """The data of the events in a streamed answer, or the whole of one that is not streamed."""
+    """The data of the events in a streamed response, or the whole of one that is not streamed."""
     stream = EventStream()
     if response.content_type == "application/json":
         yield (await read(response, MAX_LINE_BYTES)).decode("utf-8", "replace")
@@ -128,7 +148,7 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read what follows the end of the answer, so that the connection can be used again; not worth a wait."""
+    """Read what follows the end of the response, so that the connection can be used again; not worth a wait."""
     try:
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
             await read(response, MAX_LINE_BYTES)
@@ -170,13 +190,14 @@ def _body(request: ChatRequest, model: str) -> dict[str, Any]:
         **request.extra,
         **{name: value for name, value in optional.items() if value is not None},
         "model": model,
-        "messages": [_message(message) for message in request.messages],
+        "messages": [chat_message(message) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
 
 
-def _message(message: ChatMessage) -> dict[str, Any]:
+def chat_message(message: ChatMessage) -> dict[str, Any]:
+    """A message as OpenAI's interface writes it."""
     wire: dict[str, Any] = {"role": message.role, "content": list(message.parts) or message.content}
     if message.tool_calls:
         wire["content"] = message.content or None

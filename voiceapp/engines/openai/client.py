@@ -1,26 +1,36 @@
 """Talking to a server elsewhere that speaks OpenAI's interface, or nearly: connections, and what its refusals mean.
 
-One `Server` for each model; what a model is asked and answers is in a file of its own.
+One `RemoteServer` for each model; what a model is asked and replies is in a file of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import math
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import aiohttp
 
+from voiceapp.engines.interfaces import Provider
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
+logger = logging.getLogger(__name__)
+
 CONNECT_TIMEOUT_S = 10.0
+PROBE_S = 2.0
+"""Longest wait for a server that is only asked whether it is there."""
+FRESH_S = 10.0
+"""How long one answer of a server shows that it is there."""
 MAX_ERROR_CHARS = 300
 MAX_ERROR_BODY_BYTES = 64 * 1024
 MAX_CONNECTIONS = 256
-"""Answers in progress at once; far above what one process asks for."""
+"""Responses in progress at once; far above what one process asks for."""
 
 NO_HEADERS: Mapping[str, str] = {}
 Body = dict[str, Any] | str | bytes
@@ -36,19 +46,33 @@ class Unreachable(EngineUnavailable):
     """The server heard nothing of the request."""
 
 
-class Server:
+class RemoteServer:
     """One per process and model; its connections belong to the event loop that asks."""
 
-    def __init__(self, *, title: str, settings: str, base_url: str, api_key: str, timeout_s: float) -> None:
-        """`title` names it in messages ("chat server"), `settings` is how its settings begin ("CHAT"); `base_url` is
-        what comes before a path; `timeout_s` bounds each wait for bytes."""
+    def __init__(
+        self,
+        *,
+        title: str,
+        settings: str,
+        base_url: str,
+        api_key: str,
+        timeout_s: float,
+        keeps_connections: bool = True,
+    ) -> None:
+        """`title` names it in messages ("chat server"), `settings` is how its settings begin ("CHAT"), empty for one
+        that has none; `base_url` is what comes before a path; `timeout_s` bounds each wait for bytes. A server on
+        this machine is best asked on a new connection each time."""
         self.title = title
         self._settings = settings
         self._base_url = base_url.rstrip("/")
         self._api_key = api_key
+        self._keeps_connections = keeps_connections
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
         )
+        self.trouble: EngineUnavailable | EngineTimeout | None = None
+        """Why the server cannot be asked, as the latest contact showed; None while it answers."""
+        self._heard_at = -math.inf
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
     async def post(
@@ -60,19 +84,45 @@ class Server:
         content_type: str = "application/json",
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> aiohttp.ClientResponse:
-        """The answer with status 200, its body unread; the caller closes it. Redirects are not followed.
+        """The response with status 200, its body unread; the caller closes it. Redirects are not followed.
 
-        A body that is neither text nor bytes goes out as JSON.
+        A body that is neither text nor bytes goes out as JSON. What breaks on the way is for `failure` to name.
 
         Raises:
-            EngineUnavailable, EngineTimeout, EngineRefused: for any other status.
-            TimeoutError, aiohttp.ClientError: for `failure`.
+            EngineUnavailable: for the statuses 401, 403 and 429, and all outside 400 to 499.
+            EngineTimeout: for the statuses 408 and 504.
+            EngineRefused: for any other status.
+            TimeoutError: if nothing comes in time.
+            aiohttp.ClientError: if the connection fails.
         """
         return await self._good("POST", path, body, {"Accept": accept, "Content-Type": content_type, **headers})
 
     async def get(self, path: str) -> aiohttp.ClientResponse:
         """As `post`, without a body."""
         return await self._good("GET", path, None, {"Accept": "application/json"})
+
+    async def probe(self) -> None:
+        """Find out whether the server answers, unless it did just now; `trouble` says what came of it."""
+        if self.trouble is None and time.monotonic() - self._heard_at < FRESH_S:
+            return
+        try:
+            async with asyncio.timeout(PROBE_S):
+                response = await self._send("GET", "/models", None, {"Accept": "application/json"})
+                try:
+                    if response.status in (401, 403) or response.status >= 500:
+                        await self._refusal(response)
+                    else:  # whether or not it has such a list
+                        self._answered()
+                finally:
+                    response.close()
+        except (TimeoutError, aiohttp.ClientError) as error:
+            self.failure(error)
+
+    def _answered(self) -> None:
+        self._heard_at = time.monotonic()
+        if self.trouble is not None:
+            logger.info("the %s answers again", self.title)
+            self.trouble = None
 
     async def _good(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
         response = await self._send(method, path, body, headers)
@@ -81,6 +131,7 @@ class Server:
                 raise await self._refusal(response)
             finally:
                 response.close()
+        self._answered()
         return response
 
     async def ask(
@@ -92,9 +143,12 @@ class Server:
         content_type: str = "application/json",
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> Any:
-        """The JSON of an answer of at most `limit` bytes; without a body, of a GET. Cancelling closes the connection.
+        """The JSON of a response of at most `limit` bytes; without a body, of a GET. Cancelling closes the connection.
 
-        Raises EngineUnavailable, EngineTimeout or EngineRefused.
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request.
         """
         try:
             if body is None:
@@ -102,25 +156,26 @@ class Server:
             else:
                 response = await self.post(path, body, content_type=content_type, headers=headers)
             try:
-                answer = await read(response, limit + 1)
+                body_bytes = await read(response, limit + 1)
             finally:
                 response.close()
         except (TimeoutError, aiohttp.ClientError) as error:
             raise self.failure(error) from error
-        if len(answer) > limit:
-            raise EngineUnavailable(f"The {self.title} answered with more than {limit} bytes.")
+        if len(body_bytes) > limit:
+            raise EngineUnavailable(f"The {self.title} sent more than {limit} bytes.")
         try:
-            return json.loads(answer)
+            return json.loads(body_bytes)
         except ValueError as error:
-            raise EngineUnavailable(f"The {self.title} answered with something that is not JSON.") from error
+            raise EngineUnavailable(f"The {self.title} sent something that is not JSON.") from error
 
     def failure(self, error: TimeoutError | aiohttp.ClientError) -> EngineError:
         """What it means that the connection failed."""
+        remedy = f"Check {self._settings}_BASE_URL and its server." if self._settings else ""
         if isinstance(error, TimeoutError):
-            return EngineTimeout(f"The {self.title} did not answer in time.")
+            return self._troubled(EngineTimeout(f"The {self.title} did not answer in time.", remedy=remedy))
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-            return Unreachable(f"The {self.title} cannot be reached ({self._settings}_BASE_URL).")
-        return EngineUnavailable(f"The connection to the {self.title} broke.")
+            return self._troubled(Unreachable(f"The {self.title} cannot be reached.", remedy=remedy))
+        return self._troubled(EngineUnavailable(f"The connection to the {self.title} broke.", remedy=remedy))
 
     def message(self, event: object) -> str:
         """The sentence inside an error object, in any of the usual shapes."""
@@ -135,6 +190,13 @@ class Server:
         if session is not None:
             await session.close()
 
+    def _troubled(self, error: EngineUnavailable | EngineTimeout) -> EngineError:
+        """The error, which `trouble` holds from now on and the log tells the operator, once."""
+        if self.trouble is None or self.trouble.message != error.message:
+            logger.warning(error.for_operators)
+        self.trouble = error
+        return error
+
     async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
         """Send the request, once more when a kept connection turns out to be closed by the other side."""
         if self._api_key:
@@ -144,8 +206,8 @@ class Server:
         for is_last in (False, True):
             try:
                 return await self._session().request(method, url, data=data, headers=headers, allow_redirects=False)
-            except aiohttp.ServerDisconnectedError:
-                if is_last:
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                if is_last or isinstance(error, aiohttp.ClientConnectorError):
                     raise
         raise AssertionError("the second attempt returns or raises")
 
@@ -155,6 +217,7 @@ class Server:
         if session is None or session.closed:
             connector = aiohttp.TCPConnector(
                 limit=MAX_CONNECTIONS,
+                force_close=not self._keeps_connections,
                 resolver=aiohttp.ThreadedResolver(),  # the system's: it knows names such as nas.local
             )
             session = aiohttp.ClientSession(timeout=self._timeout, connector=connector, trust_env=False)
@@ -165,15 +228,17 @@ class Server:
         """What a status other than 200 means."""
         status = response.status
         if status in (401, 403):
-            refusal = EngineUnavailable(f"The {self.title} refused its key ({self._settings}_API_KEY).")
+            refusal = EngineUnavailable(
+                f"The {self.title} refused the key of this server.", remedy=f"Check {self._settings}_API_KEY."
+            )
             refusal.retryable = False
-            return refusal
+            return self._troubled(refusal)
         if status == 429:
             return Busy(f"The {self.title} is busy: it answered 429, too many requests.")
         if status in (408, 504):
-            return EngineTimeout(f"The {self.title} did not answer in time.")
+            return self._troubled(EngineTimeout(f"The {self.title} did not answer in time."))
         if not 400 <= status < 500:
-            return EngineUnavailable(f"The {self.title} failed with status {status}.")
+            return self._troubled(EngineUnavailable(f"The {self.title} failed with status {status}."))
         body = await read(response, MAX_ERROR_BODY_BYTES)
         try:
             said = self.message(json.loads(body))
@@ -202,3 +267,23 @@ def _written(body: Body) -> bytes:
     if isinstance(body, bytes):
         return body
     return (body if isinstance(body, str) else json.dumps(body)).encode()
+
+
+class ServerProvider(Provider):
+    """A provider whose model runs on a server, and which conversations can do without."""
+
+    def __init__(self, server: RemoteServer) -> None:
+        self._server = server
+
+    @property
+    def trouble(self) -> EngineError | None:
+        """See `Provider`."""
+        return self._server.trouble
+
+    async def probe(self) -> None:
+        """See `Provider`."""
+        await self._server.probe()
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._server.close()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.openai.client import Server
-from voiceapp.engines.text_interfaces import EmbeddingAnswer, EmbeddingCapabilities, EmbeddingRequest
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(Provider):
     """A `TextEmbedder`, dense only. An `instruct` is put before a query's text, as models trained with one read it."""
 
     def __init__(
@@ -27,33 +27,32 @@ class OpenAIEmbedder:
         api_key: str = "",
         model: str = "",
         timeout_s: float = 60.0,
-        dimensions: Collection[int] | None = None,
-        default_dimension: int | None = None,
-        has_instruct: bool = False,
     ) -> None:
-        """`base_url` is what comes before `/embeddings`. `default_dimension` is that of another engine behind the same
-        name: here the length that nobody asked for is the model's own."""
-        self._server = Server(
+        """`base_url` is what comes before `/embeddings`."""
+        self._server = RemoteServer(
             title="embedding server", settings="EMBEDDING", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
         self._model = model or "default"
-        self.capabilities = EmbeddingCapabilities(
-            dimensions=None if dimensions is None else frozenset(dimensions), has_instruct=has_instruct
-        )
 
-    async def embed(self, request: EmbeddingRequest) -> EmbeddingAnswer:
-        """Raises EngineUnavailable, EngineTimeout or EngineRefused."""
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
+        """The vectors that the server gives, in the order of the texts.
+
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request.
+        """
         texts = [_instructed(text.text, request) for text in request.texts]
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if request.dimension is not None:
             body["dimensions"] = request.dimension
-        answer = await self._server.ask("/embeddings", body, limit=MAX_ANSWER_BYTES)
+        found = await self._server.ask("/embeddings", body, limit=MAX_RESPONSE_BYTES)
         try:
-            vectors = _vectors(answer["data"], len(texts))
-            total = int((answer.get("usage") or {}).get("total_tokens") or 0)
+            vectors = _vectors(found["data"], len(texts))
+            total = int((found.get("usage") or {}).get("total_tokens") or 0)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise EngineUnavailable("The embedding server sent something that is not a list of embeddings.") from error
-        return EmbeddingAnswer(_of_length(vectors, request.dimension), total_tokens=total or None)
+        return EmbeddingResult(_of_length(vectors, request.dimension), total_tokens=total or None)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
@@ -70,7 +69,10 @@ def _instructed(text: str, request: EmbeddingRequest) -> str:
 def _vectors(items: list[dict[str, Any]], count: int) -> NDArray[np.float32]:
     """The vectors by their index, shape [count, dimension], of length 1.
 
-    Raises ValueError, LookupError or TypeError when they are not that.
+    Raises:
+        ValueError: if they have other shapes or are not finite.
+        LookupError: if one is missing.
+        TypeError: if they are not numbers.
     """
     rows: list[Any] = [None] * count
     for place, item in enumerate(items):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Form:
+class MultipartForm:
     """Whole in memory, so that it can be sent twice."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -23,7 +23,11 @@ class Form:
     def add_file(self, name: str, path: Path) -> None:
         """`path` has a name of ours, whose ending says what it is. Blocks while it is read."""
         kind = mimetypes.guess_type(path.name, strict=False)[0] or "application/octet-stream"
-        self._parts.append((f'name="{name}"; filename="{path.name}"\r\nContent-Type: {kind}', path.read_bytes()))
+        self.add_content(name, path.name, kind, path.read_bytes())
+
+    def add_content(self, name: str, file_name: str, kind: str, content: bytes) -> None:
+        """A file that is not on a disk; `file_name` and `kind` are ours."""
+        self._parts.append((f'name="{name}"; filename="{file_name}"\r\nContent-Type: {kind}', content))
 
     def body(self) -> bytes:
         return b"".join(self._pieces())

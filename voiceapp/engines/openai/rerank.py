@@ -7,17 +7,18 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from voiceapp.engines.openai.client import Server
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
 from voiceapp.errors import EngineUnavailable
 
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 """Some servers send every document back."""
 
 Shape = Literal["documents", "texts"]
 
 
-class OpenAIReranker:
+class OpenAIReranker(Provider):
     """A `Reranker`."""
 
     def __init__(
@@ -31,20 +32,26 @@ class OpenAIReranker:
     ) -> None:
         """`base_url` is what comes before `/rerank`; `shape` is what the server calls the documents: `texts` for Text
         Embeddings Inference, `documents` for all others."""
-        self._server = Server(
+        self._server = RemoteServer(
             title="rerank server", settings="RERANK", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
         self._model = model or "default"
         self._shape = shape
         self._sends_logits = False
-        """Some servers (llama.cpp) answer with raw scores; the first one outside [0, 1] gives them away."""
+        """Some servers (llama.cpp) give raw scores; the first one outside [0, 1] gives them away."""
 
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """Raises EngineUnavailable, EngineTimeout or EngineRefused."""
-        answer = await self._server.ask("/rerank", self._body(request), limit=MAX_ANSWER_BYTES)
+        """The documents by the relevance that the server finds.
+
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request.
+        """
+        found = await self._server.ask("/rerank", self._body(request), limit=MAX_RESPONSE_BYTES)
         try:
-            scores = _scores(answer["results"] if isinstance(answer, dict) else answer)
-            total = int((answer.get("usage") or {}).get("total_tokens") or 0) if isinstance(answer, dict) else 0
+            scores = _scores(found["results"] if isinstance(found, dict) else found)
+            total = int((found.get("usage") or {}).get("total_tokens") or 0) if isinstance(found, dict) else 0
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise EngineUnavailable("The rerank server sent something that is not a ranking.") from error
         if sorted(scores) != list(range(len(request.documents))):
@@ -80,7 +87,10 @@ class OpenAIReranker:
 def _scores(results: list[dict[str, Any]]) -> dict[int, float]:
     """Score by index.
 
-    Raises KeyError, TypeError or ValueError when `results` is no list of them.
+    Raises:
+        KeyError: if a result lacks its index or score.
+        TypeError: if `results` is not a list of objects.
+        ValueError: if a score is not a number.
     """
     scores: dict[int, float] = {}
     for result in results:

@@ -1,38 +1,49 @@
-"""A realtime model of a service elsewhere that speaks WebRTC: we pass the offer on, with our key, and the answer back.
+"""A realtime model of a service elsewhere that speaks WebRTC or AOQ: we pass the offer, or the request for a grant, on
+with our key, and the response back.
 
 Sound and events then flow directly between the caller and that service; this server sees neither. What the exchange
-looks like is in the interface specification, "WebRTC SDP exchange".
+looks like is in the interface specification, "WebRTC SDP exchange" and
+"AOQ session allocation".
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NoReturn
 from urllib.parse import urlencode
 
 import aiohttp
 
-from voiceapp.engines.interfaces import Call, Voice
-from voiceapp.engines.openai.client import Server, read
+from voiceapp.engines.interfaces import Call, Provider, Voice
+from voiceapp.engines.openai.client import RemoteServer, read
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"
 MAX_ANSWER_BYTES = 64 * 1024
+GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
+GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
 ANSWER_TIMEOUT_S = 15.0
 """For the whole exchange; the other side gathers its candidates meanwhile."""
 
 
-class RelayedRealtime:
+class RelayedRealtime(Provider):
     """One per process and model."""
 
     voices: Sequence[Voice] = ()
+    default_voice = ""
 
     def __init__(self, *, base_url: str, api_key: str, model: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         """`base_url` is what comes before `/api/v1`; `model` is the name that the service knows, empty for the caller's
         own spelling."""
-        self._server = Server(
-            title="service elsewhere", settings="UPSTREAM", base_url=base_url, api_key=api_key, timeout_s=timeout_s
+        self._server = RemoteServer(
+            title="service that runs this model",
+            settings="UPSTREAM",
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
         )
         self._api_key = api_key
         self._model = model
@@ -46,11 +57,43 @@ class RelayedRealtime:
             EngineTimeout: it takes too long.
             EngineRefused: it does not take this offer.
         """
+        answer = await self._exchange(model, offer_sdp, "application/sdp")
+        text = answer.decode("utf-8", "replace")
+        if not text.startswith("v=0") or self._is_leaking(text):
+            raise EngineUnavailable(
+                "The service that runs this model answered with something that is not a session description."
+            )
+        return text
+
+    async def request_grant(self, model: str, client_ip: str) -> str:
+        """The service's grant for a caller at this Internet address (empty: unknown), as it stands, in JSON.
+
+        Raises:
+            EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
+            EngineTimeout: it takes too long.
+            EngineRefused: it gives no grant for this model.
+        """
+        body = json.dumps({"clientIp": client_ip} if client_ip else {})
+        grant = await self._exchange(model, body, "application/json", GRANT_HEADERS)
+        text = grant.decode("utf-8", "replace")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        is_grant = isinstance(found, dict) and all(isinstance(found.get(name), of) for name, of in GRANT_FIELDS.items())
+        if not is_grant or self._is_leaking(text):
+            raise EngineUnavailable("The service that runs this model answered with something that is not a grant.")
+        return text
+
+    async def _exchange(
+        self, model: str, body: str, content_type: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> bytes:
+        """What the service answers to a request for a session, of at most MAX_ANSWER_BYTES."""
         path = f"{PATH}?{urlencode({'model': self._model or model})}"
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._server.post(
-                    path, offer_sdp, accept="application/sdp", content_type="application/sdp"
+                    path, body, accept=content_type, content_type=content_type, headers=headers
                 )
                 try:
                     answer = await read(response, MAX_ANSWER_BYTES + 1)
@@ -58,29 +101,27 @@ class RelayedRealtime:
                     response.close()
         except (TimeoutError, aiohttp.ClientError) as error:
             raise self._server.failure(error) from error
-        return self._checked(answer)
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise EngineUnavailable(
+                f"The service that runs this model answered with more than {MAX_ANSWER_BYTES} bytes."
+            )
+        return answer
 
-    def check(self) -> NoReturn:
-        """There is no conversation to be had through this server: media flows past it.
+    def check(self) -> None:
+        """Nothing is needed on this server; whether the service can serve shows when it is asked."""
+
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> NoReturn:
+        """Media flows past this server.
 
         Raises:
             EngineRefused: always.
         """
-        raise EngineRefused("This model is reached by WebRTC only.")
-
-    def open(self, call: Call, tasks: asyncio.TaskGroup) -> NoReturn:
-        """As `check`."""
-        self.check()
+        raise EngineRefused("This model is reached by WebRTC or AOQ only.")
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._server.close()
 
-    def _checked(self, answer: bytes) -> str:
-        """Raises EngineUnavailable: it is no answer that a browser should get."""
-        if len(answer) > MAX_ANSWER_BYTES:
-            raise EngineUnavailable(f"The service elsewhere answered with more than {MAX_ANSWER_BYTES} bytes.")
-        text = answer.decode("utf-8", "replace")
-        if not text.startswith("v=0") or (self._api_key and self._api_key in text):
-            raise EngineUnavailable("The service elsewhere answered with something that is not a session description.")
-        return text
+    def _is_leaking(self, text: str) -> bool:
+        """Whether our key is in it, which nobody else may see."""
+        return bool(self._api_key) and self._api_key in text

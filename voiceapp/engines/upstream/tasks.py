@@ -10,14 +10,15 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
-from voiceapp.engines.openai.client import Server
-from voiceapp.engines.openai.forms import Form
-from voiceapp.engines.picture_interfaces import TaskElsewhere
+from voiceapp.engines.image_interfaces import UpstreamTask
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.openai.forms import MultipartForm
 from voiceapp.errors import EngineUnavailable
 
-MAX_ANSWER_BYTES = 4 * 1024 * 1024
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 60.0
-"""For each answer; the work itself takes as long as it takes."""
+"""For each response; the work itself takes as long as it takes."""
 BOOKKEEPING = frozenset(
     {"task_id", "task_status", "submit_time", "scheduled_time", "end_time", "task_metrics", "progress"}
 )
@@ -34,40 +35,52 @@ POLICY_FIELDS = {
 FIXED_FIELDS = {"success_action_status": "200"}
 
 
-class RelayedTasks:
+class RelayedTasks(Provider):
     """A `TaskService`; one per process and model."""
 
     def __init__(self, *, base_url: str, api_key: str, model: str) -> None:
         """`base_url` is what comes before `/api/v1`; `model` is the name that the service knows."""
         self.base_url = base_url
-        self._server = Server(
-            title="service elsewhere", settings="UPSTREAM", base_url=base_url, api_key=api_key, timeout_s=TIMEOUT_S
+        self._server = RemoteServer(
+            title="service that runs this model",
+            settings="UPSTREAM",
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=TIMEOUT_S,
         )
         self._model = model
 
     async def create(self, path: str, body: Mapping[str, Any]) -> str:
+        """The id of a task created at the service.
+
+        Raises:
+            EngineUnavailable: if the service cannot serve now.
+            EngineTimeout: if the service takes too long.
+            EngineRefused: if the service does not accept the request.
         """
-        Raises EngineUnavailable, EngineTimeout or EngineRefused.
-        """
-        answer = await self._server.ask(
+        found = await self._server.ask(
             f"/api/v1/services/{path}",
             {**body, "model": self._model},
-            limit=MAX_ANSWER_BYTES,
+            limit=MAX_RESPONSE_BYTES,
             headers={"X-DashScope-Async": "enable", "X-DashScope-OssResourceResolve": "enable"},
         )
-        task_id = _output(answer).get("task_id")
+        task_id = _output(found).get("task_id")
         if not isinstance(task_id, str) or not 0 < len(task_id) <= 200:
-            raise EngineUnavailable("The service elsewhere answered without the id of a task.")
+            raise EngineUnavailable("The service that runs this model sent no task id.")
         return task_id
 
-    async def look(self, task_id: str) -> TaskElsewhere:
+    async def look(self, task_id: str) -> UpstreamTask:
+        """The task as the service has it now.
+
+        Raises:
+            EngineUnavailable: if the service cannot serve now.
+            EngineTimeout: if the service takes too long.
+            EngineRefused: if the service does not accept the request.
         """
-        Raises EngineUnavailable, EngineTimeout or EngineRefused.
-        """
-        answer = await self._server.ask(f"/api/v1/tasks/{quote(task_id, safe='')}", None, limit=MAX_ANSWER_BYTES)
-        output = _output(answer)
-        progress, usage = output.get("progress"), answer.get("usage")
-        return TaskElsewhere(
+        found = await self._server.ask(f"/api/v1/tasks/{quote(task_id, safe='')}", None, limit=MAX_RESPONSE_BYTES)
+        output = _output(found)
+        progress, usage = output.get("progress"), found.get("usage")
+        return UpstreamTask(
             status=str(output.get("task_status", "")),
             progress=float(progress) if isinstance(progress, int | float) else None,
             code=str(output.get("code") or ""),
@@ -79,27 +92,37 @@ class RelayedTasks:
     async def send(self, file: Path) -> str:
         """The address at the service of a file that was sent to it, by a policy, as its own client libraries do.
 
-        Raises EngineUnavailable, EngineTimeout or EngineRefused.
+        Raises:
+            EngineUnavailable: if the service cannot serve now.
+            EngineTimeout: if the service takes too long.
+            EngineRefused: if the service does not accept the request.
         """
         where = f"/api/v1/uploads?{urlencode({'action': 'getPolicy', 'model': self._model})}"
-        answer = await self._server.ask(where, None, limit=MAX_ANSWER_BYTES)
+        found = await self._server.ask(where, None, limit=MAX_RESPONSE_BYTES)
         try:
-            policy = answer["data"]
+            policy = found["data"]
             key = f"{policy['upload_dir']}/{file.name}"
-            form = Form({field: policy[name] for field, name in POLICY_FIELDS.items()} | {"key": key} | FIXED_FIELDS)
+            form = MultipartForm(
+                {field: policy[name] for field, name in POLICY_FIELDS.items()} | {"key": key} | FIXED_FIELDS
+            )
             host = str(policy["upload_host"])
         except (LookupError, TypeError) as error:
-            raise EngineUnavailable("The service elsewhere does not say where to send files.") from error
+            raise EngineUnavailable("The service that runs this model does not say where to send files.") from error
         await asyncio.to_thread(form.add_file, "file", file)
         await self._put(host, form)
         return f"oss://{key}"
 
-    async def _put(self, host: str, form: Form) -> None:
+    async def _put(self, host: str, form: MultipartForm) -> None:
         """Send a form to where files go, which may be another server: our key stays here.
 
-        Raises EngineUnavailable, EngineTimeout or EngineRefused.
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request.
         """
-        server = Server(title="store of files", settings="UPSTREAM", base_url=host, api_key="", timeout_s=TIMEOUT_S)
+        server = RemoteServer(
+            title="store of files", settings="UPSTREAM", base_url=host, api_key="", timeout_s=TIMEOUT_S
+        )
         try:
             (await server.post("", form.body(), content_type=form.content_type)).close()
         except (TimeoutError, aiohttp.ClientError) as error:
@@ -112,9 +135,13 @@ class RelayedTasks:
         await self._server.close()
 
 
-def _output(answer: Any) -> dict[str, Any]:
-    """Raises EngineUnavailable: the answer is none about a task."""
-    output = answer.get("output") if isinstance(answer, dict) else None
+def _output(found: Any) -> dict[str, Any]:
+    """The `output` of a response about a task.
+
+    Raises:
+        EngineUnavailable: if the response is about something else.
+    """
+    output = found.get("output") if isinstance(found, dict) else None
     if not isinstance(output, dict):
-        raise EngineUnavailable("The service elsewhere answered with something that is no task.")
+        raise EngineUnavailable("The service that runs this model sent something that is not a task.")
     return output

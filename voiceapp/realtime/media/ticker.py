@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+
+from voiceapp.event_loops import per_loop
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +66,5 @@ class Ticker:
                 await asyncio.sleep(0)
 
 
-_tickers: WeakKeyDictionary[asyncio.AbstractEventLoop, Ticker] = WeakKeyDictionary()
-
-
-def ticker() -> Ticker:
-    """The clock of the running event loop: one in a server process."""
-    return _tickers.setdefault(asyncio.get_running_loop(), Ticker())
+ticker = per_loop(Ticker)
+"""The clock of the running event loop: one in a server process."""

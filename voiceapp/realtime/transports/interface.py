@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
+from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.protocol.events import ClientEvent, ServerEvent
+from voiceapp.protocol.reading import JsonObject
+
+__all__ = ["OWN", "Dialect", "Disconnected", "Transport", "json_text", "text_of", "texts_of"]
 
 
 class Disconnected(Exception):
@@ -18,8 +22,17 @@ class Disconnected(Exception):
 
 
 def text_of(event: ServerEvent) -> str:
+    """An event in our own dialect."""
+    return json_text(event.to_wire())
+
+
+def texts_of(event: ServerEvent, dialect: Dialect) -> list[str]:
+    """The messages that tell of an event in a client's dialect."""
+    return [json_text(wire) for wire in dialect.write(event)]
+
+
+def json_text(wire: JsonObject) -> str:
     """JSON that any encoder takes. Letters stand as they are: escaped, most take two or three times the bytes."""
-    wire = event.to_wire()
     text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
@@ -46,6 +59,9 @@ class Transport(Protocol):
         Raises:
             FloodError: the caller reads too slowly to go on.
         """
+
+    def cut_playout(self) -> None:
+        """Let what was sent and not played yet fall silent, where this side plays it against the clock."""
 
     async def close(self, code: int, reason: str) -> None:
         """Close the connection; harmless when it is closed already."""

@@ -47,6 +47,8 @@ class Command(BaseCommand):
                 "  python manage.py createkey --account NAME"
             )
             return
+        settings.DEVELOPMENT_MARK.parent.mkdir(parents=True, exist_ok=True)
+        settings.DEVELOPMENT_MARK.touch()
         made = make_first_things()
         if made is not None:
             self.stdout.write(announcement(made))

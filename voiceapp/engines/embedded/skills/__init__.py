@@ -1,6 +1,6 @@
-"""What the embedded assistant can do without documents: each skill answers the whole of a sentence, or nothing.
+"""What the embedded assistant can do without documents: each skill replies to the whole of a sentence, or not at all.
 
-A sentence is tried on every skill in turn. The patterns match from the first word to the last, because a wrong answer
+A sentence is tried on every skill in turn. The patterns match from the first word to the last, because a wrong reply
 to another question is worse than none.
 """
 
@@ -8,28 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from voiceapp.engines.embedded.skills import arithmetic, clock, play, session, talk, units
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills import (
+    arithmetic,
+    beyond,
+    care,
+    clock,
+    company,
+    languages,
+    notes,
+    play,
+    session,
+    talk,
+    timers,
+    units,
+)
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 from voiceapp.engines.embedded.skills.words import plain, request
 
-__all__ = ["Scene", "SkillAnswer", "answer"]
+__all__ = ["Scene", "SkillReply", "reply"]
 
-_SKILLS: tuple[Callable[[str, Scene], SkillAnswer | None], ...] = (
-    talk.answer,
-    session.answer,
-    clock.answer,
-    units.answer,
-    arithmetic.answer,
-    play.answer,
+_SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
+    care.reply,
+    timers.reply,
+    talk.reply,
+    session.reply,
+    clock.reply,
+    units.reply,
+    arithmetic.reply,
+    play.reply,
+    notes.reply,
+    company.reply,
+    languages.reply,
+    beyond.reply,
 )
 MAX_CHARS = 400
 """Nobody words a request to a skill at greater length."""
 
 
-def answer(text: str, scene: Scene) -> SkillAnswer | None:
-    """The answer of the first skill that understands all of `text`, as a person said or typed it."""
+def reply(text: str, scene: Scene) -> SkillReply | None:
+    """The reply of the first skill that understands all of `text`, as a person said or typed it."""
     if len(text) > MAX_CHARS:
         return None
+    if (elsewhere := languages.foreign(text)) is not None:
+        return elsewhere
     for form in filter(None, dict.fromkeys((plain(text), request(text)))):
         for skill in _SKILLS:
             found = skill(form, scene)

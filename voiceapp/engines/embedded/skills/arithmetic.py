@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import factorial, isqrt
 
 from voiceapp.engines.embedded.skills.numbers import is_exact, is_named_part, read_number, read_ordinal, spoken
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 MAX_WORDS = 40
 MAX_DEPTH = 20
@@ -59,10 +59,10 @@ class _NoSum(Exception):
 
 
 class _Beyond(Exception):
-    """A sum that has no answer worth saying; the argument is the sentence to say."""
+    """A sum that has no result worth saying; the argument is the sentence to say."""
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
     asked = _LEAD.sub("", said)
     has_lead = asked != said
@@ -73,19 +73,19 @@ def answer(said: str, scene: Scene) -> SkillAnswer | None:
     if "".join(words) != asked.replace(" ", "") or not 2 <= len(words) <= MAX_WORDS:
         return None
     try:
-        sum_ = _Sum(words, previous=_previous(scene.last_answer), may_guess=has_lead)
+        sum_ = _Sum(words, previous=_previous(scene.last_reply), may_guess=has_lead)
         value, text = sum_.whole()
     except _NoSum:
         return None
     except _Beyond as beyond:
-        return SkillAnswer(str(beyond))
+        return SkillReply(str(beyond))
     is_rounded = sum_.is_rounded or not is_exact(value)
-    return SkillAnswer(f"{text[:1].upper()}{text[1:]} is {'about ' if is_rounded else ''}{spoken(value)}.")
+    return SkillReply(f"{text[:1].upper()}{text[1:]} is {'about ' if is_rounded else ''}{spoken(value)}.")
 
 
-def _previous(last_answer: str) -> Fraction | None:
+def _previous(last_reply: str) -> Fraction | None:
     """The result that was said last, for "times three" and "divide that by two"."""
-    match = re.search(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)\.$", last_answer)
+    match = re.search(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)\.$", last_reply)
     if match is None:
         return None
     value = Fraction(match[2].replace(",", ""))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from voiceapp.engines.embedded.skills.numbers import read_number, read_ordinal
 from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 _MONTHS = [
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -59,6 +59,16 @@ _TIME_IN = Phrases(
     "[the] [current] time in {place} [now]",
     "(what|how) about in {place}",
 )
+_AND_IN = Phrases(
+    "[and|or|what about|how about|what is it|what time is it|no i (meant|mean|said)]* in {place} [then|now]*",
+    "[and|no]* (what about|how about|i meant|i mean|i said|not) {place} [then|now]*",
+    "and {place}",
+)
+_TOLD_TIME = re.compile(r"^(?:In .+ it is|It is) [\d:]+ [ap]\.m\.")
+_APART = Phrases(
+    "what is the time difference (between|to|with) [here and|us and]* {place}",
+    "how many hours (ahead|behind) is {place}",
+)
 _TODAY = Phrases(
     "what (is the|is) [current|todays] date [today|is it|is it today]",
     "what date (is it|is today|is it today|it is) [today]",
@@ -97,24 +107,28 @@ _DISTANCE = Phrases("[in] {number} (day|days) [from (now|today)]", "[in] {number
 _AGO = Phrases("{number} (day|days|week|weeks) ago")
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks neither for a time nor for a date."""
     now = scene.now
     today = now.date()
     if _TIME.fits(said):
-        return SkillAnswer(f"It is {_clock_time(now)}")
+        return SkillReply(f"It is {_clock_time(now)}")
     if (slots := _TIME_IN.match(said)) is not None:
         return _time_in(slots["place"], now)
+    if (slots := _AND_IN.match(said)) is not None and _TOLD_TIME.match(scene.last_reply):
+        return _time_in(slots["place"], now)
+    if (slots := _APART.match(said)) is not None:
+        return _apart(slots["place"], now)
     if _TODAY.fits(said):
-        return SkillAnswer(f"Today is {_long(today)}.")
+        return SkillReply(f"Today is {_long(today)}.")
     if _YEAR.fits(said):
-        return SkillAnswer(f"It is the year {now.year}.")
+        return SkillReply(f"It is the year {now.year}.")
     if _MONTH.fits(said):
-        return SkillAnswer(f"It is {now:%B}.")
+        return SkillReply(f"It is {now:%B}.")
     if (slots := _DAY_AT.match(said)) is not None and (found := _day_at(slots["day"], today)) is not None:
         return found
     if (slots := _WEEKDAY_OF.match(said)) is not None and (day := read_date(slots["day"], today)) is not None:
-        return SkillAnswer(f"{_month_day(day, today)} {_tense(day, today)} a {day:%A}.")
+        return SkillReply(f"{_month_day(day, today)} {_tense(day, today)} a {day:%A}.")
     if (slots := _UNTIL.match(said)) is not None:
         return _until(slots["day"], today)
     if (slots := _WHEN.match(said)) is not None and slots["day"] in _FEASTS:
@@ -122,12 +136,23 @@ def answer(said: str, scene: Scene) -> SkillAnswer | None:
     return None
 
 
-def _time_in(place: str, now: datetime) -> SkillAnswer | None:
+def _time_in(place: str, now: datetime) -> SkillReply | None:
     zone = _zone(place)
     if zone is None:
         return None
     there = now.astimezone(zone)
-    return SkillAnswer(f"In {place.title()} it is {_clock_time(there)}{_other_day(now, there)}")
+    return SkillReply(f"In {place.title()} it is {_clock_time(there)}{_other_day(now, there)}")
+
+
+def _apart(place: str, now: datetime) -> SkillReply | None:
+    zone = _zone(place)
+    if zone is None:
+        return None
+    hours = ((now.astimezone(zone).utcoffset() or timedelta()) - (now.utcoffset() or timedelta())) / timedelta(hours=1)
+    if not hours:
+        return SkillReply(f"{place.title()} has the same time.")
+    count = f"{abs(hours):g} {'hour' if abs(hours) == 1 else 'hours'}"
+    return SkillReply(f"{place.title()} is {count} {'ahead' if hours > 0 else 'behind'}.")
 
 
 def read_date(text: str, today: date) -> date | None:
@@ -179,12 +204,12 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-def _day_at(text: str, today: date) -> SkillAnswer | None:
+def _day_at(text: str, today: date) -> SkillReply | None:
     """The date of tomorrow, yesterday, "in 3 weeks" or "10 days ago"."""
     if text in _NEAR_DAYS:
         day = today + timedelta(days=_NEAR_DAYS[text])
         subject = text.removesuffix("s date")
-        return SkillAnswer(f"{subject[:1].upper()}{subject[1:]} {_tense(day, today)} {_long(day)}.")
+        return SkillReply(f"{subject[:1].upper()}{subject[1:]} {_tense(day, today)} {_long(day)}.")
     ago = _AGO.match(text)
     slots = ago or _DISTANCE.match(text)
     if slots is None:
@@ -195,21 +220,21 @@ def _day_at(text: str, today: date) -> SkillAnswer | None:
         return None
     days = int(number[0]) * (7 if re.search(r"\bweeks?\b", text) else 1)
     day = today + timedelta(days=-days if ago else days)
-    return SkillAnswer(f"That {'was' if ago else 'will be'} {_long(day)}.")
+    return SkillReply(f"That {'was' if ago else 'will be'} {_long(day)}.")
 
 
-def _until(text: str, today: date) -> SkillAnswer | None:
+def _until(text: str, today: date) -> SkillReply | None:
     day = today + timedelta(days=1) if text == "tomorrow" else read_date(text, today)
     if day is None:
         return None
     days = (day - today).days
     if days < 0:
-        return SkillAnswer(f"{_month_day(day, today)} was {-days} {'day' if days == -1 else 'days'} ago.")
+        return SkillReply(f"{_month_day(day, today)} was {-days} {'day' if days == -1 else 'days'} ago.")
     if days == 0:
-        return SkillAnswer(f"That is today, {_long(day)}.")
+        return SkillReply(f"That is today, {_long(day)}.")
     away = "1 day" if days == 1 else f"{days} days"
     name = f"{_feast_name(text)} is on" if text in _FEASTS else "That is"
-    return SkillAnswer(f"{name} {_long(day)}, {away} from now.")
+    return SkillReply(f"{name} {_long(day)}, {away} from now.")
 
 
 def _feast_name(text: str) -> str:

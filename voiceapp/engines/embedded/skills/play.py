@@ -6,7 +6,7 @@ import re
 
 from voiceapp.engines.embedded.skills.numbers import whole_number
 from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 MAX_COUNT = 30
 MAX_DICE = 10
@@ -31,10 +31,10 @@ _NOT_SPELLED = frozenset(("check", "checker", "checking", "it", "that", "this", 
 _COUNT = Phrases("count [up] [from (1|one)] (to|too) {to}")
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for none of these."""
     if _COIN.fits(said):
-        return SkillAnswer(scene.dice.choice(("Heads.", "Tails.")))
+        return SkillReply(scene.dice.choice(("Heads.", "Tails.")))
     if (spell := _SPELL.match(said)) is not None:
         return _spelled(spell["word"])
     if (count := _COUNT.match(said)) is not None:
@@ -46,37 +46,37 @@ def answer(said: str, scene: Scene) -> SkillAnswer | None:
     return None
 
 
-def _spelled(word: str) -> SkillAnswer | None:
+def _spelled(word: str) -> SkillReply | None:
     if re.fullmatch(rf"[a-z]{{2,{MAX_WORD_CHARS}}}", word) is None or word in _NOT_SPELLED:
         return None
-    return SkillAnswer(f"{word.capitalize()}: {', '.join(word.upper())}.")
+    return SkillReply(f"{word.capitalize()}: {', '.join(word.upper())}.")
 
 
-def _counted(text: str) -> SkillAnswer | None:
+def _counted(text: str) -> SkillReply | None:
     last = whole_number(text)
     if last is None or last.denominator != 1 or last < 1:
         return None
     if last > MAX_COUNT:
-        return SkillAnswer(f"That would take a while. I count to {MAX_COUNT} at most.")
-    return SkillAnswer(", ".join(str(number) for number in range(1, int(last) + 1)) + ".")
+        return SkillReply(f"That would take a while. I count to {MAX_COUNT} at most.")
+    return SkillReply(", ".join(str(number) for number in range(1, int(last) + 1)) + ".")
 
 
-def _random(low_text: str, high_text: str, scene: Scene) -> SkillAnswer | None:
+def _random(low_text: str, high_text: str, scene: Scene) -> SkillReply | None:
     low, high = whole_number(low_text), whole_number(high_text)
     if low is None or high is None or low.denominator != 1 or high.denominator != 1:
         return None
     first, last = sorted((int(low), int(high)))
-    return SkillAnswer(f"{scene.dice.randint(first, last)}.")
+    return SkillReply(f"{scene.dice.randint(first, last)}.")
 
 
-def _roll(count_text: str, sides_text: str, scene: Scene) -> SkillAnswer | None:
+def _roll(count_text: str, sides_text: str, scene: Scene) -> SkillReply | None:
     count_text = "1" if count_text in ("a", "the", "some") else count_text.removeprefix("the ")
     count, sides = whole_number(count_text), whole_number(sides_text)
     if count is None or sides is None or count.denominator != 1 or sides.denominator != 1:
         return None
     if not 1 <= count <= MAX_DICE or not 2 <= sides <= 1000:
-        return SkillAnswer(f"I roll up to {MAX_DICE} dice with 2 to 1,000 sides.")
+        return SkillReply(f"I roll up to {MAX_DICE} dice with 2 to 1,000 sides.")
     rolled = [scene.dice.randint(1, int(sides)) for _ in range(int(count))]
     if len(rolled) == 1:
-        return SkillAnswer(f"{rolled[0]}.")
-    return SkillAnswer(f"{', '.join(map(str, rolled[:-1]))} and {rolled[-1]}: {sum(rolled)} together.")
+        return SkillReply(f"{rolled[0]}.")
+    return SkillReply(f"{', '.join(map(str, rolled[:-1]))} and {rolled[-1]}: {sum(rolled)} together.")

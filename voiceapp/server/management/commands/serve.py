@@ -12,13 +12,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
 from voiceapp.drain import drain_event
-from voiceapp.engines import catalogue
+from voiceapp.engines import providers
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
-from voiceapp.realtime.leftovers import close_abandoned
-from voiceapp.realtime.peers import peers
+from voiceapp.realtime.aoq.listener import relay_beside
+from voiceapp.realtime.stale_sessions import close_abandoned
+from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
-from voiceapp.server.limits import Limits
+from voiceapp.server.limits import ServerLimits
 from voiceapp.server.runner import SERVERS, Life, bind, serve
 from voiceapp.server.work import EmbeddedWork, lines, woken
 
@@ -35,8 +36,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, host: str, port: int, server: str, share_port: bool, **options: Any) -> None:
+        limits = ServerLimits.from_settings()
         try:
-            listening = bind(host, port, is_shared=share_port)
+            listening = bind(host, port, send_timeout_s=limits.send_timeout_s, is_shared=share_port)
         except (OSError, OverflowError, ValueError) as error:
             raise CommandError(
                 f"Cannot listen on {host} port {port}: {error}. Choose another with PORT or --port."
@@ -45,16 +47,22 @@ class Command(BaseCommand):
         life = Life(
             drain_event(),
             process_readiness(),
-            Limits.from_settings(),
-            warm_up=_warm_up,
-            keep_house=_keep_house,
+            limits,
+            warm_up=warm_up,
+            keep_house=lambda: _keep_house(host, listening.getsockname()[1]),
             close=_close,
+            shares_port=share_port,
         )
         serve(application, listening, server=server, life=life)
 
 
-async def _keep_house() -> None:
-    """Tidy and, unless other processes do, work on what waits; until cancelled."""
+async def _keep_house(host: str, port: int) -> None:
+    """Tidy, be a relay and, unless other processes do, work on what waits; until cancelled."""
+    async with relay_beside(host, port if settings.AOQ_PORT == settings.PORT else settings.AOQ_PORT):
+        await _tidy_and_work()
+
+
+async def _tidy_and_work() -> None:
     match settings.TASK_ENGINE:
         case "embedded":
             work = EmbeddedWork(Loop(lines()))
@@ -79,12 +87,13 @@ async def _keep_house() -> None:
 
 async def _close() -> None:
     await peers().close()  # those that the stop did not move; their requests are long over
-    await catalogue.close()
+    await providers.close()
 
 
-async def _warm_up() -> None:
+async def warm_up() -> None:
+    """Load the engines, after closing what dead processes left open."""
     await close_abandoned()
-    await catalogue.warm_up()
+    await providers.warm_up()
     # What is here now stays. A full collection that walks over it holds up every conversation for 60 to 70 ms.
     gc.collect()
     gc.freeze()

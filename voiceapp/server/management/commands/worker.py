@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from voiceapp.engines import catalogue
+from voiceapp.engines import providers
 from voiceapp.leases.loop import Loop
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
 from voiceapp.server.work import keep_working, lines
@@ -48,5 +48,5 @@ async def _work(every_s: float) -> None:
     finally:
         tidying.cancel()
         await asyncio.gather(tidying, return_exceptions=True)
-        await catalogue.close()
+        await providers.close()
     logger.info("Stopped, %d threads left", threading.active_count() - 1)

@@ -1,0 +1,345 @@
+// Dialogue: what is said in an open session. The person's turns go out, the server's events come in.
+
+import * as events from "./events.js";
+import { MicrophoneTurn } from "./microphone_turn.js";
+import { problem } from "./readiness.js";
+import { ResponseAudio } from "./response_audio.js";
+import { Turn } from "./turn.js";
+import { chosenSettings, continuation, defaultTurnDetection, outputRateHz } from "./session_settings.js";
+import { UnheardSpeech } from "./unheard_speech.js";
+import { isEcho } from "./echo.js";
+
+const { SERVER } = events;
+const TRACKS = ["AOQ", "WebRTC"]; // transports on which sound comes and goes beside the events
+
+/**
+ * Events: `change` when `state` or `hasMicrophone` may have, `problem` (detail {code, message, reasons}), `solved`
+ * (detail: code), `waiting` (detail: for what), `traffic` (detail {direction: "in" | "out", event}).
+ */
+export class Dialogue extends EventTarget {
+  #sound;
+  #conversation;
+  #preferences;
+  #connection;
+  #turn = new Turn();
+  #microphone;
+  #audio = null; // from the first sound on
+  #turnDetection = { type: "server_vad" };
+  #outputRateHz = 24000;
+  #quiet = new Set(); // events whose refusal nobody needs to know
+  #talkedOver = null; // the reply during which the caller began to speak
+  #unheard;
+  #isTrackPlayed = false; // replies come on a media track
+  #isTurnOut = false; // a turn of push to talk has left, and the server has not said that it arrived
+  #continued = null; // id of the cut reply that goes on
+
+  /** `isLive()`: whether the session is open, and the person's voice may go out. */
+  constructor({ sound, conversation, preferences, connection, isLive }) {
+    super();
+    this.#sound = sound;
+    this.#conversation = conversation;
+    this.#preferences = preferences;
+    this.#connection = connection;
+    this.#microphone = new MicrophoneTurn({
+      sound,
+      preferences,
+      isTrackSent: () => this.#isTrackSent,
+      send: (event) => this.#send(event),
+      sendAudio: (pcm) => isLive() && this.#sendAudio(pcm),
+    });
+    for (const name of ["problem", "solved", "waiting", "change"]) {
+      this.#microphone.addEventListener(name, ({ detail }) => this.#tell(name, detail));
+    }
+    this.#unheard = new UnheardSpeech(conversation);
+    this.#unheard.addEventListener("told", () => this.#tell("problem", problem("not_heard")));
+    this.#microphone.addEventListener("speech", () => this.#unheard.speaks(this.#turn.isUserSpeaking));
+    this.#turn.addEventListener("change", () => this.#tell("change"));
+  }
+
+  /** Of an open session: listening, user-speaking, processing or ai-speaking. */
+  get state() {
+    return this.#turn.state(this.#audio.isAudible);
+  }
+
+  get hasMicrophone() {
+    return this.#microphone.isOpen;
+  }
+
+  get isHolding() {
+    return this.#microphone.isHeld;
+  }
+
+  /** How long the sound of a media track is on its way, in ms, or null while unknown. */
+  set trackPlayoutMs(milliseconds) {
+    this.#audio.trackPlayoutMs = milliseconds;
+  }
+
+  /** All the microphone's sound is sent, and only the server can tell where a turn ends. */
+  get #isTrackSent() {
+    return TRACKS.includes(this.#connection.transportName);
+  }
+
+  // ── Beginning, losing, ending ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Open the loudspeaker. */
+  async openSound() {
+    await this.#sound.open();
+    if (this.#audio) {
+      return; // opened before, or meanwhile
+    }
+    this.#audio = new ResponseAudio(this.#sound.playback, this.#conversation);
+    this.#audio.addEventListener("change", () => this.#tell("change"));
+  }
+
+  /** Open the microphone, or change to the chosen one. Resolves to whether it is open. */
+  async openMicrophone() {
+    await this.openSound();
+    return this.#microphone.open();
+  }
+
+  closeMicrophone() {
+    this.#microphone.close();
+  }
+
+  setMuted(isMuted) {
+    this.#microphone.setMuted(isMuted);
+  }
+
+  /** A session has opened: it learns what the person chose, and what was said before. */
+  begin(session) {
+    this.#unheard.reset();
+    this.#isTrackPlayed = this.#isTrackSent;
+    this.#outputRateHz = outputRateHz(session);
+    this.#turnDetection = defaultTurnDetection(session);
+    this.configure();
+    const cutOff = this.#conversation.takeUpCutOff();
+    const history = this.#conversation.history();
+    for (const { id, role, text } of history) {
+      this.#send(events.messageCreate(id, role, text));
+    }
+    if (history.at(-1)?.role === "user") {
+      this.#requestReply(); // the cut came between a question and its reply
+    } else if (cutOff) {
+      this.#continued = history.at(-1).id;
+      this.#requestReply({ instructions: continuation(this.#preferences.instructions, cutOff.unheard) });
+    }
+  }
+
+  /** Tell the server what the person chose: voice, instructions, hands-free or push-to-talk. */
+  configure() {
+    this.#microphone.holdBackTrack();
+    const { isSilent } = this.#sound;
+    const chosen = { ...this.#preferences, isPushToTalk: this.#preferences.isPushToTalk && !this.#isTrackSent };
+    this.#send(events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent })));
+  }
+
+  /** The connection is gone, and may come back. */
+  async lose() {
+    const wasTurnLost = this.#unheard.lose() || this.isHolding || this.#isTurnOut;
+    this.#forgetTurn();
+    const replies = this.#conversation.openReplies;
+    if (replies.length > 0 || this.#isTrackPlayed) {
+      await this.#audio.cut(); // of a complete reply, what has arrived is heard to its end
+    }
+    if (this.#conversation.loseOpen(replies) || wasTurnLost) {
+      this.tellUnheard();
+    }
+  }
+
+  /** The session is over: the microphone closes, and the loudspeaker falls silent. `isChosen`: the person ended it. */
+  async end({ isChosen }) {
+    this.#unheard.reset();
+    this.#forgetTurn();
+    this.#microphone.close();
+    const replies = this.#conversation.openReplies;
+    await this.#audio?.cut();
+    if (isChosen) {
+      this.#conversation.endOpen();
+    } else {
+      this.#conversation.loseOpen(replies);
+    }
+  }
+
+  #forgetTurn() {
+    this.#isTurnOut = false;
+    this.#continued = null;
+    this.#microphone.forget();
+    this.#turn.forget();
+  }
+
+  // ── What the person says ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Silence the assistant now; what was not heard is forgotten. */
+  async interrupt() {
+    if (this.#turn.isReplyDue) {
+      this.#sendQuietly(events.responseCancel());
+    }
+    this.#turn.awaitReply(false);
+    await this.#bargeIn();
+  }
+
+  /** A typed message. */
+  async type(text) {
+    this.#microphone.giveWay();
+    if (this.#turn.isReplyDue || this.#audio.isAudible) {
+      await this.interrupt();
+    }
+    const id = this.typeLater(text);
+    this.#send(events.messageCreate(id, "user", text));
+    this.#send(events.responseCreate());
+    this.#turn.awaitReply(true);
+  }
+
+  /** A typed message that goes out when a session opens. */
+  typeLater(text) {
+    const id = events.identifier("item");
+    this.#conversation.addTyped(id, text);
+    return id;
+  }
+
+  /** Push to talk: from here on the microphone is heard. */
+  async holdStart() {
+    if (this.hasMicrophone && !this.isHolding) {
+      this.#microphone.hold();
+      await this.interrupt();
+      if (this.isHolding) {
+        this.#turn.userStarted();
+      }
+    }
+  }
+
+  /** Push to talk: the turn is complete. */
+  holdEnd() {
+    if (this.isHolding) {
+      this.#isTurnOut = this.#microphone.release();
+      this.#turn.userStopped(this.#isTurnOut);
+    }
+  }
+
+  /** Tell the user that the server does not hear them. */
+  tellUnheard() {
+    this.#unheard.tell();
+  }
+
+  // ── What the server says ─────────────────────────────────────────────────────────────────────────────────────────
+
+  receive(event) {
+    this.#tell("traffic", { direction: "in", event });
+    this.#conversation.receive(event);
+    switch (event.type) {
+      case SERVER.SESSION_UPDATED:
+        this.#outputRateHz = outputRateHz(event.session);
+        break;
+      case SERVER.SPEECH_STARTED:
+        this.#talkedOver = this.#audio.speaking;
+        this.#unheard.notice();
+        this.#turn.userStarted();
+        this.#bargeIn();
+        break;
+      case SERVER.SPEECH_STOPPED:
+        this.#turn.userStopped(event.reason !== "turn_invalid");
+        break;
+      case SERVER.AUDIO_COMMITTED:
+        this.#isTurnOut = false;
+        break;
+      case SERVER.TRANSCRIPTION_COMPLETED:
+        this.#transcribed(event.transcript);
+        break;
+      case SERVER.TRANSCRIPTION_FAILED:
+        this.#turn.awaitReply(false);
+        break;
+      case SERVER.RESPONSE_CREATED:
+        this.#turn.replyStarted(event.response.id);
+        break;
+      case SERVER.CONTENT_PART_ADDED:
+        if (event.part.type === "audio") {
+          this.#audio.expect(event.item_id);
+        }
+        break;
+      case SERVER.AUDIO_DELTA:
+        this.#audio.play(event, this.#outputRateHz);
+        break;
+      case SERVER.AUDIO_DONE:
+        this.#audio.end(event.item_id);
+        break;
+      case SERVER.RESPONSE_DONE:
+        this.#responseDone(event.response);
+        break;
+      case SERVER.ERROR:
+        this.#refused(event.error);
+        break;
+      default:
+    }
+  }
+
+  #transcribed(words) {
+    if (!words.trim()) {
+      this.#turn.awaitReply(false);
+      return;
+    }
+    this.#tell("solved", "not_heard");
+    if (this.#talkedOver && isEcho(words, this.#talkedOver.text + this.#talkedOver.unheard)) {
+      this.#tell("problem", problem("echo"));
+    }
+  }
+
+  #responseDone(response) {
+    this.#turn.replyEnded();
+    for (const item of response.output ?? []) {
+      this.#audio.end(item.id);
+    }
+    const continued = this.#continued;
+    this.#continued = null;
+    if (response.status === "failed" && continued) {
+      this.#send(events.itemDelete(continued)); // not every model can go on with a reply: then it is given anew
+      this.#requestReply();
+    } else if (response.status === "failed") {
+      this.#tell("problem", problem("reply_failed", response.status_details?.error?.message));
+    }
+  }
+
+  /** Ask for a reply, which follows by itself where the person is speaking already. */
+  #requestReply(response) {
+    this.#sendQuietly(events.responseCreate(response));
+    this.#turn.awaitReply(true);
+  }
+
+  #refused(error) {
+    if (!this.#quiet.delete(error.event_id)) {
+      this.#turn.awaitReply(false);
+      this.#tell("problem", problem("server_error", error.message));
+    }
+  }
+
+  /** The loudspeaker falls silent at once, and the server learns how much was heard. */
+  async #bargeIn() {
+    for (const { itemId, heardMs } of await this.#audio.cut()) {
+      this.#sendQuietly(events.itemTruncate(itemId, heardMs));
+    }
+  }
+
+  // ── Events and wire ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+
+  #sendAudio(pcm) {
+    if (this.#connection.sendAudio(pcm)) {
+      const event = { type: events.CLIENT.AUDIO_APPEND, audio: `(${pcm.length} samples)` };
+      this.#tell("traffic", { direction: "out", event });
+    }
+  }
+
+  #send(event) {
+    if (this.#connection.send(event)) {
+      this.#tell("traffic", { direction: "out", event });
+    }
+  }
+
+  /** Send what the server may refuse without anybody needing to know: the reply may just have ended by itself. */
+  #sendQuietly(event) {
+    this.#quiet.add(event.event_id);
+    this.#send(event);
+  }
+}

@@ -1,0 +1,84 @@
+// The assistant's voice: pieces of sound to the loudspeaker, and word of what was heard to the conversation.
+
+import { int16FromBase64 } from "./audio/pcm.js";
+
+/** Event: `change` when the voice begins or ends. */
+export class ResponseAudio extends EventTarget {
+  #playback;
+  #conversation;
+  #firstPieceAt = new Map();
+
+  /** How long the sound of a media track is on its way, in ms, or null while unknown. */
+  trackPlayoutMs = null;
+
+  constructor(playback, conversation) {
+    super();
+    this.#playback = playback;
+    this.#conversation = conversation;
+    playback.addEventListener("started", ({ detail }) => this.#started(detail.itemId));
+    playback.addEventListener("position", ({ detail }) => {
+      conversation.heardUntil(detail.itemId, Math.max(0, detail.playedMs - playback.deviceLatencyMs));
+    });
+    playback.addEventListener("heard", ({ detail }) => {
+      conversation.addAudio(detail.itemId, detail.pcm, detail.sampleRateHz);
+    });
+    playback.addEventListener("ended", ({ detail }) => {
+      conversation.heardToTheEnd(detail.itemId);
+      this.dispatchEvent(new Event("change"));
+    });
+  }
+
+  /** The item to be heard right now, or null. */
+  get speaking() {
+    return this.#playback.speaking === null ? null : this.#conversation.find(this.#playback.speaking);
+  }
+
+  get isAudible() {
+    return this.#playback.speaking !== null;
+  }
+
+  /** A `response.audio.delta` arrived. */
+  play({ item_id: itemId, delta }, sampleRateHz) {
+    const pcm = int16FromBase64(delta);
+    if (!this.#firstPieceAt.has(itemId)) {
+      this.#firstPieceAt.set(itemId, performance.now());
+    }
+    this.#conversation.addAudio(itemId, Int16Array.from(pcm), sampleRateHz);
+    this.#playback.push(itemId, pcm, sampleRateHz);
+  }
+
+  /** An answer in sound begins; on a media track, its samples will not say whose they are. */
+  expect(itemId) {
+    if (this.#playback.isFollowing) {
+      this.#conversation.followSound(itemId);
+      this.#playback.expect(itemId);
+    }
+  }
+
+  end(itemId) {
+    this.#playback.end(itemId);
+  }
+
+  /** Silence at once; resolves to what was cut, [{itemId, heardMs}]. */
+  async cut() {
+    const cut = await this.#playback.flush();
+    for (const { itemId, heardMs } of cut) {
+      this.#conversation.cutShort(itemId, heardMs);
+      this.#firstPieceAt.delete(itemId);
+    }
+    this.dispatchEvent(new Event("change"));
+    return cut;
+  }
+
+  #started(itemId) {
+    const arrivedAt = this.#firstPieceAt.get(itemId);
+    if (arrivedAt !== undefined) {
+      const waitedMs = performance.now() - arrivedAt + this.#playback.deviceLatencyMs;
+      this.#conversation.setPlayout(itemId, Math.round(waitedMs));
+      this.#firstPieceAt.delete(itemId);
+    } else if (this.#playback.isFollowing && this.trackPlayoutMs !== null) {
+      this.#conversation.setPlayout(itemId, this.trackPlayoutMs + this.#playback.deviceLatencyMs);
+    }
+    this.dispatchEvent(new Event("change"));
+  }
+}

@@ -1,0 +1,62 @@
+// What went wrong and the one thing to do about it.
+
+import { NOTICES } from "../notices.js";
+import { byId, icon, make } from "./dom.js";
+
+/** The last two notices, each with what a person can do about it. */
+export class Notices {
+  #place = byId("cards");
+  #onAction;
+
+  /** `onAction(action, code)` does what a card's button says. */
+  constructor(onAction) {
+    this.#onAction = onAction;
+  }
+
+  show({ code, message, reasons = [] }) {
+    this.remove(code);
+    const known = NOTICES[code] ?? NOTICES.not_ready;
+    const card = make("section", known.isNews ? "card notice" : "card", icon(known.isNews ? "voice" : "alert"));
+    card.dataset.code = code;
+    card.append(make("h2", "", known.title), explanation(known, message, reasons));
+    const actions = make("div", "card-actions", this.#button(card, "card-action", known.label, known.action));
+    if (known.alternative) {
+      actions.append(this.#button(card, "card-alternative", known.alternative, "dismiss"));
+    }
+    card.append(actions);
+    while (this.#place.childElementCount > 1) {
+      this.#place.firstElementChild.remove();
+    }
+    this.#place.append(card);
+  }
+
+  /** A button that closes its card and then does something. */
+  #button(card, className, label, action) {
+    const button = make("button", className, label);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      card.remove();
+      this.#onAction(action, card.dataset.code);
+    });
+    return button;
+  }
+
+  remove(code) {
+    this.#place.querySelector(`[data-code="${CSS.escape(code)}"]`)?.remove();
+  }
+
+  clear() {
+    this.#place.replaceChildren();
+  }
+}
+
+/** The server's own sentences where it has some; what stands in backticks is a command. */
+function explanation(known, message, reasons) {
+  const sentences = reasons.map((reason) => reason.message).filter(Boolean);
+  const text = known.isPlain ? known.text : sentences.join(" ") || message || known.text;
+  const paragraph = make("p", "");
+  text.split("`").forEach((piece, index) => {
+    paragraph.append(index % 2 === 1 ? make("code", "", piece) : piece);
+  });
+  return paragraph;
+}

@@ -1,0 +1,32 @@
+// What stands in the place of the captions while nothing has been said: what to do now, or what is being waited for.
+
+import { byId } from "./dom.js";
+
+const SPEAK = "Say something.";
+const WORDS = {
+  idle: [SPEAK, "Press the circle, allow the microphone, and speak as you would to a person. Interrupt whenever you like."],
+  connecting: ["One moment.", ""],
+  queued: [
+    "All lines are busy.",
+    "Too many conversations are open at the moment. This page tries again by itself until there is room for yours.",
+  ],
+  "your-turn": ["It is your turn.", "Press the circle to begin. Your place is kept for a short while."],
+  listening: [SPEAK, ""],
+  holding: ["Hold and speak.", "Hold the circle or the space bar while you speak, and let go when you are done."],
+  typing: ["Type a message.", "The microphone is off: press “Use mic” to speak."],
+  muted: ["You are muted.", "The assistant does not hear you. Press the circle or “Unmute” to speak, or type a message."],
+};
+
+export class Welcome {
+  #title = byId("welcome-title");
+  #text = byId("welcome-text");
+
+  /** `situation` is a state of the conversation, or holding, typing or muted: how the person would speak now. */
+  show(situation) {
+    const [title, text] = WORDS[situation] ?? ["", ""];
+    this.#title.textContent = title;
+    this.#text.textContent = text;
+    this.#title.hidden = !title;
+    this.#text.hidden = !text;
+  }
+}

@@ -1,0 +1,254 @@
+"""Seats of sessions: who gets one, and who is told to wait."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+from pytest_django import Settings
+
+from voiceapp.accounts import seats
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.seats import Seat, SeatRules, Seats
+from voiceapp.errors import Throttled
+
+RULES = SeatRules(
+    total=100,
+    per_account=3,
+    guests_total=50,
+    guests_per_address=2,
+    guests_per_hour=5,
+    lifetime_s=7200,
+    guest_lifetime_s=180,
+)
+GUEST = Caller(account_id=9, workspace_id=9, key_id=None, user_id=None, is_guest=True, label="guest")
+
+
+def member(account_id: int) -> Caller:
+    return Caller(account_id=account_id, workspace_id=1, key_id=1, user_id=None, is_guest=False, label="member")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "LOOKS_AGAIN_S", (0.0, 0.0))
+
+
+class House:
+    """Seats with a clock that the test moves, and sessions of other processes."""
+
+    def __init__(self, **changes: int) -> None:
+        self.now = 5000.0
+        self.elsewhere: Sequence[str] = ()
+        """Addresses of the sessions that other processes hold."""
+        self.looks = 0
+        """How often the other processes were asked."""
+        self.written_after = 0
+        """After so many looks, the ends of those sessions are written."""
+        self.seats = Seats(
+            dataclasses.replace(RULES, **changes), elsewhere=self._open_elsewhere, clock=lambda: self.now
+        )
+
+    async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
+        await self.seats.check(caller, address)
+        seat = self.seats.seat(caller, address)
+        await seat.take()
+        return seat
+
+    async def refusal(self, caller: Caller, address: str = "192.0.2.1") -> Throttled:
+        before = self.seats.open_sessions
+        with pytest.raises(Throttled):
+            await self.seats.check(caller, address)
+        with pytest.raises(Throttled) as refused:
+            await self.seats.seat(caller, address).take()
+        assert self.seats.open_sessions == before, "a refusal takes no seat"
+        assert refused.value.retry_after_s >= 1
+        return refused.value
+
+    async def _open_elsewhere(self, caller: Caller) -> Sequence[str]:
+        self.looks += 1
+        return () if self.looks == self.written_after else self.elsewhere
+
+
+async def test_it_admits_an_account_up_to_its_own_limit() -> None:
+    house = House()
+    seats = [await house.take(member(1), "192.0.2.1") for _ in range(3)]
+    refused = await house.refusal(member(1))
+    assert refused.code == "Throttling.Concurrency"
+    assert "3 conversations open" in refused.message
+    await house.take(member(2), "192.0.2.1")
+
+    seats[0].release()
+    await house.take(member(1), "192.0.2.1")
+    await house.refusal(member(1))
+
+
+async def test_it_admits_everybody_up_to_the_server_limit() -> None:
+    house = House(total=2)
+    await house.take(member(1), "")
+    seat = await house.take(member(2), "")
+    for caller in (member(3), GUEST):
+        assert (await house.refusal(caller)).code == "Throttling.Concurrency"
+    seat.release()
+    await house.take(GUEST, "192.0.2.1")
+
+
+async def test_it_counts_a_seat_released_twice_once() -> None:
+    house = House(per_account=1)
+    seat = await house.take(member(1), "")
+    seat.release()
+    seat.release()
+    assert house.seats.open_sessions == 0
+    await house.take(member(1), "")
+    await house.refusal(member(1))
+
+
+async def test_it_frees_the_seat_of_a_conversation_that_failed() -> None:
+    house = House(per_account=1)
+
+    async def talk_and_fail() -> None:
+        with await house.take(member(1), ""):
+            assert house.seats.open_sessions == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await talk_and_fail()
+    assert house.seats.open_sessions == 0
+
+
+async def test_it_admits_guests_of_one_address_up_to_their_limit() -> None:
+    house = House()
+    seat = await house.take(GUEST, "192.0.2.1")
+    await house.take(GUEST, "192.0.2.1")
+    assert (await house.refusal(GUEST)).code == "Throttling.Concurrency"
+    await house.take(GUEST, "192.0.2.2")
+    seat.release()
+    await house.take(GUEST, "192.0.2.1")
+
+
+async def test_it_counts_guests_of_one_ipv6_network_together() -> None:
+    house = House()
+    await house.take(GUEST, "2001:db8::1")
+    await house.take(GUEST, "2001:db8::2")
+    await house.refusal(GUEST, "2001:db8::3")
+    await house.take(GUEST, "2001:db8:0:1::1")
+
+
+async def test_it_counts_guests_without_an_address_together() -> None:
+    house = House()
+    await house.take(GUEST, "")
+    await house.take(GUEST, "")
+    await house.refusal(GUEST, "")
+
+
+async def test_it_holds_all_guests_to_a_limit_of_their_own() -> None:
+    house = House(guests_total=2)
+    await house.take(GUEST, "192.0.2.1")
+    await house.take(GUEST, "192.0.2.2")
+    assert (await house.refusal(GUEST, "192.0.2.3")).code == "Throttling.Concurrency"
+    await house.take(member(1), "192.0.2.3")
+
+
+async def test_it_lets_guests_begin_five_times_in_any_hour() -> None:
+    house = House()
+    for _ in range(5):
+        (await house.take(GUEST, "192.0.2.1")).release()
+        house.now += 60
+    refused = await house.refusal(GUEST)
+    assert refused.code == "Throttling.RateQuota"
+    assert refused.retry_after_s == 3600 - 5 * 60
+    (await house.take(GUEST, "192.0.2.2")).release()
+
+    house.now += refused.retry_after_s - 1
+    await house.refusal(GUEST)
+    house.now += 1
+    (await house.take(GUEST, "192.0.2.1")).release()
+    await house.refusal(GUEST)
+
+
+async def test_it_does_not_count_refused_guests_towards_the_hour() -> None:
+    house = House(guests_per_address=1, guests_per_hour=2)
+    seat = await house.take(GUEST, "192.0.2.1")
+    for _ in range(10):
+        await house.refusal(GUEST)
+    seat.release()
+    await house.take(GUEST, "192.0.2.1")
+
+
+async def test_it_tells_a_guest_to_wait_when_guests_may_never_begin() -> None:
+    assert (await House(guests_per_hour=0).refusal(GUEST)).retry_after_s == 3600
+
+
+async def test_it_counts_what_other_processes_hold() -> None:
+    house = House(guests_total=4)
+    await house.take(member(1), "192.0.2.1")
+    house.elsewhere = ["192.0.2.1", "192.0.2.2"]
+    assert (await house.refusal(member(1))).code == "Throttling.Concurrency"
+    house.elsewhere = ["192.0.2.2"]
+    await house.take(member(1))
+
+    house.elsewhere = ["2001:db8::2"]
+    await house.take(GUEST, "2001:db8::1")
+    await house.refusal(GUEST, "2001:db8::3")
+    house.elsewhere = ["192.0.2.2"] * 2
+    await house.take(GUEST)
+    await house.refusal(GUEST)
+
+
+async def test_it_looks_again_at_sessions_of_other_processes_that_may_just_have_ended() -> None:
+    house = House(per_account=1)
+    house.elsewhere = ["192.0.2.1"]
+    house.written_after = 2
+    await house.seats.seat(member(1), "").take()
+    assert (house.looks, house.seats.open_sessions) == (2, 1)
+
+
+async def test_it_does_not_ask_other_processes_when_its_own_seats_are_taken() -> None:
+    house = House(per_account=1)
+    await house.take(member(1))
+    house.looks = 0
+    await house.refusal(member(1))
+    assert house.looks == 0
+
+
+async def test_it_frees_the_seat_of_a_session_that_is_being_written_down_but_not_of_too_many() -> None:
+    house = House(total=1)
+    first = await house.take(member(1))
+    with first.leaving():
+        second = await house.take(member(1))
+        with second.leaving():
+            await house.refusal(member(1))
+        third = await house.take(member(1))
+    third.release()
+    assert house.seats.open_sessions == 0
+
+
+async def test_it_takes_a_seat_once_and_forgets_one_that_was_never_taken() -> None:
+    house = House()
+    house.seats.seat(member(1), "").release()
+    seat = await house.take(member(1))
+    await seat.take()
+    assert house.seats.open_sessions == 1
+
+
+async def test_it_gives_guests_shorter_conversations() -> None:
+    house = House()
+    assert (await house.take(member(1), "")).lifetime_s == 7200
+    assert (await house.take(GUEST, "")).lifetime_s == 180
+
+
+async def test_it_remembers_a_bounded_number_of_addresses() -> None:
+    house = House()
+    for number in range(seats.REMEMBERED_ADDRESSES + 500):
+        (await house.take(GUEST, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")).release()
+    assert house.seats.remembered_addresses == seats.REMEMBERED_ADDRESSES
+    house.now += 3600
+    (await house.take(GUEST, "192.0.2.1")).release()
+    assert house.seats.remembered_addresses == 1
+
+
+def test_it_reads_its_rules_from_the_settings(settings: Settings) -> None:
+    settings.MAX_SESSIONS, settings.MAX_SESSIONS_PER_ACCOUNT = 1, 2
+    settings.GUEST_SESSIONS_TOTAL, settings.GUEST_SESSIONS_PER_ADDRESS, settings.GUEST_SESSIONS_PER_HOUR = 3, 4, 5
+    settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S = 6, 7
+    assert dataclasses.astuple(SeatRules.from_settings()) == (1, 2, 3, 4, 5, 6, 7)

@@ -1,0 +1,103 @@
+"""Temporary keys: what one is worth, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from tests.conftest import Member
+from voiceapp.accounts import temporary_keys
+from voiceapp.accounts.auth import caller_from_bearer, key_directory
+from voiceapp.accounts.models import Account, ApiKey
+from voiceapp.accounts.temporary_keys import TemporaryKey
+from voiceapp.errors import InvalidApiKey
+
+DIGEST = bytes(range(32))
+END = 1_800_000_000
+
+
+def token_of(member: Member, *, seconds: int = 60) -> str:
+    return temporary_keys.mint(bytes(member.row.digest), int(time.time()) + seconds)
+
+
+def test_it_leads_to_its_key_until_its_time_is_over() -> None:
+    token = temporary_keys.mint(DIGEST, END)
+    assert token.startswith("st-")
+    found = temporary_keys.read(token, now=END - 0.1)
+    assert found == TemporaryKey(DIGEST, datetime.fromtimestamp(END, UTC))
+    assert temporary_keys.read(token, now=END) is None
+
+
+def test_no_two_are_the_same() -> None:
+    assert len({temporary_keys.mint(DIGEST, END) for _ in range(50)}) == 50
+
+
+def test_it_is_worth_nothing_when_a_character_changes() -> None:
+    token = temporary_keys.mint(DIGEST, END)
+    for place in range(3, len(token) - 1):  # of the last character, two bits carry nothing
+        other = "A" if token[place] != "A" else "B"
+        assert temporary_keys.read(token[:place] + other + token[place + 1 :], now=END - 1) is None
+
+
+@pytest.mark.parametrize("text", ["", "st-", "st-" + "A" * 103, "st-" + "A" * 102, "st-" + "é" * 103, "st-\x00"])
+def test_it_takes_nothing_else_for_a_token(text: str) -> None:
+    assert temporary_keys.read(text, now=0) is None
+
+
+def test_it_is_worth_nothing_to_another_installation(settings: Settings) -> None:
+    token = temporary_keys.mint(DIGEST, END)
+    settings.SECRET_KEY = "another"
+    assert temporary_keys.read(token, now=END - 1) is None
+    settings.SECRET_KEY_FALLBACKS = ["development-only-not-secret"]
+    assert temporary_keys.read(token, now=END - 1) is not None
+
+
+async def test_its_holder_may_do_what_the_key_may(alice: Member) -> None:
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(
+        scopes=["inference"], allowed_models=["voice"], monthly_budget_nano=5
+    )
+    by_key = await caller_from_bearer(alice.authorization)
+    by_token = await caller_from_bearer(f"Bearer {token_of(alice)}")
+    assert by_token.is_temporary
+    assert not by_key.is_temporary
+    assert (by_token.key_id, by_token.account_id) == (alice.row.pk, alice.account.pk)
+    assert by_token.scopes == by_key.scopes == {"inference"}
+    assert by_token.allowed_models == by_key.allowed_models == {"voice"}
+    assert by_token.monthly_budget_nano == by_key.monthly_budget_nano == 5
+
+
+async def test_it_expires_by_itself_or_with_its_key(alice: Member) -> None:
+    header = f"Bearer {token_of(alice, seconds=60)}"
+    by_itself = (await caller_from_bearer(header)).expires_at
+    key_ends = timezone.now() + timedelta(seconds=30)
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(expires_at=key_ends)
+    key_directory.forget()
+    assert by_itself is not None
+    assert by_itself > key_ends
+    assert (await caller_from_bearer(header)).expires_at == key_ends
+
+
+@pytest.mark.parametrize("cause", ["over", "revoked", "expired", "deleted", "inactive", "forged"])
+async def test_it_is_refused_like_any_wrong_key(alice: Member, cause: str) -> None:
+    header = f"Bearer {token_of(alice, seconds=-1 if cause == 'over' else 60)}"
+    if cause != "over":
+        await caller_from_bearer(header)
+    keys, now = ApiKey.objects.filter(pk=alice.row.pk), timezone.now()
+    if cause == "revoked":
+        await keys.aupdate(revoked_at=now)
+    elif cause == "expired":
+        await keys.aupdate(created_at=now - timedelta(days=1), expires_at=now)
+    elif cause == "deleted":
+        await keys.adelete()
+    elif cause == "inactive":
+        await Account.objects.filter(pk=alice.account.pk).aupdate(is_active=False)
+    elif cause == "forged":
+        header = header[:-20] + "AAAAAAAAAAAAAAAAAAAA"
+    key_directory.forget()
+    with pytest.raises(InvalidApiKey) as refused:
+        await caller_from_bearer(header)
+    assert refused.value.message == InvalidApiKey().message

@@ -1,0 +1,39 @@
+"""What axe-core, the accessibility rules, objects to on a page."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .npm_packages import packages
+from .page import VoicePage
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@functools.cache
+def axe_source() -> str:
+    """The accessibility rules."""
+    return (packages() / "axe-core" / "axe.min.js").read_text()
+
+
+def violations(voice: VoicePage) -> list[str]:
+    """What axe-core objects to, one line per rule and element."""
+    voice.page.evaluate(axe_source())
+    voice.page.evaluate(
+        """Promise.all(document.getAnimations()
+            .filter((animation) => animation.effect.getTiming().iterations !== Infinity)
+            .map((animation) => animation.finished))"""
+    )
+    found: list[dict[str, Any]] = voice.page.evaluate(
+        """async (rules) => {
+            const asked = { runOnly: { type: 'tag', values: rules }, resultTypes: ['violations'] };
+            return (await axe.run(document, asked)).violations;
+        }""",
+        RULES,
+    )
+    return [
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in found
+        for node in violation["nodes"]
+    ]

@@ -1,0 +1,151 @@
+"""A person talks to the page over AOQ: tracks of Media over QUIC in a WebTransport session."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.engines.speech import word_errors, words
+from tests.ports import free_udp_port
+from tests.realtime.webrtc.network import Faults, in_front
+
+from .calls import recording
+from .conftest import OpenPage
+from .page import VoicePage
+from .server import Server, running
+from .speech import recognised, trimmed
+
+QUESTION = "What can you do?"
+FALL_THROUGH_S = 4.0
+TRIES = 3
+
+
+@pytest.fixture(scope="module")
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("relay"), AOQ_PORT=str(free_udp_port()), DEFAULT_VOICE="") as server:
+        yield server
+
+
+def add_relay(server: Server, port: int, fingerprint: str) -> None:
+    """Tell the server of a relay on this port, which lives for ever and is nearer than its own."""
+    server.execute(
+        "INSERT INTO realtime_aoqrelay (endpoint, port, region, fingerprint, load, capacity, is_draining,"
+        " heartbeat_at, served_by) VALUES ('127.0.0.1', ?, '', ?, 0, 9, 0, '2999-01-01 00:00:00', 'elsewhere')",
+        port,
+        fingerprint,
+    )
+
+
+@contextmanager
+def proxied(port: int, faults: Faults) -> Iterator[int]:
+    """The port of a proxy in front of a relay, which runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    network = AsyncExitStack()
+    opening = network.enter_async_context(in_front(("127.0.0.1", port), faults))
+    try:
+        yield asyncio.run_coroutine_threadsafe(opening, loop).result(30)
+    finally:
+        asyncio.run_coroutine_threadsafe(network.aclose(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}/"
+
+
+def test_it_hears_a_question_and_is_heard_answering(
+    relay: Server, spoken_page: Callable[..., VoicePage], tmp_path: Path
+) -> None:
+    voice = spoken_page(3.0, QUESTION, address=address(relay), transport=None)
+    voice.set_switch("is-recording", True)
+    voice.talk()
+    voice.wait("user-speaking")
+    voice.wait("ai-speaking")
+    expect(voice.page.locator("#link-transport")).to_have_text(re.compile(r"^AOQ( · \d+ ms)?$"))
+    assert word_errors(QUESTION, voice.caption("user").inner_text()) <= 1
+    voice.wait("listening", timeout=60_000)
+
+    reply = voice.caption("assistant").inner_text()
+    assert "tell you the time" in reply
+    assert voice.sent("input_audio_buffer.append") == 0
+    assert voice.sent("response.audio.delta") == 0
+    _, loudspeaker = recording(voice, tmp_path)
+    voice.page.click("#end")
+    assert word_errors(reply, recognised(trimmed(loudspeaker))) / len(words(reply)) < 0.35
+    assert relay.row("SELECT close_code, transport FROM realtime_realtimesession WHERE ended_at IS NOT NULL") == (
+        1000,
+        "aoq",
+    )
+
+
+def test_the_policy_lists_the_relay_and_nothing_else(relay: Server, open_page: OpenPage) -> None:
+    voice = open_page(address(relay))
+    policy = voice.page.evaluate("async () => (await fetch(location.href)).headers.get('Content-Security-Policy')")
+    (connect,) = re.findall(r"connect-src ([^;]*)", policy)
+    assert re.fullmatch(r"'self' https://127\.0\.0\.1:\d+", connect)
+
+
+def test_the_tab_survives_the_end_of_the_server_and_comes_back(tmp_path: Path, open_page: OpenPage) -> None:
+    with running(tmp_path, AOQ_PORT=str(free_udp_port())) as server:
+        voice = open_page(address(server), transport=None)
+        voice.type("What time is it?")
+        voice.wait("ai-speaking")
+        server.stop()
+        voice.wait("reconnecting")
+        server.start()
+        voice.wait("listening")
+        expect(voice.page.locator("#link-transport")).to_have_text(re.compile("^(AOQ|WebRTC)"))
+
+
+def test_a_cut_in_the_middle_of_a_reply_moves_the_conversation_to_another_transport(
+    tmp_path: Path, open_page: OpenPage
+) -> None:
+    port, faults = free_udp_port(), Faults()
+    with running(tmp_path, AOQ_PORT=str(port), AOQ_REGION="far") as server, proxied(port, faults) as front:
+        (fingerprint,) = server.row("SELECT fingerprint FROM realtime_aoqrelay")
+        add_relay(server, front, str(fingerprint))
+        voice = open_page(address(server), transport=None)
+        badge = voice.page.locator("#link-transport")
+        voice.type("What can you do?")
+        voice.wait("ai-speaking")
+        expect(badge).to_have_text(re.compile("^AOQ"))
+        voice.wait_spoken()
+        faults.is_cut = True
+        voice.wait("reconnecting")
+        expect(badge).to_have_text(re.compile("^WebRTC"))
+        voice.wait("listening", timeout=60_000)
+        assert [role for role, _ in voice.turns()][:2] == ["user", "assistant"]
+        said = " ".join(text for _, text in voice.turns())
+        assert said.count("tell you the time") == said.count("about this program") == 1, said
+
+
+def test_it_falls_through_where_no_udp_comes_back(tmp_path: Path, open_page: OpenPage) -> None:
+    """At once in one of some tries: on a busy machine all clocks are late."""
+    with socket.socket(type=socket.SOCK_DGRAM) as silent, running(tmp_path, RTC_ENABLED="0") as server:
+        silent.bind(("127.0.0.1", 0))
+        add_relay(server, silent.getsockname()[1], "ab" * 32)
+        took_s: list[float] = []
+        while len(took_s) < TRIES and not (took_s and took_s[-1] < FALL_THROUGH_S):
+            voice = open_page(address(server), transport=None)
+            begun = time.monotonic()
+            voice.talk()
+            took_s.append(time.monotonic() - begun)
+            badge = voice.page.locator("#link-transport")
+            expect(badge).to_have_text("WebSocket")
+            assert "AOQ: No relay was reached." in (badge.get_attribute("title") or "")
+            voice.page.click("#end")
+            voice.wait("idle")
+    assert took_s[-1] < FALL_THROUGH_S, took_s

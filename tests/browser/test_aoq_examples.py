@@ -1,0 +1,105 @@
+"""The examples for developers, run as they stand: each takes a grant from its own backend and holds a conversation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import urllib.request
+import wave
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Playwright, expect
+
+from tests.engines.speech import word_errors
+from tests.ports import free_udp_port
+
+from .conftest import launch
+from .page import PATIENCE_MS
+from .server import Server, running
+from .speech import write_microphone
+
+EXAMPLES = Path(settings.BASE_DIR, "docs", "examples")
+QUESTION = "What is twelve times twelve?"
+REPLY = "12 times 12 is 144."
+
+
+@pytest.fixture(scope="module")
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("relay"), AOQ_PORT=str(free_udp_port())) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def key(relay: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    command = [sys.executable, "manage.py", "createkey", "--account", "Acme"]
+    made = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=relay.environment, capture_output=True, text=True, check=True
+    )
+    return made.stdout.strip()
+
+
+class Backend(BaseHTTPRequestHandler):
+    """What a developer has: a page, a copy of the library, and an operation that asks for grants."""
+
+    def __init__(self, server: Server, key: str, *args: object) -> None:
+        self._voice, self._key = server, key
+        super().__init__(*args)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        if self.path == "/":
+            self._send("text/html", (EXAMPLES / "aoq.html").read_bytes())
+        elif self.path == "/moq-net.js":
+            library = Path(settings.BASE_DIR, "static", "voice", "vendor", "moq-net.js")
+            self._send("text/javascript", library.read_bytes())
+        else:
+            self.send_error(404)
+
+    def do_POST(self) -> None:
+        headers = {"Authorization": f"Bearer {self._key}", "x-service-rtc-transport": "moq"}
+        url = f"http://127.0.0.1:{self._voice.port}/api/v1/webrtc/realtime?model=voice"
+        with urllib.request.urlopen(urllib.request.Request(url, b"{}", headers)) as grant:
+            self._send("application/json", grant.read())
+
+    def _send(self, content_type: str, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_program_prints_and_keeps_the_reply(relay: Server, key: str, tmp_path: Path) -> None:
+    origin = f"http://127.0.0.1:{relay.port}"
+    command = [sys.executable, str(EXAMPLES / "aoq.py"), origin, key, QUESTION]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90)
+    assert (done.returncode, done.stdout.strip()) == (0, REPLY), done.stderr
+    with wave.open(str(tmp_path / "reply.wav")) as reply:
+        assert reply.getnframes() / reply.getframerate() > 1
+
+
+def test_the_page_hears_a_question_and_shows_the_reply(
+    relay: Server, key: str, playwright: Playwright, tmp_path: Path
+) -> None:
+    backend = ThreadingHTTPServer(("127.0.0.1", 0), partial(Backend, relay, key))
+    threading.Thread(target=backend.serve_forever, daemon=True).start()
+    browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", 2.0, QUESTION, 60.0))
+    try:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{backend.server_port}/")
+        page.click("button")
+        expect(page.locator("pre")).to_contain_text(REPLY, timeout=PATIENCE_MS)
+        understood = page.locator("pre").inner_text().splitlines()[0]
+        assert min(word_errors(asked, understood) for asked in (QUESTION, "What is 12 times 12?")) <= 1
+    finally:
+        browser.close()
+        backend.shutdown()
+        backend.server_close()

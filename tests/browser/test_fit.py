@@ -1,0 +1,183 @@
+"""Whether everything has its place: on narrow and wide screens, in narrow and wide fonts, in usual and large text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import StorageState, expect
+
+from .accessibility import violations
+from .conftest import OpenPage
+from .fonts import FONTS
+from .page import VoicePage
+
+TEXT_PERCENT = (100, 200)
+NARROWEST, WIDEST = 320, 1920
+
+STRAYS = """(place) => {
+    const parts = [...document.querySelectorAll(`${place} :is(a, button, input, .link)`)]
+        .filter((part) => part.checkVisibility())
+        .map((part) => ({ name: part.id || part.className, box: part.getBoundingClientRect(), part }));
+    const { scrollWidth } = document.documentElement;
+    const isApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    const isTooWide = scrollWidth > innerWidth ? [`the page is ${scrollWidth - innerWidth} px too wide`] : [];
+    return isTooWide.concat(parts.flatMap(({ name, box, part }, index) => [
+        ...(box.left < 0 || box.right > innerWidth ? [`${name} is outside`] : []),
+        ...(part.scrollWidth > part.clientWidth + 1 ? [`${name} is too small for its words`] : []),
+        ...parts.slice(index + 1)
+            .filter((other) => !isApart(box, other.box))
+            .map((other) => `${name} is on ${other.name}`),
+    ]));
+}"""
+"""What does not fit: the page itself, or controls of a place outside the window, cramped, or on one another."""
+
+
+def strays(voice: VoicePage, place: str) -> list[str]:
+    found: list[str] = voice.page.evaluate(STRAYS, place)
+    return found
+
+
+def resize(voice: VoicePage, width: int, height: int) -> None:
+    voice.page.set_viewport_size({"width": width, "height": height})
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+@pytest.mark.parametrize("text_percent", TEXT_PERCENT)
+def test_the_header_holds_at_every_width(
+    open_page: OpenPage, operator_state: StorageState, fonts: str, text_percent: int
+) -> None:
+    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, storage_state=operator_state)
+    expect(voice.page.get_by_role("button", name="Sign out")).to_be_visible()  # which is longer than "Sign in"
+    voice.page.evaluate(
+        """() => {
+            const link = document.querySelector('#link').cloneNode(true);
+            document.querySelector('#link').replaceWith(link); // or the page would go on writing its own words there
+            link.querySelector('#link-transport').hidden = false;
+            link.querySelector('#link-transport').textContent = 'WebRTC · 1234 ms · 100 % lost';
+        }"""
+    )
+    wrong = {}
+    roomy = 11 * text_percent  # from this width on the header leaves nothing out
+    for width in [*range(NARROWEST, min(roomy, WIDEST), 10), *range(roomy, WIDEST + 1, 40)]:
+        resize(voice, width, 800)
+        if found := strays(voice, ".bar"):
+            wrong[width] = found
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+@pytest.mark.parametrize("sizes", [((320, 568), (360, 640), (640, 360), (768, 1024)), ((1920, 1080),)])
+def test_it_fits_every_screen(
+    open_page: OpenPage, screenshots: Path, sizes: tuple[tuple[int, int], ...], fonts: str
+) -> None:
+    width, height = sizes[0]
+    voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": height})
+    voice.type("What can you do?")
+    voice.wait("ai-speaking")
+    for width, height in sizes:
+        resize(voice, width, height)
+        voice.page.screenshot(path=screenshots / f"fits-{width}x{height}-{fonts}.png")
+        assert strays(voice, ":is(.bar, .dock)") == []
+        for name in ("orb", "mute", "end", "message", "status"):
+            box = voice.page.locator(f"#{name}").bounding_box()
+            assert box is not None, name
+            assert box["x"] >= 0, name
+            assert box["y"] >= 0, name
+            assert box["x"] + box["width"] <= width, name
+            assert box["y"] + box["height"] <= height, name
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+@pytest.mark.parametrize("sizes", [((320, 568), (390, 844), (768, 1024)), ((1280, 800),)])
+def test_text_of_twice_the_size_leaves_everything_within_reach(
+    open_page: OpenPage, screenshots: Path, sizes: tuple[tuple[int, int], ...], fonts: str
+) -> None:
+    width, height = sizes[0]
+    voice = open_page(look={"fonts": fonts, "text_percent": 200}, viewport={"width": width, "height": height})
+    for width, height in sizes:
+        resize(voice, width, height)
+        assert strays(voice, ":is(.bar, .dock)") == []
+    voice.type("What can you do?")
+    voice.wait("ai-speaking")
+    for width, height in sizes:
+        resize(voice, width, height)
+        voice.page.screenshot(path=screenshots / f"large-text-{width}x{height}-{fonts}.png")
+        assert strays(voice, ":is(.bar, .dock)") == []
+        for name in ("orb", "mute", "push-to-talk", "end", "message", "status"):
+            voice.page.locator(f"#{name}").scroll_into_view_if_needed()
+            expect(voice.page.locator(f"#{name}")).to_be_in_viewport(ratio=1)
+        box = voice.page.locator("#captions").bounding_box()
+        assert box is not None
+        assert box["height"] > 2 * 32  # two lines of it can be read at a time
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+def test_the_events_leave_the_reply_its_place(open_page: OpenPage, screenshots: Path, fonts: str) -> None:
+    voice = open_page(look={"fonts": fonts}, viewport={"width": 1920, "height": 1080})
+    voice.page.click("#open-drawer")
+    expect(voice.page.locator("#transcript")).to_be_visible()
+    voice.type("What can you do?")
+    voice.wait("ai-speaking")
+    for width, height, lines in ((1920, 1080, 6), (1440, 900, 5), (1280, 800, 5), (1024, 768, 3)):
+        resize(voice, width, height)
+        expect(voice.page.locator("#transcript")).to_be_visible()
+        voice.page.screenshot(path=screenshots / f"events-{width}-{fonts}.png")
+        seen = voice.page.evaluate(
+            """() => {
+                const box = document.querySelector('#captions');
+                const line = parseFloat(getComputedStyle(document.querySelector('#caption-assistant')).lineHeight);
+                return box.clientHeight / line;
+            }"""
+        )
+        assert seen >= lines
+        assert strays(voice, ":is(.bar, .dock, .panel-head)") == []
+        box, drawer = (voice.page.locator(place).bounding_box() for place in ("#captions", "#drawer"))
+        assert box is not None
+        assert drawer is not None
+        assert box["y"] + box["height"] <= drawer["y"] or box["x"] + box["width"] <= drawer["x"]
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+def test_it_fits_for_people_who_signed_in_too(
+    open_page: OpenPage, operator_state: StorageState, screenshots: Path, fonts: str
+) -> None:
+    voice = open_page(look={"fonts": fonts}, storage_state=operator_state)
+    leave = voice.page.get_by_role("button", name="Sign out")
+    for width in (320, 360, 390, 768):
+        resize(voice, width, 800)
+        voice.page.screenshot(path=screenshots / f"signed-in-{width}-{fonts}.png")
+        box = leave.bounding_box()
+        assert box is not None
+        assert (voice.overflow, box["x"] + box["width"] <= width, box["height"]) == (0, True, 44)
+        assert violations(voice) == []
+        leave.click(trial=True)  # it could be pressed
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+def test_what_is_touched_is_large_enough(open_page: OpenPage, fonts: str) -> None:
+    voice = open_page(look={"fonts": fonts}, viewport={"width": 390, "height": 844})
+    voice.talk()
+    small = voice.page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, textarea, a.brand')]
+            .filter((element) => element.checkVisibility() && element.type !== 'checkbox')
+            .map((element) => [element.id || element.className, element.getBoundingClientRect()])
+            .filter(([, box]) => box.width < 44 || box.height < 44)
+            .map(([name, box]) => `${name} ${box.width} x ${box.height}`)"""
+    )
+    assert small == []
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+def test_the_page_is_drawn_in_the_fonts_of_the_tests(open_page: OpenPage, fonts: str) -> None:
+    page = open_page(look={"fonts": fonts}).page
+    inspector = page.context.new_cdp_session(page)
+    for domain in ("DOM", "CSS"):
+        inspector.send(f"{domain}.enable")
+    root = inspector.send("DOM.getDocument")["root"]["nodeId"]
+    drawn = {}
+    for generic, place in {"sans-serif": "#open-settings", "serif": ".welcome-title", "monospace": "#status"}.items():
+        node = inspector.send("DOM.querySelector", {"nodeId": root, "selector": place})["nodeId"]
+        [font] = inspector.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
+        drawn[generic] = font["familyName"]
+    assert drawn == FONTS[fonts][1]

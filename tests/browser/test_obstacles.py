@@ -1,0 +1,138 @@
+"""What can be in the way of a conversation, what the page says about it, and how people get on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import OpenPage
+from .proxy import Proxy
+from .server import running
+
+
+def test_a_guest_whose_hour_is_used_up_is_told_so_instead_of_tried_again(
+    open_page: OpenPage, tmp_path: Path, screenshots: Path
+) -> None:
+    with running(tmp_path, GUEST_SESSIONS_PER_HOUR="1") as strict:
+        proxy = Proxy(strict.port)
+        voice = open_page(f"http://127.0.0.1:{proxy.port}/")
+        voice.talk()
+        proxy.cut()
+        voice.wait("error")
+        card = voice.expect_card("guest_limit")
+        expect(card).to_contain_text("1 conversations an hour")
+        expect(card.get_by_role("button")).to_have_text("Sign in")
+        voice.page.screenshot(path=screenshots / "guest-limit.png")
+        proxy.close()
+
+
+def test_an_unreachable_server_is_named_and_nothing_typed_is_lost(open_page: OpenPage, proxy: Proxy) -> None:
+    voice = open_page()
+    proxy.set_down(True)
+    voice.type("Are you there?")
+    card = voice.expect_card("unreachable")
+    assert voice.page.input_value("#message") == "Are you there?"
+    proxy.set_down(False)
+    card.get_by_role("button").click()
+    voice.wait("listening")
+    expect(voice.page.locator(".card")).to_have_count(0)
+
+
+def test_missing_models_are_named_with_the_command(open_page: OpenPage, tmp_path: Path, screenshots: Path) -> None:
+    (tmp_path / "models").mkdir()
+    with running(tmp_path, ready=False, MODELS_DIR=str(tmp_path / "models")) as bare:
+        voice = open_page(f"http://127.0.0.1:{bare.port}/")
+        card = voice.expect_card("models_missing")
+        expect(card).to_contain_text("manage.py fetch_models")
+        voice.page.screenshot(path=screenshots / "models-missing.png")
+        voice.orb.click()
+        voice.wait("error")
+        voice.expect_card("models_missing")
+
+
+def test_a_server_that_is_still_loading_is_waited_for(open_page: OpenPage, tmp_path: Path) -> None:
+    with running(tmp_path, ready=False) as starting:
+        voice = open_page(f"http://127.0.0.1:{starting.port}/")
+        voice.type("What is two plus two?")
+        expect(voice.caption("assistant")).to_contain_text("4", timeout=120_000)
+        assert voice.page.locator(".card").count() == 0
+
+
+def test_a_session_that_is_over_can_be_gone_on_with(open_page: OpenPage, tmp_path: Path) -> None:
+    with running(tmp_path, GUEST_SESSION_S="8") as brief:
+        voice = open_page(f"http://127.0.0.1:{brief.port}/")
+        voice.type("What is two plus two?")
+        voice.wait("ai-speaking")
+        card = voice.expect_card("session_over")
+        card.get_by_role("button").click()
+        voice.wait("listening")
+        assert [role for role, _ in voice.turns()] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ("NotAllowedError", "microphone_denied"),
+        ("NotFoundError", "microphone_missing"),
+        ("NotReadableError", "microphone_busy"),
+    ],
+)
+def test_a_microphone_that_does_not_open_is_explained(open_page: OpenPage, error: str, code: str) -> None:
+    voice = open_page()
+    voice.page.evaluate(
+        """(name) => { navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("no", name); }; }""",
+        error,
+    )
+    voice.orb.click()
+    voice.wait("error")
+    assert voice.expect_card(code).get_by_role("button").count() == 1
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+
+
+def test_an_unplugged_microphone_is_noticed_and_the_conversation_goes_on(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.evaluate(
+        """() => {
+            const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+            navigator.mediaDevices.getUserMedia = async (wish) => {
+                window.stream = await ask(wish);
+                return window.stream;
+            };
+        }"""
+    )
+    voice.talk()
+    voice.page.evaluate("window.stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
+    voice.expect_card("microphone_lost")
+    voice.type("What is two plus two?")
+    voice.wait("ai-speaking")
+
+
+def test_an_insecure_address_still_lets_people_type(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.evaluate("Object.defineProperty(window, 'isSecureContext', { value: false })")
+    voice.page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined })")
+    voice.orb.click()
+    card = voice.expect_card("insecure")
+    card.get_by_role("button").click()
+    expect(voice.page.locator("#message")).to_be_focused()
+    voice.type("What is two plus two?")
+    expect(voice.caption("assistant")).to_contain_text("4")
+
+
+def test_a_browser_that_blocks_sound_offers_a_tap(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.evaluate(
+        """() => {
+            const resume = AudioContext.prototype.resume;
+            Object.defineProperty(AudioContext.prototype, 'state', { configurable: true, get: () => 'suspended' });
+            window.allow = () => { delete AudioContext.prototype.state; };
+            AudioContext.prototype.resume = () => new Promise(() => {});
+            window.restore = () => { AudioContext.prototype.resume = resume; };
+        }"""
+    )
+    voice.type("What is two plus two?")
+    card = voice.expect_card("autoplay_blocked")
+    expect(card.get_by_role("button")).to_have_text("Tap to hear")

@@ -1,0 +1,69 @@
+"""What visitors find about privacy and help, before they talk and while they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.thorough import usually
+
+from .accessibility import violations
+from .conftest import OpenPage
+
+KEPT = "It keeps what is said as text for 30 days, and its operators can read it."
+LINKS = {"Privacy": "Privacy", "Help": "Talking on the page", "For developers": "HTTP reference"}
+"""By what a link says, the title of the page it leads to."""
+
+
+@pytest.mark.parametrize(
+    ("fonts", "width", "height"),
+    usually(
+        *(("wide", 360, 640), ("narrow", 1440, 900)),
+        more=(("narrow", 360, 640), ("wide", 390, 844), ("wide", 768, 1024), ("wide", 1440, 900)),
+    ),
+)
+def test_visitors_read_what_is_kept_before_they_talk(
+    open_page: OpenPage, screenshots: Path, width: int, height: int, fonts: str
+) -> None:
+    voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": height})
+    about = voice.page.locator("#about")
+    expect(about).to_contain_text(KEPT)
+    expect(about).to_be_in_viewport(ratio=1)
+    expect(voice.page.locator(".try").last).to_be_in_viewport(ratio=1)
+    voice.page.screenshot(path=screenshots / f"about-{width}-{fonts}.png")
+    assert voice.overflow <= 0
+    assert violations(voice) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (1280, 800)])
+def test_settings_lead_there_in_the_middle_of_a_conversation(
+    open_page: OpenPage, screenshots: Path, width: int, height: int
+) -> None:
+    voice = open_page(viewport={"width": width, "height": height})
+    voice.talk()
+    expect(voice.page.locator("#about")).to_be_hidden()
+    voice.page.click("#open-settings")
+    about = voice.page.locator("#settings .about")
+    about.scroll_into_view_if_needed()
+    expect(about).to_contain_text(KEPT)
+    expect(about).to_be_in_viewport(ratio=1)
+    voice.page.screenshot(path=screenshots / f"settings-about-{width}.png")
+    with voice.page.context.expect_page() as opened:
+        about.get_by_role("link", name="Privacy").click()
+    expect(opened.value.get_by_role("heading", level=1)).to_have_text("Privacy")
+    voice.page.keyboard.press("Escape")
+    assert voice.state == "listening"  # the conversation went on
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_every_link_leads_to_a_page_that_everybody_can_read(open_page: OpenPage, screenshots: Path, link: str) -> None:
+    voice = open_page(viewport={"width": 390, "height": 844})
+    with voice.page.context.expect_page() as opened:
+        voice.page.locator("#about").get_by_role("link", name=link).click()
+    voice.page = opened.value
+    expect(voice.page.get_by_role("heading", level=1)).to_have_text(LINKS[link])
+    voice.page.screenshot(path=screenshots / f"about-{LINKS[link].replace(' ', '-').lower()}-390.png")
+    assert voice.overflow <= 0
+    assert violations(voice) == []

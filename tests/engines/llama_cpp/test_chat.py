@@ -1,0 +1,176 @@
+"""The language model as a chat model: what it says, calls, counts, and leaves out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.llama_cpp.conftest import chat_of
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
+from voiceapp.engines.llama_cpp.chat import LlamaChat
+from voiceapp.errors import EngineRefused, EngineUnavailable
+
+CAPITAL = (ChatMessage("user", "What is the capital of France?"),)
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def tool(name: str, description: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": CITY}}
+
+
+WEATHER = tool("get_weather", "Get the current weather in a given city")
+TIME = tool("get_time", "Get the time in a given city")
+
+
+async def ask(chat: LlamaChat, *messages: ChatMessage, **options: Any) -> list[ChatDelta]:
+    return [delta async for delta in chat.stream(ChatRequest(messages or CAPITAL, **options))]
+
+
+def text(deltas: list[ChatDelta]) -> str:
+    return "".join(delta.text for delta in deltas)
+
+
+def calls(deltas: list[ChatDelta]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and arguments of each function call."""
+    found: dict[int, list[str]] = {}
+    for delta in deltas:
+        if (call := delta.tool_call) is not None:
+            parts = found.setdefault(call.index, ["", ""])
+            parts[0] += call.name
+            parts[1] += call.arguments
+    return [(name, json.loads(arguments)) for name, arguments in found.values()]
+
+
+async def test_it_replies_piece_by_piece_and_counts_tokens(chat: LlamaChat) -> None:
+    deltas = await ask(chat, temperature=0.0)
+    assert "Paris" in text(deltas)
+    assert len(deltas) > 5
+    assert deltas[-1].finish_reason == "stop"
+    assert deltas[-1].usage is not None
+    assert deltas[-1].usage.output_tokens == len(deltas)  # a delta for each token, the last for the end
+    assert deltas[-1].usage.input_tokens > 20
+
+
+async def test_a_conversation_reads_its_beginning_from_the_cache(chat: LlamaChat) -> None:
+    first = text(await ask(chat, temperature=0.0))
+    more = await ask(chat, *CAPITAL, ChatMessage("assistant", first), ChatMessage("user", "And of Spain?"))
+    assert more[-1].usage is not None
+    assert more[-1].usage.cached_tokens > 30
+
+
+async def test_a_length_and_a_seed_are_kept(chat: LlamaChat) -> None:
+    limited = await ask(chat, max_tokens=3)
+    assert (limited[-1].finish_reason, limited[-1].usage and limited[-1].usage.output_tokens) == ("length", 3)
+    poem = (ChatMessage("user", "Write a line about the sea."),)
+    lines = {text(await ask(chat, *poem, temperature=1.5, seed=-3, max_tokens=12)) for _ in range(2)}
+    assert len(lines) == 1
+
+
+async def test_it_ends_at_a_stop_text_and_gives_probabilities(chat: LlamaChat) -> None:
+    stopped = await ask(chat, temperature=0.0, extra={"stop": ["Paris"], "logprobs": True, "top_logprobs": 2})
+    assert "Paris" not in text(stopped)
+    assert stopped[-1].finish_reason == "stop"
+    (first, *_) = [delta.logprobs for delta in stopped if delta.logprobs]
+    assert first[0]["logprob"] <= 0
+    assert len(first[0]["top_logprobs"]) == 2
+
+
+async def test_sampling_takes_the_usual_parameters(chat: LlamaChat) -> None:
+    extra = {"top_k": 1, "repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "logit_bias": {}}
+    assert "Paris" in text(await ask(chat, temperature=0.9, top_p=0.9, seed=2**63 - 1, extra=extra))
+
+
+async def test_a_schema_binds_the_reply(chat: LlamaChat) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "is_big": {"type": "boolean"}},
+        "required": ["city", "is_big"],
+        "additionalProperties": False,
+    }
+    shape = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
+    found = json.loads(text(await ask(chat, extra={"response_format": shape}, temperature=0.0)))
+    assert set(found) == {"city", "is_big"}
+    assert isinstance(found["is_big"], bool)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Is it raining in London today?", [("get_weather", {"city": "London"})]),
+        ("Hello there, how are you?", []),
+        (
+            "What is the weather in Paris, and what time is it in Tokyo?",
+            [("get_weather", {"city": "Paris"}), ("get_time", {"city": "Tokyo"})],
+        ),
+    ],
+)
+async def test_it_calls_a_function_where_one_fits(
+    chat: LlamaChat, said: str, expected: list[tuple[str, dict[str, Any]]]
+) -> None:
+    deltas = await ask(chat, ChatMessage("user", said), tools=(WEATHER, TIME))
+    assert calls(deltas) == expected
+    assert deltas[-1].finish_reason == ("tool_calls" if expected else "stop")
+    assert bool(text(deltas)) is not bool(expected)
+
+
+async def test_one_call_at_a_time_where_parallel_ones_are_not_wanted(chat: LlamaChat) -> None:
+    said = ChatMessage("user", "What is the weather in Paris, and what time is it in Tokyo?")
+    deltas = await ask(chat, said, tools=(WEATHER, TIME), extra={"parallel_tool_calls": False})
+    assert len(calls(deltas)) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [("required", "get_weather"), ({"type": "function", "function": {"name": "get_time"}}, "get_time"), ("none", "")],
+)
+async def test_a_call_can_be_asked_for(chat: LlamaChat, choice: Any, name: str) -> None:
+    deltas = await ask(
+        chat, ChatMessage("user", "Tell me about the weather."), tools=(WEATHER, TIME), tool_choice=choice
+    )
+    assert [called for called, _ in calls(deltas)] == ([name] if name else [])
+
+
+async def test_what_a_function_gave_is_put_into_words(chat: LlamaChat) -> None:
+    messages = (
+        ChatMessage("user", "Is it raining in London?"),
+        ChatMessage("assistant", tool_calls=(ToolCall("call_1", "get_weather", '{"city": "London"}'),)),
+        ChatMessage("tool", '{"degrees": 14, "sky": ["clouds", "light rain"]}', tool_call_id="call_1"),
+    )
+    deltas = await ask(chat, *messages, tools=(WEATHER,))
+    assert text(deltas) == "degrees: 14, sky: clouds, light rain."
+    assert not calls(deltas)
+    assert deltas[-1].usage is not None
+    assert deltas[-1].usage.input_tokens > deltas[-1].usage.output_tokens > 5
+
+
+async def test_the_oldest_exchanges_are_left_out_of_a_long_conversation(chat: LlamaChat) -> None:
+    long = [
+        message
+        for number in range(60)
+        for message in (
+            ChatMessage("user", f"Tell me all about the number {number}."),
+            ChatMessage("assistant", f"The number {number} is liked by many people all over the world."),
+        )
+    ]
+    deltas = await ask(chat, *long, *CAPITAL, max_tokens=8)
+    usage = deltas[-1].usage
+    assert usage is not None
+    assert 512 < usage.input_tokens <= 1024 - 8
+    assert usage.dropped_messages > 20
+    assert usage.dropped_messages % 2 == 0  # exchanges go whole
+
+
+async def test_a_message_that_is_too_long_alone_is_refused(chat: LlamaChat) -> None:
+    with pytest.raises(EngineRefused, match="the model reads 1024"):
+        await ask(chat, ChatMessage("user", "hello there " * 2000))
+
+
+async def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
+    chat = chat_of(tmp_path / "missing.gguf")
+    with pytest.raises(EngineUnavailable) as refusal:
+        chat.check()
+    assert "fetch_models" in refusal.value.for_operators
+    await chat.close()

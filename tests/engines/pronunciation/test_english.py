@@ -1,0 +1,109 @@
+"""What is written and what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from voiceapp.engines.pronunciation.english import spoken_english
+
+CASES = [
+    # Numbers
+    ("I counted 42 of them.", "I counted forty-two of them."),
+    (
+        "There are 1,234,567 people.",
+        "There are one million two hundred thirty-four thousand five hundred sixty-seven people.",
+    ),
+    ("Pi is 3.14159.", "Pi is three point one four one five nine."),
+    ("Agent 007 is here.", "Agent zero zero seven is here."),
+    ("It was -5 outside.", "It was minus five outside."),
+    ("Take 1/2 or 3/4 of it.", "Take one half or three quarters of it."),
+    ("Add ½ cup.", "Add one half cup."),
+    ("The 1st, 2nd, 3rd and 21st.", "The first, second, third and twenty-first."),
+    ("Wait 10-12 weeks.", "Wait ten to twelve weeks."),
+    ("Version 2.10.3 is out.", "Version two point ten point three is out."),
+    ("Room #12.", "Room number twelve."),
+    ("0.5 is half.", "zero point five is half."),
+    ("2 + 3 = 5", "two plus three equals five"),
+    ("6 × 7 is 42", "six times seven is forty-two"),
+    ("No. 5 is alive.", "number five is alive."),
+    # Years and dates
+    ("It opened in 1883.", "It opened in eighteen eighty-three."),
+    ("In 1905 and 2003.", "In nineteen oh five and two thousand three."),
+    ("In 1900 and 2026.", "In nineteen hundred and twenty twenty-six."),
+    ("The 1990s were loud.", "The nineteen nineties were loud."),
+    ("On 2026-11-22 it rained.", "On November twenty-second, twenty twenty-six it rained."),
+    ("Due 11/05/2026.", "Due November fifth, twenty twenty-six."),
+    ("Born on July 4, 1776.", "Born on July fourth, seventeen seventy-six."),
+    ("Come on 3 March.", "Come on March third."),
+    ("Since Nov. 9, 1989.", "Since November ninth, nineteen eighty-nine."),
+    ("From 1914-1918.", "From nineteen fourteen to nineteen eighteen."),
+    # Times
+    ("It is 14:05.", "It is fourteen oh five."),
+    ("Meet at 9:30 am.", "Meet at nine thirty A M."),
+    ("Meet at 7 p.m. today.", "Meet at seven P M today."),
+    ("Lunch is at 12:00.", "Lunch is at twelve o'clock."),
+    ("It took 1:02:30.", "It took one hour, two minutes and thirty seconds."),
+    # Money
+    ("It costs $20.", "It costs twenty dollars."),
+    ("It costs $3.50.", "It costs three dollars and fifty cents."),
+    ("It costs $1.", "It costs one dollar."),
+    ("£0.99 each", "ninety-nine pence each"),
+    ("€1,200 a month", "one thousand two hundred euros a month"),
+    ("$1.5 million was lost", "one point five million dollars was lost"),
+    # Units
+    ("12% of 80", "twelve percent of eighty"),
+    ("It is 21°C.", "It is twenty-one degrees Celsius."),
+    ("-3 °C tonight", "minus three degrees Celsius tonight"),
+    ("Run 5 km.", "Run five kilometers."),
+    ("Walk 1 km.", "Walk one kilometer."),
+    ("At 120 km/h.", "At one hundred twenty kilometers per hour."),
+    ("It needs 16 GB.", "It needs sixteen gigabytes."),
+    ("Turn by 90°.", "Turn by ninety degrees."),
+    ("Wait 250 ms.", "Wait two hundred fifty milliseconds."),
+    # Abbreviations
+    ("Dr. Smith met Mrs. Jones.", "Doctor Smith met Missus Jones."),
+    ("Mr. Lee vs. Prof. Kim", "Mister Lee versus Professor Kim"),
+    ("Fruit, e.g. apples.", "Fruit, for example, apples."),
+    ("One, i.e. this.", "One, that is, this."),
+    ("Pens, paper, etc.", "Pens, paper, et cetera."),
+    ("The U.S. economy", "The U S economy"),
+    ("See p. 12 and Fig. 3.", "See page twelve and figure three."),
+    ("World War II ended.", "World War two ended."),
+    ("Salt & pepper", "Salt and pepper"),
+    ("Tea and/or coffee", "Tea and or coffee"),
+    # Addresses
+    ("Mail info@example.com now.", "Mail info at example dot com now."),
+    ("See https://example.org/docs.", "See example dot org slash docs."),
+    ("Look at example.com for more.", "Look at example dot com for more."),
+    ("He lives at 221B Baker St.", "He lives at two twenty-one B Baker Street"),
+    ("Call 555-0199.", "Call five five five, zero one nine nine."),
+    ("Call +1 555 123 4567.", "Call plus one, five five five, one two three, four five six seven."),
+    ("St. Paul is near 5th Ave.", "Saint Paul is near fifth Avenue"),
+    # Markdown
+    ("This is **very** _important_.", "This is very important."),
+    ("See [the manual](https://example.org).", "See the manual."),
+    ("# Title\nText", "Title.\nText"),
+    ("- one\n- two", "one.\ntwo."),
+    ("Use `make run`.", "Use make run."),
+    ("| a | b |\n|---|---|\n| 1 | 2 |", "a, b. one, two."),
+    ("Nice 🎉 work", "Nice work"),
+    ("```\ncode\n```", "code"),
+]
+
+
+@pytest.mark.parametrize(("written", "said"), CASES)
+def test_it_is_said_as_a_person_would(written: str, said: str) -> None:
+    assert spoken_english(written).split() == said.split()
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    text = 'Well, "this" is plain - isn\'t it? Yes; it is: so.'
+    assert spoken_english(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\n", "...", "1" * 5000, "$" + "9" * 5000, "99:99", "13/45/2026", "a" * 5000, "((((" * 200, "-" * 3000],
+)
+def test_any_text_is_read_in_time(text: str) -> None:
+    assert isinstance(spoken_english(text), str)

@@ -1,0 +1,115 @@
+"""Who replies: skills, then documents, then the language model, which has instructions and tools to itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest_asyncio
+
+from tests.engines.test_assistant import Talk as RetrievalTalk
+from voiceapp.catalogue.defaults import SMALL_MODEL, LocalModelSettings, ServerSettings, chat_cards
+from voiceapp.engines import weights
+from voiceapp.engines.assistant import Assistant
+from voiceapp.engines.embedded.chat import NOT_FOUND
+from voiceapp.engines.interfaces import ChatMessage, SessionFacts
+from voiceapp.engines.providers import providers
+from voiceapp.engines.sentences import SentenceSplitter
+
+NO_SERVER = ServerSettings("", "", "")
+
+
+@pytest_asyncio.fixture
+async def assistant(models: None, only_models: Callable[..., None]) -> AsyncIterator[Assistant]:
+    small = LocalModelSettings(weights.path(SMALL_MODEL), 1, 1024, 1, 30.0, is_small=True)
+    cards = chat_cards(NO_SERVER, sees_images=False, local=small, engine="auto")
+    only_models(*cards)
+    built: Assistant = providers().get(cards[0])
+    assert isinstance(built, Assistant)
+    await built.warm()
+    yield built
+    for provider in providers().built():
+        await provider.close()
+
+
+class Talk(RetrievalTalk):
+    """A conversation without instructions."""
+
+    def __init__(self, assistant: Assistant) -> None:
+        super().__init__(assistant)  # type: ignore[arg-type]
+        self.messages = []
+
+
+async def test_each_question_goes_to_the_first_that_knows(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    assert await talk.say("What is two plus two?") == "2 plus 2 is 4."
+    assert (await talk.say("How do I create an API key?")).startswith("From the manual, API keys: ")
+    assert "Paris" in await talk.say("What is the capital of France?", seed=1)
+
+
+async def test_instructions_and_tools_are_for_the_language_model(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    talk.messages = [ChatMessage("system", "You are a pirate. Reply in one sentence.")]
+    assert await talk.say("How do I create an API key?", max_tokens=20) != ""
+    assert "From the manual" not in talk.messages[-1].content
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    function = {"name": "get_time", "description": "Get the time in a given city", "parameters": parameters}
+    talk = Talk(assistant)
+    await talk.say("What time is it in Tokyo?", tools=({"type": "function", "function": function},))
+    assert talk.deltas[0].tool_call is not None
+
+
+async def test_a_spoken_reply_of_the_small_model_is_two_sentences_at_most(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    talk.facts = SessionFacts(speaks=True)
+    reply = await talk.say("Tell me a long story about a dog and a cat.", seed=3)
+    splitter = SentenceSplitter(first_clause_chars=0)
+    assert 1 <= len([*splitter.feed(reply), *splitter.flush()]) <= 2
+    assert reply.rstrip().endswith((".", "!", "?"))
+    assert talk.deltas[-1].finish_reason == "stop"
+
+
+async def test_a_page_that_was_cut_off_hears_the_rest_of_a_skills_reply(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    await talk.say("Tell me a joke.")
+    talk.messages[-1] = ChatMessage("assistant", "Why did the microphone break up")
+    talk.messages.insert(0, ChatMessage("system", "Go on with your reply where it was cut off."))
+    assert await talk.respond() == "with the speaker? It needed some feedback."
+
+
+async def test_without_its_language_model_it_replies_in_a_short_sentence(
+    models: None, only_models: Callable[..., None], tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_text("no model")
+    cards = chat_cards(NO_SERVER, sees_images=False, local=LocalModelSettings(broken, 1, 1024, 1, 30.0), engine="auto")
+    only_models(*cards)
+    assistant: Assistant = providers().get(cards[0])
+    await assistant.warm()
+    assistant.check()
+    talk = Talk(assistant)
+    assert await talk.say("Who painted the Mona Lisa?") == NOT_FOUND
+    assert await talk.say("What is two plus two?") == "2 plus 2 is 4."
+    for provider in providers().built():
+        await provider.close()
+
+
+async def test_a_language_model_that_dies_is_back_for_the_next_question(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    model = assistant._model
+    os.kill((await model._process.running()).process_id, signal.SIGKILL)  # type: ignore[attr-defined]
+    assert "Paris" in await talk.say("What is the capital of France?", seed=1)
+
+
+def test_the_engine_decides_who_comes_first() -> None:
+    small = LocalModelSettings(Path("tiny.gguf"), 1, 1024, 1, 30.0)
+    server = ServerSettings("http://127.0.0.1:9", "", "theirs")
+
+    def first(engine: str, *, server: ServerSettings = NO_SERVER, local: LocalModelSettings | None = small) -> str:
+        return chat_cards(server, sees_images=False, local=local, engine=engine)[0].name
+
+    assert (first("auto"), first("model"), first("retrieval")) == ("assistant", "tiny", "embedded-retrieval")
+    assert first("auto", local=None) == "embedded-retrieval"
+    assert (first("auto", server=server), first("retrieval", server=server)) == ("theirs", "embedded-retrieval")

@@ -1,0 +1,134 @@
+"""A language model fetched from an address: once, resumed, checked, and nothing broken left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from voiceapp.engines.fetching import FetchError
+from voiceapp.engines.model_download import fetch_model
+
+MODEL = b"GGUF" + bytes(range(256)) * 4000
+SHA256 = hashlib.sha256(MODEL).hexdigest()
+LOOPBACK = [ip_network("127.0.0.0/8")]
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves one file at any path, by ranges; it breaks off after `gives` bytes of a response."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.content = MODEL
+        self.gives = 10**9
+        self.status = 200
+        self.ranges: list[str | None] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/models/tiny.gguf"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.server.ranges.append(wanted)
+        begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        status = self.server.status if self.server.status != 200 or not wanted else 206
+        body = self.server.content[begin:]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: self.server.gives])
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Path:
+    return tmp_path / "models" / "tiny.gguf"
+
+
+def fetch(server: Server, to: Path, sha256: str = SHA256) -> list[str]:
+    lines: list[str] = []
+    fetch_model(server.url, to, sha256=sha256, report=lines.append, allowed_networks=LOOPBACK)
+    return lines
+
+
+def names(to: Path) -> list[str]:
+    return sorted(file.name for file in to.parent.iterdir())
+
+
+def test_it_is_fetched_once(server: Server, to: Path) -> None:
+    fetch(server, to)
+    assert to.read_bytes() == MODEL
+    assert names(to) == ["tiny.gguf"]
+    assert fetch(server, to) == ["Language model tiny.gguf: present."]
+    assert len(server.ranges) == 1
+
+
+def test_it_goes_on_where_it_broke_off(server: Server, to: Path) -> None:
+    server.gives = 300_000
+    with pytest.raises(FetchError, match="could not be fetched"):
+        fetch(server, to)
+    assert not to.exists()
+    server.gives = 10**9
+    fetch(server, to)
+    assert to.read_bytes() == MODEL
+    assert server.ranges == [None, "bytes=300000-"]
+
+
+def test_a_file_with_another_checksum_is_not_kept(server: Server, to: Path) -> None:
+    with pytest.raises(FetchError, match="CHAT_MODEL_SHA256"):
+        fetch(server, to, "0" * 64)
+    assert names(to) == []
+
+
+def test_a_file_that_is_no_model_is_not_kept(server: Server, to: Path) -> None:
+    server.content = b"<html>Please sign in</html>"
+    with pytest.raises(FetchError, match="no GGUF model"):
+        fetch(server, to, "")
+    assert names(to) == []
+
+
+def test_a_server_without_the_file_is_named(server: Server, to: Path) -> None:
+    server.status = 404
+    with pytest.raises(FetchError, match="404"):
+        fetch(server, to)
+    assert not to.exists()
+
+
+def test_an_address_that_is_gone_is_named(server: Server, to: Path) -> None:
+    server.server_close()
+    with pytest.raises(FetchError, match="could not be reached"):
+        fetch_model(server.url, to, sha256="", report=print, allowed_networks=LOOPBACK)
+
+
+def test_a_disk_that_fills_is_named(server: Server, to: Path) -> None:
+    to.parent.mkdir(parents=True)
+    to.with_name("tiny.gguf.part").symlink_to("/dev/full")
+    with pytest.raises(FetchError, match="is full"):
+        fetch(server, to)
+    assert not to.exists()
+
+
+def test_private_addresses_are_not_asked(server: Server, to: Path) -> None:
+    with pytest.raises(FetchError, match="does not lead to a public address"):
+        fetch_model(server.url, to, sha256="", report=print)
+    assert server.ranges == []

@@ -1,0 +1,114 @@
+"""Which of several speech engines serves a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import numpy as np
+import pytest
+
+from voiceapp.engines.interfaces import Recognition, Samples, Voice, is_one_of
+from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
+from voiceapp.errors import EngineRefused, EngineUnavailable
+
+AUDIO = np.zeros(1600, dtype=np.float32)
+
+
+class Ear:
+    def __init__(self, name: str, *languages: str) -> None:
+        self.name = name
+        self.languages: Sequence[str] = languages
+        self.failure: EngineUnavailable | None = None
+        self.asked = 0
+
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+        self.asked += 1
+        if language and self.languages and not is_one_of(language, self.languages):
+            raise EngineRefused(f"It does not know '{language}'.")
+        if self.failure:
+            raise self.failure
+        return Recognition(self.name)
+
+
+class Mouth:
+    def __init__(self, name: str, *voices: str) -> None:
+        self.name = name
+        self.voices: Sequence[Voice] = tuple(Voice(voice, voice) for voice in voices)
+        self.default_voice = voices[0]
+        self.fails_after: int | None = None
+
+    async def speak(
+        self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
+    ) -> AsyncGenerator[bytes, None]:
+        for number in range(2):
+            if number == self.fails_after:
+                raise EngineUnavailable("The server is gone.", remedy="Check TTS_BASE_URL.")
+            yield f"{self.name}:{voice} ".encode()
+
+
+async def said(mouth: ChosenSynthesizer, voice: str) -> str:
+    async with aclosing(mouth.speak("Hello.", voice=voice, sample_rate_hz=16_000)) as sound:
+        return b"".join([piece async for piece in sound]).decode()
+
+
+async def test_the_engine_that_knows_the_language_is_asked() -> None:
+    ear = ChosenRecognizer([Ear("elsewhere", "de", "nl"), Ear("here", "en")], session_id="sess_1")
+    assert (await ear.recognize(AUDIO, language="de-CH")).text == "elsewhere"
+    assert (await ear.recognize(AUDIO, language="en")).text == "here"
+    assert (await ear.recognize(AUDIO)).text == "elsewhere"
+    assert list(ear.languages) == ["de", "nl", "en"]
+    with pytest.raises(EngineRefused, match="'fr'"):
+        await ear.recognize(AUDIO, language="fr")
+
+
+async def test_words_so_far_are_read_here() -> None:
+    elsewhere, here = Ear("elsewhere"), Ear("here", "en")
+    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    assert (await ear.recognize(AUDIO, urgent=False)).text == "here"
+    with pytest.raises(EngineUnavailable):
+        await ear.recognize(AUDIO, language="de", urgent=False)
+    assert not elsewhere.asked
+
+
+async def test_an_engine_that_fails_is_replaced_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    elsewhere, here = Ear("elsewhere"), Ear("here", "en")
+    elsewhere.failure = EngineUnavailable("The server is gone.", remedy="Check ASR_BASE_URL.")
+    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    for _ in range(3):
+        assert (await ear.recognize(AUDIO)).text == "here"
+    assert elsewhere.asked == 1
+    assert caplog.messages == [
+        "session sess_1: recognition goes on with the embedded engine: The server is gone. Check ASR_BASE_URL."
+    ]
+
+
+async def test_where_no_other_knows_the_language_a_failed_engine_is_asked_again() -> None:
+    elsewhere, here = Ear("elsewhere", "de"), Ear("here", "en")
+    elsewhere.failure = EngineUnavailable("The server is gone.")
+    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable):
+            await ear.recognize(AUDIO, language="de")
+    elsewhere.failure = None
+    assert (await ear.recognize(AUDIO, language="de")).text == "elsewhere"
+
+
+async def test_the_engine_that_has_the_voice_speaks() -> None:
+    mouth = ChosenSynthesizer([Mouth("elsewhere", "anna"), Mouth("here", "joe")], session_id="sess_1")
+    assert await said(mouth, "anna") == "elsewhere:anna elsewhere:anna "
+    assert await said(mouth, "joe") == "here:joe here:joe "
+    assert await said(mouth, "Cherry") == "elsewhere:Cherry elsewhere:Cherry "
+    assert mouth.default_voice == "anna"
+    assert {voice.name for voice in mouth.voices} == {"anna", "joe"}
+
+
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_sentence_that_failed_is_said_whole_by_the_other(after: int, caplog: pytest.LogCaptureFixture) -> None:
+    elsewhere = Mouth("elsewhere", "anna")
+    elsewhere.fails_after = after
+    mouth = ChosenSynthesizer([elsewhere, Mouth("here", "joe")], session_id="sess_1")
+    assert (await said(mouth, "anna")).endswith("here:anna here:anna ")
+    elsewhere.fails_after = None
+    assert await said(mouth, "anna") == "here:anna here:anna "
+    assert len(caplog.messages) == 1

@@ -1,0 +1,45 @@
+"""What ordinary visitors say gets the right kind of reply, follow-ups included."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from tests.engines.visitors import MODEL, TALKS
+from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
+
+EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("UTC"))
+LEAST_RIGHT = 0.95
+LEAST_UTTERANCES = 150
+
+
+def in_the_evening(zone: tzinfo) -> datetime:
+    return EVENING.astimezone(zone)
+
+
+async def wrong_replies(
+    assistant: RetrievalAssistant, talks: tuple[tuple[tuple[str, str], ...], ...]
+) -> list[tuple[str, str]]:
+    """Each utterance whose reply is of another kind than expected, with that reply."""
+    found = []
+    for talk in talks:
+        messages: list[ChatMessage] = []
+        for said, expected in talk:
+            messages.append(ChatMessage("user", said))
+            reply = await assistant.known(ChatRequest(tuple(messages), facts=SessionFacts(started_at=0.0)))
+            text = MODEL if reply is None else reply.text
+            if not re.search(expected, text):
+                found.append((said, text))
+            messages.append(ChatMessage("assistant", text))
+    return found
+
+
+async def test_visitors_get_the_right_kind_of_reply(models: None, tmp_path: Path) -> None:
+    assistant = RetrievalAssistant(cache_dir=tmp_path, clock=in_the_evening)
+    wrong = await wrong_replies(assistant, TALKS)
+    count = sum(map(len, TALKS))
+    assert count >= LEAST_UTTERANCES
+    assert len(wrong) <= count * (1 - LEAST_RIGHT), wrong

@@ -1,0 +1,29 @@
+"""Other models than a fresh installation's, for the length of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from pytest_django.fixtures import Settings
+
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.providers import providers
+
+
+@contextmanager
+def offered(settings: Settings, cards: Iterable[ModelCard]) -> Iterator[None]:
+    """The server has these models, and providers of its own for them."""
+    settings.VOICE_MODELS = list(cards)
+    forget()
+    try:
+        yield
+    finally:
+        forget()
+
+
+def forget() -> None:
+    """Build catalogue and providers anew when they are next asked for."""
+    catalogue.cache_clear()
+    providers.cache_clear()

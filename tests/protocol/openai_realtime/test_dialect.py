@@ -1,0 +1,299 @@
+"""OpenAI's current dialect: every event that a client of it gets fits the types of OpenAI's own library."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from openai.types.realtime import RealtimeServerEvent
+from pydantic import TypeAdapter
+
+from tests.protocol.conversations import Conversation
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.settings import TRANSCRIPTION
+from voiceapp.protocol.work import PlayoutCut
+
+NAMES = {kind.model_fields["type"].annotation.__args__[0]: kind for kind in RealtimeServerEvent.__origin__.__args__}
+"""The library's types, by the names of their events."""
+TOOL = {"type": "function", "name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}
+
+
+class Call(Conversation):
+    """A conversation in OpenAI's dialect. What the client gets is checked against the library's types."""
+
+    def __init__(self, kind: str = "realtime", *, has_track: bool = False, **settings: Any) -> None:
+        self.dialect = OpenAIRealtimeDialect(kind=kind, has_track=has_track)
+        super().__init__(listens_only=kind == TRANSCRIPTION, input_format=AudioFormat("pcm16", 24_000), **settings)
+
+    def tell_text(self, text: str) -> None:
+        try:
+            event = self.dialect.read(text)
+            if event is not None:
+                self.session.receive(event, self.now)
+        except ev.EventError as refused:
+            self.session.refuse(refused, refused.event_id)
+        self.collect()
+
+    def collect(self) -> None:
+        for event in self.session.events_to_send():
+            if not isinstance(event, PlayoutCut):
+                for wire in self.dialect.write(event):
+                    message = json.loads(json.dumps(wire, allow_nan=False))
+                    assert message["event_id"]
+                    TypeAdapter(NAMES[message["type"]]).validate_python(message, strict=True)
+                    self.events.append(message)
+        self.work.extend(self.session.work_to_start())
+        self.records.extend(self.session.records())
+
+
+@pytest.fixture
+def call() -> Call:
+    return Call()
+
+
+def test_the_session_is_shown_as_openais_clients_read_it(call: Call) -> None:
+    session = call.assert_event("session.created")["session"]
+
+    assert session["type"] == "realtime"
+    assert session["object"] == "realtime.session"
+    assert session["output_modalities"] == ["audio"]
+    assert session["audio"]["input"]["turn_detection"]["type"] == "server_vad"
+    assert session["audio"]["output"]["voice"] == "Tina"
+    assert not {"modalities", "input_audio_format", "turn_detection", "temperature"} & session.keys()
+
+
+def test_settings_are_read_and_shown_again(call: Call) -> None:
+    audio = {
+        "input": {
+            "format": {"type": "audio/pcm", "rate": 24000},
+            "transcription": {"model": "gpt-4o-transcribe", "language": "en"},
+            "noise_reduction": {"type": "near_field"},
+            "turn_detection": {"type": "semantic_vad", "eagerness": "high", "create_response": False},
+        },
+        "output": {"format": {"type": "audio/pcm"}, "voice": {"id": "marin"}, "speed": 1.1},
+    }
+    call.update(
+        type="realtime",
+        audio=audio,
+        tools=[TOOL],
+        tool_choice={"type": "function", "name": "weather"},
+        max_output_tokens=200,
+        instructions="Be brief.",
+        tracing="auto",
+    )
+    session = call.assert_event("session.updated")["session"]
+
+    assert session["audio"]["input"]["format"] == session["audio"]["output"]["format"]
+    assert session["audio"]["input"]["format"] == {"type": "audio/pcm", "rate": 24000}
+    assert session["audio"]["input"]["transcription"] == {"model": "gpt-4o-transcribe", "language": "en"}
+    assert session["audio"]["input"]["turn_detection"]["create_response"] is False
+    assert session["audio"]["output"]["voice"] == "marin"
+    assert session["tools"] == [TOOL]
+    assert session["tool_choice"] == {"type": "function", "name": "weather"}
+    assert session["max_output_tokens"] == 200
+    assert call.session.config.tools[0]["function"]["name"] == "weather"
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("audio/pcmu", "g711_ulaw"), ("audio/pcma", "g711_alaw")])
+def test_telephone_audio_goes_both_ways(call: Call, theirs: str, ours: str) -> None:
+    sides = {"input": {"format": {"type": theirs}, "turn_detection": None}, "output": {"format": {"type": theirs}}}
+    call.update(type="realtime", audio=sides)
+    session = call.assert_event("session.updated")["session"]
+    audio = base64.b64encode(bytes(8000)).decode()
+    call.dialect.read(json.dumps({"type": "input_audio_buffer.append", "audio": audio}))
+    call.say(1000)
+    call.tell("input_audio_buffer.commit")
+    call.recognize("What time is it?")
+    call.tell("response.create")
+    created = call.assert_event("response.created")["response"]
+    call.answer(created["id"], "It is noon.", ms=1000)
+    call.wait(1500)
+
+    config = call.session.config
+    assert config.input_format == config.output_format == AudioFormat(ours, 8_000)
+    assert session["audio"]["input"]["format"] == session["audio"]["output"]["format"] == {"type": theirs}
+    assert created["audio"]["output"]["format"] == {"type": theirs}
+    assert sum(len(base64.b64decode(event["delta"])) for event in call.of("response.output_audio.delta")) == 8000
+    (words,) = call.of("conversation.item.input_audio_transcription.completed")
+    assert words["usage"]["seconds"] == 1
+
+
+def test_a_spoken_turn_has_its_events_in_order(call: Call) -> None:
+    call.skip()
+    response_id = call.ask("What time is it?")
+    call.answer(response_id, "It is noon. ", ms=200)
+    call.wait(500)
+
+    call.assert_types(
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "input_audio_buffer.committed",
+        "conversation.item.added",
+        "conversation.item.done",
+        "conversation.item.input_audio_transcription.delta",
+        "conversation.item.input_audio_transcription.completed",
+        "response.created",
+        "response.output_item.added",
+        "conversation.item.added",
+        "response.content_part.added",
+        "response.output_audio_transcript.delta",
+        "response.output_audio.delta",
+        "response.output_audio_transcript.done",
+        "response.output_audio.done",
+        "response.content_part.done",
+        "conversation.item.done",
+        "response.output_item.done",
+        "response.done",
+    )
+    (words,) = call.of("conversation.item.input_audio_transcription.completed")
+    assert words["usage"]["type"] == "duration"
+    assert words["usage"]["seconds"] > 0.6
+    question_id = words["item_id"]
+    for kind in ("conversation.item.added", "conversation.item.done"):
+        assert [event["previous_item_id"] for event in call.of(kind)] == [None, question_id]
+    assert call.of("input_audio_buffer.committed")[0]["previous_item_id"] is None
+    (done,) = call.of("response.done")
+    assert done["response"]["output"][0]["content"] == [{"type": "output_audio", "transcript": "It is noon. "}]
+    assert done["response"]["output_modalities"] == ["audio"]
+
+
+def test_words_come_as_what_is_new_of_them(call: Call) -> None:
+    for text in ("What", "What time", "Another"):
+        event = ev.TranscriptionDelta(event_id="event_1", item_id="item_1", text=text, stash="is")
+        call.events.extend(call.dialect.write(event))
+    whole = ev.TranscriptionCompleted(event_id="event_2", item_id="item_1", transcript="What time is it?")
+    call.events.extend(call.dialect.write(whole))
+
+    deltas = call.of("conversation.item.input_audio_transcription.delta")
+    assert [delta["delta"] for delta in deltas] == ["What", " time", " is it?"]
+
+
+def test_a_written_response_brings_text_and_its_metadata_and_no_audio(call: Call) -> None:
+    content = [{"type": "input_text", "text": "What time is it?"}]
+    call.tell("conversation.item.create", item={"type": "message", "role": "user", "content": content})
+    call.tell("response.create", response={"output_modalities": ["text"], "metadata": {"topic": "time"}})
+    created = call.assert_event("response.created")["response"]
+    call.answer(created["id"], "Noon.", ms=0)
+
+    assert created["metadata"] == {"topic": "time"}
+    assert call.assert_event("response.output_text.done")["text"] == "Noon."
+    done = call.assert_event("response.done")["response"]
+    assert done["metadata"] == {"topic": "time"}
+    assert done["output"][0]["content"] == [{"type": "output_text", "text": "Noon."}]
+    assert call.of("response.output_audio.delta") == []
+
+
+def test_function_calls_keep_their_shape(call: Call) -> None:
+    call.update(type="realtime", tools=[TOOL])
+    response_id = call.ask_in_writing()
+    call.call(response_id, 0, "call_1", "weather", '{"city": "Oslo"}')
+    call.end(response_id, "tool_calls")
+
+    assert call.assert_event("response.function_call_arguments.done")["arguments"] == '{"city": "Oslo"}'
+    assert call.assert_event("conversation.item.done")["item"]["type"] == "function_call"
+
+
+def test_a_transcription_session_gives_no_responses() -> None:
+    call = Call(TRANSCRIPTION)
+    session = call.assert_event("session.created")["session"]
+    assert session["type"] == "transcription"
+    assert session["audio"].keys() == {"input"}
+    call.update(type="transcription", audio={"input": {"turn_detection": {"type": "server_vad"}}})
+
+    call.say(640)
+    call.hush(960)
+    call.recognize("What time is it?")
+    call.tell("response.create")
+
+    call.assert_error("invalid_event", message="This session only transcribes: it gives no responses.")
+    assert call.of("response.created") == []
+    assert [(record.user_text, record.is_spoken) for record in call.records] == [("What time is it?", True)]
+    assert call.records[0].input_audio_ms > 600
+
+
+def test_a_session_does_not_change_its_kind(call: Call) -> None:
+    call.update(type="transcription")
+    call.assert_error("invalid_value", param="session.type")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "rate of G.711": (
+        {"audio": {"output": {"format": {"type": "audio/pcmu", "rate": 16_000}}}},
+        "session.audio.output.format.sample_rate",
+    ),
+    "no name": ({"audio": {"output": {"format": {"type": ["audio/pcm"]}}}}, "session.audio.output.format.type"),
+    "format": ({"audio": {"input": {"format": {"type": "audio/opus"}}}}, "session.audio.input.format.type"),
+    "rate": (
+        {"audio": {"input": {"format": {"type": "audio/pcm", "rate": 11025}}}},
+        "session.audio.input.format.sample_rate",
+    ),
+    "modalities": ({"output_modalities": ["video"]}, "session.output_modalities"),
+    "audio": ({"audio": "loud"}, "session.audio"),
+    "threshold": (
+        {"audio": {"input": {"turn_detection": {"threshold": 7}}}},
+        "session.audio.input.turn_detection.threshold",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_exist_is_refused_with_the_name_of_the_field(call: Call, name: str) -> None:
+    settings, param = REFUSED[name]
+    call.update(type="realtime", **settings)
+    call.assert_error("invalid_value" if name != "audio" else "invalid_type", param=param)
+
+
+def test_responses_outside_the_conversation_are_refused(call: Call) -> None:
+    call.tell("response.create", response={"conversation": "none"})
+    call.assert_error("invalid_value", param="response.conversation")
+
+
+def test_on_a_track_the_client_is_told_when_it_sounds() -> None:
+    call = Call(has_track=True)
+    response_id = call.ask()
+    call.answer(response_id, ms=4000)
+    call.wait(1000)
+    call.tell("output_audio_buffer.clear")
+
+    call.assert_event("output_audio_buffer.started", response_id=response_id)
+    call.assert_event("response.done")
+    call.assert_event("output_audio_buffer.cleared", response_id=response_id)
+    assert call.of("response.output_audio.delta") == []
+    call.tell("output_audio_buffer.clear")
+    assert call.of("error") == []
+
+
+def test_audio_goes_both_ways_unchanged(call: Call) -> None:
+    event = call.dialect.read(json.dumps({"type": "input_audio_buffer.append", "audio": "AAEC"}))
+    assert isinstance(event, ev.AudioAppend)
+    assert event.audio == base64.b64decode("AAEC")
+
+
+def test_events_that_the_dialect_does_not_have_stay_here(call: Call) -> None:
+    for event in (ev.SessionFinished(), ev.SessionClosing(code=4012, reason="The server is stopping.")):
+        assert call.dialect.write(event) == []
+    (expired,) = call.dialect.write(ev.SessionClosing(event_id="e", code=4000, reason="Time is up."))
+    assert expired["error"]["code"] == "session_expired"
+
+
+def test_every_event_of_ours_has_a_place_in_the_dialect(call: Call) -> None:
+    """A new event has to be written so that the library knows it, or to be left out."""
+    told = {name for name in ev.SERVER_EVENTS if name not in HELD_BACK}
+    named = {CHANGED.get(name, name) for name in told}
+    assert named <= NAMES.keys(), named - NAMES.keys()
+
+
+HELD_BACK = {"session.finished", "session.closing", "response.source.added"}
+CHANGED = {
+    "conversation.item.created": "conversation.item.added",
+    **{
+        name: name.replace("response.", "response.output_", 1)
+        for name in ev.SERVER_EVENTS
+        if ".audio" in name or ".text" in name
+        if name.startswith("response.")
+    },
+}

@@ -1,0 +1,148 @@
+"""Every reason for which a relay rejects a connection, and that a grant is good for one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from tests.ports import free_udp_port
+from tests.realtime.aoq.peer import calling, close_code, granted, url_of
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from voiceapp.accounts.auth import Caller
+from voiceapp.realtime.admission import admit
+from voiceapp.realtime.aoq import grants, relays, tokens
+from voiceapp.realtime.aoq.grants import Rejection
+from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace
+from voiceapp.realtime.doors import API_GRANT
+
+SHOWN = 64
+"""What the library adds to the code of a rejection."""
+
+
+async def test_tokens_that_do_not_count(product: Product) -> None:
+    grant = await granted(product.origin, product.keys["good"])
+    fingerprint, token = grant["clientRelayCertFingerprint"], grant["aoqTokenForClient"]
+    header, claims, signature = token.split(".")
+    attempts = {
+        url_of(grant, token=""): Rejection.NO_TOKEN,
+        url_of(grant, token="nonsense"): Rejection.BAD_TOKEN,
+        url_of(grant, token=f"{header}.{claims}.{'A' * len(signature)}"): Rejection.BAD_TOKEN,
+        url_of(grant, token=f"{header}.{claims[:-4]}AAAA.{signature}"): Rejection.BAD_TOKEN,
+        url_of(grant, token="A" * 4000): Rejection.BAD_TOKEN,
+        url_of(grant, sid="0" * 32): Rejection.OTHER_SESSION,
+    }
+    assert {url: await close_code(url, fingerprint) for url in attempts} == {
+        url: rejection + SHOWN for url, rejection in attempts.items()
+    }
+    async with calling(grant):  # none of them has used it up
+        assert await close_code(url_of(grant), fingerprint) == Rejection.USED + SHOWN
+
+
+async def test_of_eight_connections_at_one_instant_one_gets_in(product: Product) -> None:
+    grant = await granted(product.origin, product.keys["good"])
+    url, fingerprint = url_of(grant), grant["clientRelayCertFingerprint"]
+    attempts = [asyncio.create_task(close_code(url, fingerprint)) for _ in range(8)]
+    seven = [await attempt for attempt in itertools.islice(asyncio.as_completed(attempts), 7)]
+    assert seven == [Rejection.USED + SHOWN] * 7
+    assert [attempt.cancel() for attempt in attempts].count(True) == 1
+
+
+async def test_a_full_relay_and_one_that_drains_reject_and_use_nothing_up(serve: Serve) -> None:
+    product = serve(AOQ_PORT=str(free_udp_port()), MAX_SESSIONS="1")
+    first, second = [await granted(product.origin, product.keys["good"]) for _ in range(2)]
+    url, fingerprint = url_of(second), second["clientRelayCertFingerprint"]
+    async with calling(first) as peer:
+        assert await close_code(url, fingerprint) == Rejection.BUSY + SHOWN
+        await peer.ask("What time is it?")
+        await peer.wait("response.created")
+        product.signal()
+        assert (await peer.wait("session.closing"))["code"] == 4012
+        assert await close_code(url, fingerprint) == Rejection.BUSY + SHOWN
+        assert (await peer.wait("response.done"))["response"]["status"] == "completed"
+        assert await peer.wait_closed() == 4012
+    assert product.stop() == 0
+
+
+async def test_a_key_that_was_revoked_since_opens_nothing(product: Product) -> None:
+    grant = await granted(product.origin, product.keys["doomed"])
+    product.write("UPDATE accounts_apikey SET revoked_at = created_at WHERE name = 'doomed'")
+    code = await close_code(url_of(grant), grant["clientRelayCertFingerprint"])
+    assert code == Rejection.NOT_ADMITTED + SHOWN
+
+
+# ── With a clock of our own ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@asynccontextmanager
+async def listening(clock: Clock, settings: Settings, folder: Path) -> AsyncIterator[RelayListener]:
+    settings.VAR_DIR = folder
+    listener = RelayListener(RelayPlace("127.0.0.1", 0, "127.0.0.1"), clock=clock)
+    async with listener.listen():
+        await listener.announce()
+        yield listener
+
+
+async def url_for(member: Member, listener: RelayListener) -> tuple[str, str]:
+    """Where to connect with a fresh grant of this member's, and the fingerprint to expect."""
+    admitted = await admit(Caller.of(member.row), API_GRANT, "voice", "")
+    issued = await grants.issue(admitted, await relays.routes_for(""), session_key="")
+    grant = issued.to_wire()
+    return url_of(grant, port=listener.port), grant["clientRelayCertFingerprint"]
+
+
+async def test_an_expired_grant_opens_nothing(alice: Member, settings: Settings, tmp_path: Path) -> None:
+    clock = Clock()
+    async with listening(clock, settings, tmp_path) as listener:
+        url, fingerprint = await url_for(alice, listener)
+        clock.now += timedelta(seconds=settings.SESSION_LIFETIME_S + 2)
+        assert await close_code(url, fingerprint) == Rejection.EXPIRED + SHOWN
+
+
+async def test_a_replaced_certificate_needs_a_new_grant(alice: Member, settings: Settings, tmp_path: Path) -> None:
+    clock = Clock()
+    async with listening(clock, settings, tmp_path) as listener:
+        url, fingerprint = await url_for(alice, listener)
+        listener.renew()
+        assert listener.fingerprint == fingerprint
+        clock.now += timedelta(days=10)
+        listener.renew()
+        assert listener.fingerprint != fingerprint
+        await listener.announce()
+        _, current = await url_for(alice, listener)
+        assert current == listener.fingerprint
+        async with asyncio.timeout(10):  # until the library has read the file again
+            while await close_code(url, fingerprint) is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert await close_code(url, current) == Rejection.EXPIRED + SHOWN
+
+
+async def test_tokens_are_those_that_stock_relays_verify(settings: Settings) -> None:
+    import jwt
+
+    settings.SECRET_KEY = "a secret"
+    token = tokens.sign("5" * 32, issued_at=1_000, expires_at=2_000)
+    key = jwt.PyJWK(tokens.public_jwk()).key
+    claims = jwt.decode(token, key, algorithms=["EdDSA"], audience="aoq-relay", options={"verify_exp": False})
+    assert (claims["root"], claims["put"], claims["get"], claims["exp"]) == (
+        *(f"aoq/{'5' * 32}", ["client"], ["server"]),
+        2_000,
+    )
+    assert jwt.get_unverified_header(token)["kid"] == tokens.public_jwk()["kid"]
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", ["a secret"]
+    assert tokens.verify(token).sid == "5" * 32

@@ -1,0 +1,228 @@
+"""One table of refusals, through every door: the same code, the same status, the same sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
+from pytest_django.fixtures import Settings
+from websockets.exceptions import InvalidStatus
+
+from tests.conftest import Member
+from tests.realtime.conftest import Serve
+from tests.realtime.doors import OF_PROGRAMS, OF_THE_PAGE, Outcome, Visitor, guest, member, page_socket, program
+from tests.realtime.product import Product
+from tests.realtime.talker import PATIENCE_S, Talker, call
+from voiceapp.accounts.auth import Caller
+from voiceapp.realtime.admission import admit
+from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, PAGE_SOCKET, Door
+
+UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret"}
+"""A service that nobody reaches: who gets so far was not refused here."""
+BAD_KEY = (401, "InvalidApiKey", "Invalid API-key provided.")
+BUSY = "Throttling.Concurrency"
+
+
+@pytest.fixture(scope="module")
+def product(serve: Serve) -> Product:
+    """A server that is soon full, behind a proxy that tells it where guests come from."""
+    return serve(
+        **UPSTREAM,
+        TRUST_PROXY="1",
+        MAX_SESSIONS="3",
+        MAX_SESSIONS_PER_ACCOUNT="1",
+        PUBLIC_PAGE="guest",
+        GUEST_SESSIONS_TOTAL="2",
+        GUEST_SESSIONS_PER_ADDRESS="1",
+        GUEST_SESSIONS_PER_HOUR="1",
+        LEDGER_PRICES='{"realtime": {"audio_seconds": 1}}',
+    )
+
+
+@pytest.fixture
+async def offer() -> AsyncIterator[str]:
+    """What a browser would send, all candidates in it."""
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("audio")
+    connection.createDataChannel("svc-events")
+    await connection.setLocalDescription(await connection.createOffer())
+    yield connection.localDescription.sdp
+    await connection.close()
+
+
+async def by_programs(product: Product, key: str | None, offer: str, model: str | None = "voice") -> dict[str, Outcome]:
+    """What becomes of a program's attempts, by door."""
+    return {door: await knock(product, program(key), model, offer) for door, knock in OF_PROGRAMS.items()}
+
+
+async def by_page(product: Product, visitor: Visitor, offer: str, model: str | None = "voice") -> dict[str, Outcome]:
+    """What becomes of a page's attempts, by door."""
+    return {door: await knock(product, visitor, model, offer) for door, knock in OF_THE_PAGE.items()}
+
+
+async def by_all(product: Product, offer: str, model: str | None = "voice") -> dict[str, Outcome]:
+    """What becomes of attempts with a good key, and of a signed-in person of the same account."""
+    person = await member(product)
+    return await by_programs(product, product.keys["good"], offer, model) | await by_page(product, person, offer, model)
+
+
+def everywhere(outcomes: dict[str, Outcome], status: int, code: str, message: str) -> None:
+    assert outcomes == dict.fromkeys(outcomes, (status, code, message))
+
+
+async def holding(calls: AsyncExitStack, url: str, visitor: Visitor) -> Talker:
+    """A conversation that goes on, as soon as there is a place for it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await calls.enter_async_context(call(url, headers=visitor.headers, origin=visitor.origin))
+            except InvalidStatus as refused:
+                if refused.response.status_code != 429:
+                    raise
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("door", "model", "rate_hz"),
+    [
+        (API_SOCKET, "voice", 16_000),
+        (PAGE_SOCKET, "gpt-realtime", 24_000),
+        (API_OFFER, "gpt-realtime", 16_000),
+        (API_GRANT, "gpt-realtime", 16_000),
+    ],
+)
+async def test_the_card_says_what_pcm_means_and_a_door_that_decodes_says_so_itself(
+    alice: Member, door: Door, model: str, rate_hz: int
+) -> None:
+    admitted = await admit(Caller.of(alice.row), door, model, "")
+    assert admitted.call.input_rate_hz == rate_hz
+
+
+async def test_a_time_zone_that_does_not_exist_is_the_server_s(alice: Member, settings: Settings) -> None:
+    settings.LOCAL_TIME_ZONE = "Asia/Kathmandu"
+    caller = Caller.of(alice.row)
+    for given, taken in (
+        ("Europe/Vienna", "Europe/Vienna"),
+        ("Middle/Earth", "Asia/Kathmandu"),
+        ("", "Asia/Kathmandu"),
+    ):
+        assert (await admit(caller, API_SOCKET, "voice", "", time_zone=given)).call.time_zone == taken
+
+
+@pytest.mark.parametrize("key", [None, "sk-nonsense", "revoked", "expired"])
+async def test_a_key_that_is_missing_or_wrong(product: Product, offer: str, key: str | None) -> None:
+    text = product.keys.get(key, key) if key else None
+    everywhere(await by_programs(product, text, offer), *BAD_KEY)
+
+
+async def test_a_key_without_the_right(product: Product, offer: str) -> None:
+    outcomes = await by_programs(product, product.keys["elsewhere"], offer)
+    everywhere(outcomes, 403, "AccessDenied", "This API key may not be used for realtime.")
+
+
+async def test_a_key_for_other_models(product: Product, offer: str) -> None:
+    outcomes = await by_programs(product, product.keys["narrow"], offer)
+    assert {outcome[:2] for outcome in outcomes.values()} == {(403, "AccessDenied")}
+    assert [outcome[2] for outcome in outcomes.values()] == [
+        f"This API key may not be used for the model '{model}'."
+        for model in ("voice", "voice", "upstream", "voice", "upstream")
+    ]
+
+
+async def test_a_key_whose_budget_is_used_up(product: Product, offer: str) -> None:
+    outcomes = await by_programs(product, product.keys["spent"], offer)
+    message = "This API key's budget for this month does not allow the call. Ask an operator."
+    everywhere(outcomes, 403, "AccessDenied", message)
+
+
+@pytest.mark.parametrize("model", [None, ""])
+async def test_no_model(product: Product, offer: str, model: str | None) -> None:
+    everywhere(await by_all(product, offer, model), 400, "InvalidParameter", "The query parameter 'model' is missing.")
+
+
+@pytest.mark.parametrize("model", ["nobody", "text-embedding-v4"])
+async def test_an_unknown_model(product: Product, offer: str, model: str) -> None:
+    message = f"There is no realtime model '{model}' on this server."
+    everywhere(await by_all(product, offer, model), 404, "ModelNotFound", message)
+
+
+async def test_no_cookie(product: Product, offer: str) -> None:
+    stranger = Visitor({}, product.origin)
+    assert await by_page(product, stranger, offer) == {
+        "page socket": (403, "AccessDenied", "Sign in to talk."),
+        **{
+            door: (403, "AccessDenied", "Load the page again: CSRF cookie not set.")
+            for door in ("page offer", "forwarded page offer", "page grant", "forwarded page grant")
+        },
+    }
+
+
+async def test_another_page(product: Product, offer: str) -> None:
+    visitor = await guest(product)
+    outcomes = await by_page(product, Visitor(visitor.headers, "https://evil.example"), offer)
+    everywhere(outcomes, 403, "AccessDenied", "This page may not open a conversation here: its origin is not ours.")
+
+
+async def test_an_account_that_is_full(product: Product, offer: str) -> None:
+    async with AsyncExitStack() as calls:
+        await holding(calls, product.url, program(product.keys["good"]))
+        outcomes = await by_all(product, offer)
+    message = "Your account has 1 conversations open already. End one of them first."
+    everywhere(outcomes, 429, BUSY, message)
+
+
+async def test_guests_of_an_address_of_all_addresses_and_within_an_hour(product: Product, offer: str) -> None:
+    here, there, last = [(await guest(product)).from_address(f"192.0.2.{number}") for number in (1, 2, 3)]
+    async with AsyncExitStack() as calls:
+        async with AsyncExitStack() as first:
+            await holding(first, product.page_url, here)
+            everywhere(
+                await by_page(product, here, offer),
+                *(429, BUSY),
+                "Guests may have 1 conversations open at once from one address. End one of them first, or sign in.",
+            )
+            await holding(calls, product.page_url, there)
+            everywhere(
+                await by_page(product, last, offer),
+                *(429, BUSY),
+                "Too many guests are talking just now. Try again shortly, or sign in.",
+            )
+            await holding(calls, product.url, program(product.keys["good"]))
+            full = await by_all(product, offer) | await by_page(product, last, offer)
+            message = "This server is at capacity: too many conversations are open. Try again shortly."
+            everywhere(full, 429, BUSY, message)
+        async with asyncio.timeout(PATIENCE_S):  # until the server has seen that the first one left
+            while (await page_socket(product, here, "voice", offer))[1] == BUSY:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        everywhere(
+            await by_page(product, here, offer),
+            *(429, "Throttling.RateQuota"),
+            "Guests may begin 1 conversations an hour from one address. Try again later, or sign in.",
+        )
+
+
+async def test_a_server_that_stops(serve: Serve, offer: str) -> None:
+    product = serve(**UPSTREAM, PUBLIC_PAGE="guest")
+    good, visitor = product.keys["good"], await guest(product)
+    async with call(product.url, good) as talker:
+        await talker.ask("What can you do?")
+        await talker.wait("response.audio.delta")
+        product.signal()
+        await talker.wait("session.closing")
+        outcomes = await by_programs(product, good, offer) | await by_page(product, visitor, offer)
+        assert talker.close_code is None, "the server had stopped before it was asked"
+    message = "The server is stopping; connect again in a moment."
+    everywhere(outcomes, 503, "ServiceUnavailable", message)
+
+
+async def test_a_server_that_is_not_ready(serve: Serve, offer: str, tmp_path: Path) -> None:
+    product = serve(**UPSTREAM, PUBLIC_PAGE="guest", is_ready=False, MODELS_DIR=str(tmp_path))
+    outcomes = await by_programs(product, product.keys["good"], offer)
+    outcomes |= await by_page(product, await guest(product), offer)
+    (outcome,) = set(outcomes.values())
+    assert outcome[:2] == (503, "ModelUnavailable")
+    assert outcome[2].startswith("The voice models are not on this server yet.")

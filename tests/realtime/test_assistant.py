@@ -1,0 +1,34 @@
+"""What the built-in assistant does in a conversation with the real server: reminders that speak up, and sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.realtime.conftest import Servers
+from tests.realtime.product import Product
+from tests.realtime.talker import call
+
+
+@pytest.fixture(scope="module")
+def product(servers: Servers) -> Product:
+    return servers("daphne")
+
+
+async def test_a_timer_is_heard_when_it_is_up(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("Set a timer for two seconds.")
+        await talker.wait("response.done", count=2)
+        said = [event["transcript"] for event in talker.all("response.audio_transcript.done")]
+        assert said == ["Your timer is set for 2 seconds.", "Your 2 second timer is up."]
+        assert talker.all("response.audio.delta")
+
+
+async def test_a_spoken_quotation_comes_with_its_page(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("How do I create an API key?")
+        await talker.wait("response.done")
+        (source,) = talker.all("response.source.added")
+        assert (source["page"], source["title"]) == ("api-keys", "API keys")
+        assert "createkey" in source["text"]
+        (said,) = [event["transcript"] for event in talker.all("response.audio_transcript.done")]
+        assert "createkey" not in said

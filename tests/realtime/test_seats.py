@@ -1,0 +1,45 @@
+"""The seat of a session in the running server: given back when the session ends, whatever is still written of it."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import call
+
+ONE_AFTER_THE_OTHER = 40
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def product(request: pytest.FixtureRequest, serve: Serve) -> Product:
+    return serve(server=request.param, MAX_SESSIONS_PER_ACCOUNT="1")
+
+
+async def held_and_finished(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.send("session.finish")
+        assert await talker.wait_closed() == 1000
+
+
+async def test_a_caller_may_hold_one_conversation_after_another(product: Product) -> None:
+    """With one seat, and no time between them."""
+    for _ in range(ONE_AFTER_THE_OTHER):
+        await held_and_finished(product)
+    counted = "select count(*) as number from realtime_realtimesession where close_code = 1000 having count(*) = ?"
+    assert await product.row(counted, ONE_AFTER_THE_OTHER), "every one of them is written down"
+
+
+async def test_a_seat_that_another_process_has_back_is_free_here_as_well(product: Product, serve: Serve) -> None:
+    beside = serve(MAX_SESSIONS_PER_ACCOUNT="1", DATABASE_URL=product.environment["DATABASE_URL"])
+    for _ in range(ONE_AFTER_THE_OTHER // 4):
+        await held_and_finished(product)
+        await held_and_finished(beside)
+    async with call(product.url, product.keys["good"]) as talker:
+        await product.row(
+            "select id from realtime_realtimesession where id = ?", talker.heard[0].event["session"]["id"]
+        )
+        with pytest.raises(InvalidStatus) as refused:
+            await held_and_finished(beside)
+    assert refused.value.response.status_code == 429

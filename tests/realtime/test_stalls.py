@@ -1,0 +1,136 @@
+"""Hostile offers and frames keep nobody else waiting: measured in the server's process, and in another's ears.
+
+`make soak` sends 20,000 offers: SDP_MUTATIONS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
+from django.conf import settings
+
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import Talker, call
+from tests.realtime.webrtc.test_offers import mutated
+from tests.thorough import usually
+
+OFFERS = int(os.environ.get("SDP_MUTATIONS", "200"))
+AT_ONCE = 4
+STALL_MS = 100.0
+GAP_MS = 40.0
+ROUNDS = 3
+"""A frame that keeps others waiting does so in every round; a machine that is busy with other things does not."""
+QUESTION = "What can you do?"
+ROOM = {"MAX_CONNECTIONS_PER_ADDRESS": "400", "MAX_SESSIONS": "100", "MAX_SESSIONS_PER_ACCOUNT": "100"}
+
+
+@pytest.fixture(scope="module", params=usually("daphne", more=("uvicorn",)))
+def product(serve: Serve, request: pytest.FixtureRequest) -> Product:
+    return serve(server=request.param, DJANGO_SETTINGS_MODULE="tests.realtime.watched_settings", **ROOM)
+
+
+def longest_stall_ms(product: Product) -> float:
+    """Since the last time that this was asked."""
+    with urllib.request.urlopen(f"{product.origin}/stalls", timeout=30) as response:
+        return float(json.load(response)["longest_ms"])
+
+
+@pytest.fixture
+async def offer() -> AsyncIterator[str]:
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("audio")
+    connection.createDataChannel("svc-events")
+    await connection.setLocalDescription(await connection.createOffer())
+    yield connection.localDescription.sdp
+    await connection.close()
+
+
+async def test_no_offer_keeps_the_server_from_others_for_a_tenth_of_a_second(product: Product, offer: str) -> None:
+    chance = random.Random(23)
+    offers = iter([mutated(offer, chance).encode("utf-8", "replace") for _ in range(OFFERS)])
+    statuses: Counter[int] = Counter()
+
+    async def send(session: aiohttp.ClientSession) -> None:
+        for body in offers:
+            url = f"{product.origin}/api/v1/webrtc/realtime?model=voice"
+            async with session.post(url, data=body) as answer:
+                statuses[answer.status] += 1
+                if answer.status not in (200, 400):
+                    assert answer.status == 429, await answer.text()
+
+    headers = {"Authorization": f"Bearer {product.keys['good']}", "Content-Type": "application/sdp"}
+    longest_stall_ms(product)
+    async with aiohttp.ClientSession(headers=headers) as session, asyncio.TaskGroup() as tasks:
+        for _ in range(AT_ONCE):
+            tasks.create_task(send(session))
+    stall_ms = longest_stall_ms(product)
+    print(f"{OFFERS} offers {dict(statuses)}: the loop stood still for at most {stall_ms:.0f} ms")
+    assert statuses[200] > OFFERS / 20
+    assert statuses[400] > OFFERS / 20
+    assert stall_ms < STALL_MS
+
+
+def worst_gap_ms(talker: Talker) -> float:
+    """For how long a listener heard nothing in the middle of a reply who plays what arrives as soon as it does."""
+    deltas = [heard for heard in talker.heard if heard.event["type"] == "response.audio.delta"]
+    played_until, worst = deltas[0].at, 0.0
+    for heard in deltas:
+        worst = max(worst, heard.at - played_until)
+        played_until = max(played_until, heard.at) + talker.audio_ms(heard.event) / 1000
+    return worst * 1000
+
+
+async def listen(product: Product) -> float:
+    """The worst gap of a long reply."""
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask(QUESTION)
+        done = await talker.wait("response.done", timeout_s=90)
+        assert done["response"]["status"] == "completed"
+        assert len(talker.audio()) > 24_000 * 2 * 5, "five seconds at least"
+    return worst_gap_ms(talker)
+
+
+@asynccontextmanager
+async def attacked(product: Product) -> AsyncIterator[None]:
+    """Within the block another process sends hostile frames, on one connection after the other."""
+    attacker = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "tests.realtime.attacker", product.address, product.keys["good"]),
+        cwd=settings.BASE_DIR,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert attacker.stdout is not None
+    try:
+        assert (await attacker.stdout.readline()).strip() == b"every frame was sent"
+        yield
+        assert attacker.returncode is None, "the attack ended early"
+    finally:
+        attacker.kill()
+        await attacker.communicate()
+
+
+async def test_hostile_frames_leave_the_audio_of_others_without_a_gap(product: Product) -> None:
+    quiet_ms = await listen(product)
+    async with attacked(product):
+        for _ in range(ROUNDS):
+            longest_stall_ms(product)
+            attacked_ms = await listen(product)
+            stall_ms = longest_stall_ms(product)
+            print(f"worst gap {quiet_ms:.0f} ms, attacked {attacked_ms:.0f} ms; longest stall {stall_ms:.0f} ms")
+            if attacked_ms < quiet_ms + GAP_MS:
+                break
+    assert attacked_ms < quiet_ms + GAP_MS
+    assert "Traceback" not in product.log

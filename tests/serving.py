@@ -1,0 +1,222 @@
+"""The product in processes of its own: the one launcher of management commands and servers for all tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LISTENING = r"Serving on http://([0-9.]+:[0-9]+)"
+PATIENCE_S = 60.0
+"""For what comes at once, unless the machine is busy."""
+START_S = 120.0
+STOP_S = 40.0
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As of all that a shell starts in the background; what we start would not hear us interrupt it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Process:
+    """A running management command. Its log is read all the time, so that it never waits for that."""
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str], code: Path = ROOT) -> None:
+        """`environment` is all that it knows of this process's own; `code` is the folder of `manage.py`."""
+        self._command = [sys.executable, "manage.py", *arguments]
+        self._environment = {"PYTHONUNBUFFERED": "1", **environment}
+        self._code = code
+        self.start()
+
+    def start(self) -> None:
+        """Start it, again after its end, with a new log."""
+        self._lines: list[str] = []
+        self._looked_at = 0
+        self._news = threading.Condition()
+        self._popen = subprocess.Popen(
+            self._command,
+            cwd=self._code,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._popen, self._lines, self._news), daemon=True)
+        self._reader.start()
+
+    @staticmethod
+    def _read(popen: subprocess.Popen[str], lines: list[str], news: threading.Condition) -> None:
+        assert popen.stdout
+        with popen.stdout:
+            for line in popen.stdout:
+                with news:
+                    lines.append(line)
+                    news.notify_all()
+        with news:
+            news.notify_all()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For another process of the same installation."""
+        return dict(self._environment)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def log(self) -> str:
+        """What it wrote so far, as far as that came through the pipe."""
+        return "".join(self._lines)
+
+    def wait_for(self, pattern: str | re.Pattern[str], *, within_s: float = PATIENCE_S) -> re.Match[str]:
+        """Read the log on to a line that matches; the process ending first is a failure that shows what it said."""
+        deadline = time.monotonic() + within_s
+        with self._news:
+            while True:
+                while self._looked_at < len(self._lines):
+                    self._looked_at += 1
+                    if found := re.search(pattern, self._lines[self._looked_at - 1]):
+                        return found
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or not self._reader.is_alive():
+                    raise AssertionError(f"{pattern} was never said:\n{self.log}")
+                self._news.wait(min(left_s, 0.5))
+
+    def wait_until_logged(self, part: str) -> None:
+        """Until its log, from the start, has had `part` in it."""
+        with self._news:
+            assert self._news.wait_for(lambda: part in self.log, PATIENCE_S), f"{part} was never said:\n{self.log}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        self._popen.send_signal(number)
+
+    def wait(self, timeout_s: float = PATIENCE_S) -> int:
+        """The exit code; everything it said is in the log."""
+        code = self._popen.wait(timeout_s)
+        self._reader.join(PATIENCE_S)
+        return code
+
+    def kill(self) -> None:
+        """A crash: it ends without a word. A child of its may keep the pipe of its log open a little longer."""
+        self._popen.kill()
+        self._popen.wait()
+        self._reader.join(1.0)
+
+    def stop(self, timeout_s: float = STOP_S) -> int:
+        """Stop it gracefully, or else kill it; the exit code."""
+        if not self.has_ended:
+            self.signal()
+        try:
+            return self.wait(timeout_s)
+        finally:
+            if not self.has_ended:
+                self.kill()
+
+    @property
+    def memory_mb(self) -> float:
+        """The most memory this process ever had."""
+        return self._memory_mb("VmHWM")
+
+    @property
+    def resident_mb(self) -> float:
+        """The memory that this process has now."""
+        return self._memory_mb("VmRSS")
+
+    def _memory_mb(self, name: str) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(rf"{name}:\s+(\d+) kB", status)
+        assert found
+        return int(found[1]) / 1024
+
+    @property
+    def sockets(self) -> set[str]:
+        """The inodes of the sockets that it has open."""
+        targets = (_target(link) for link in Path(f"/proc/{self.pid}/fd").iterdir())
+        return {target.removeprefix("socket:[").rstrip("]") for target in targets if target.startswith("socket:")}
+
+
+class ServerProcess(Process):
+    """`manage.py serve`, listening on 127.0.0.1."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        server: str = "daphne",
+        port: int = 0,
+        arguments: Sequence[str] = (),
+        code: Path = ROOT,
+    ) -> None:
+        """Without a port it takes a free one, and another one each time that it starts."""
+        command = ("serve", "--port", str(port), "--server", server, *arguments)
+        super().__init__(*command, environment=environment, code=code)
+
+    def start(self) -> None:
+        """Start it and wait until it listens: on a port that is shared, another one may answer before."""
+        super().start()
+        try:
+            self.address = self.wait_for(LISTENING, within_s=START_S)[1]
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.address}"
+
+    def reasons(self) -> list[str] | None:
+        """Why it is not ready, as codes; empty when it is, None while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"{self.origin}/readyz", timeout=5):
+                return []
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return [reason["code"] for reason in json.load(refused)["reasons"]]
+        except OSError:  # a refusal, and a response that a busy machine does not give in time
+            return None
+
+    def wait_until_ready(self, *, or_lacking: bool = False, every_s: float = 0.1) -> None:
+        """Until a session can begin; `or_lacking` is for a server that lacks something, and has warmed up then."""
+        deadline = time.monotonic() + START_S
+        while True:
+            reasons = self.reasons()
+            if reasons == [] or (or_lacking and reasons and "warming_up" not in reasons):
+                return
+            if self.has_ended or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"The server did not become ready: {reasons}\n{self.log}")
+            time.sleep(every_s)
+
+    def wait_until_answering(self) -> None:
+        """Until it answers at all."""
+        deadline = time.monotonic() + START_S
+        while self.reasons() is None:
+            if self.has_ended or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"The server never answered:\n{self.log}")
+            time.sleep(0.1)
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:  # closed since it was listed
+        return ""

@@ -1,0 +1,320 @@
+"""How much room an account's files may take, and how exactly that is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings as django_settings
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests.conftest import Member
+from tests.log import logged
+from tests.tasks.conftest import Program, only_kind, working
+from tests.tasks.test_uploads import a_file, address_of, sent
+from voiceapp.accounts.auth import caller_of_key
+from voiceapp.errors import Throttled
+from voiceapp.leases.loop import Loop
+from voiceapp.tasks import files, storage_use, store
+from voiceapp.tasks.context import TaskContext
+from voiceapp.tasks.jobs import NO_ROOM
+from voiceapp.tasks.kinds import PartResult, Payload, kind_at
+from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile
+from voiceapp.tasks.retention import purge_tasks
+from voiceapp.tasks.states import Status
+
+SPEECH = "audio/tts/synthesis"
+QUEUE = "voiceapp.tasks.queue"
+
+
+class Writing:
+    """A `Kind` that makes a file of a certain size, piece by piece, and notes how large it became."""
+
+    path = "test/writing/writing"
+    time_limit_s = 60.0
+    max_attempts = 3
+    parallel = 1
+    has_results = False
+    written: ClassVar[list[int]] = []
+
+    async def run(self, part: TaskContext) -> PartResult:
+        path = part.folder / "made.bin"
+        with path.open("wb") as sink:
+            for _ in range(part.order["pieces"]):
+                sink.write(b"x" * 1000)
+                self.written.append(sink.tell())
+                part.require_room(sink.tell())
+        return PartResult({"url": await part.keep(path, "application/octet-stream")})
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return dict(results[0])
+
+
+@pytest.fixture
+def _writing(settings: Any) -> Iterator[None]:
+    settings.TASK_LEASE_S = 1.0
+    Writing.written.clear()
+    with only_kind(settings, Writing):
+        yield
+
+
+def accept(member: Member, pieces: int) -> Task:
+    order = Payload("none", [{"pieces": pieces}])
+    return store.accept(caller_of_key(member.row.pk), kind_at(Writing.path), order, request_id="test")
+
+
+def used(member: Member) -> StorageUse:
+    return StorageUse.objects.get(account=member.account)
+
+
+def finished(member: Member) -> Task:
+    now = timezone.now()
+    return Task.objects.create(
+        account=member.account,
+        workspace=member.workspace,
+        key=member.row,
+        kind=SPEECH,
+        model_name="tts-1",
+        request_id="r",
+        status=Status.SUCCEEDED,
+        ended_at=now,
+    )
+
+
+@pytest.mark.usefixtures("_writing")
+async def test_results_of_an_account_end_where_its_quota_does(
+    alice: Member, program: Program, worker: Loop, settings: Any
+) -> None:
+    settings.RESULT_QUOTA_BYTES = 10_000
+    first = await sync_to_async(accept)(alice, 6)
+    assert (await program.follow(first.task_id))["output"]["task_status"] == "SUCCEEDED"
+    second = await sync_to_async(accept)(alice, 400)
+    failed = (await program.follow(second.task_id))["output"]
+    assert (failed["task_status"], failed["code"]) == ("FAILED", "Throttling.AllocationQuota")
+    assert failed["message"].startswith("This account may keep 9.8 KiB of results of tasks")
+    assert max(Writing.written) == 6_000, "it went on when it was known that it could not be kept"
+    assert (await sync_to_async(used)(alice)).result_bytes == 6_000
+
+
+@pytest.mark.usefixtures("_writing")
+async def test_a_task_is_refused_when_nothing_more_can_be_kept(
+    alice: Member, program: Program, worker: Loop, settings: Any
+) -> None:
+    settings.RESULT_QUOTA_BYTES = 6_000
+    first = await sync_to_async(accept)(alice, 6)
+    await program.follow(first.task_id)
+    with pytest.raises(Throttled, match="results of tasks") as refused:
+        await sync_to_async(accept)(alice, 1)
+    assert (refused.value.code, refused.value.retry_after_s) == ("Throttling.AllocationQuota", 3600)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_at_once_exactly_as_many_get_in_as_fit(alice: Member, settings: Any, tmp_path: Path) -> None:
+    settings.RESULT_QUOTA_BYTES = 7 * 500 + 499
+    path = tmp_path / "made.bin"
+    path.write_bytes(b"x" * 500)
+    tasks = [finished(alice) for _ in range(20)]
+    together = threading.Barrier(len(tasks))
+
+    def keep(task: Task) -> bool:
+        together.wait()
+        try:
+            files.note(task, path, "made.bin", "application/octet-stream")
+        except Throttled:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(len(tasks)) as workers:
+        kept = list(workers.map(keep, tasks))
+    assert kept.count(True) == TaskFile.objects.count() == 7
+    assert used(alice).result_bytes == 7 * 500
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_purge_gives_back_once_however_many_do_it(alice: Member, bob: Member, tmp_path: Path) -> None:
+    path = tmp_path / "made.bin"
+    path.write_bytes(b"x" * 700)
+    old, young = finished(alice), finished(alice)
+    for task in (old, young):
+        files.put(path, files.note(task, path, "made.bin", "application/octet-stream"))
+    Task.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(hours=25))
+    together = threading.Barrier(4)
+
+    def purge(_: int) -> None:
+        together.wait()
+        purge_tasks(timezone.now())
+        connection.close()
+
+    with ThreadPoolExecutor(4) as workers:
+        list(workers.map(purge, range(4)))
+    assert used(alice).result_bytes == 700
+    purge_tasks(timezone.now() + timedelta(hours=25))
+    assert used(alice).result_bytes == 0
+
+
+async def test_uploads_are_counted_and_given_back(program: Program, settings: Any) -> None:
+    settings.UPLOAD_QUOTA_BYTES = 20
+    await address_of(program, a_file(b"x" * 15))
+    refused = await sent(program.member.authorization, a_file(b"x" * 6))
+    assert (refused.status_code, refused.json()["code"]) == (429, "Throttling.AllocationQuota")
+    assert refused.json()["message"].startswith("This account may keep 20 bytes of uploads")
+    assert refused.headers["Retry-After"] == "3600"
+    await address_of(program, a_file(b"x" * 5))
+    row = await sync_to_async(used)(program.member)
+    assert row.upload_bytes == 20
+    await sync_to_async(purge_tasks)(timezone.now() + timedelta(hours=49))
+    await row.arefresh_from_db()
+    assert row.upload_bytes == 0
+    await address_of(program, a_file(b"x" * 20))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_uploads_at_once_exactly_as_many_get_in_as_fit(alice: Member, settings: Any) -> None:
+    settings.UPLOAD_QUOTA_BYTES = 5 * 100
+    together = threading.Barrier(12)
+
+    def take(_: int) -> bool:
+        together.wait()
+        try:
+            storage_use.take(alice.account.pk, "upload_bytes", 100)
+        except Throttled:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(12) as callers:
+        assert list(callers.map(take, range(12))).count(True) == 5
+
+
+@pytest.mark.django_db
+def test_what_was_never_counted_is_counted_by_the_housekeeping(alice: Member) -> None:
+    TaskFile.objects.create(task=finished(alice), name="tasks/a/b", content_type="a/b", size=321)
+    assert not StorageUse.objects.exists()
+    purge_tasks(timezone.now())
+    assert used(alice).result_bytes == 321
+    StorageUse.objects.update(result_bytes=5, upload_bytes=7)
+    purge_tasks(timezone.now())
+    assert (used(alice).result_bytes, used(alice).upload_bytes) == (321, 0)
+
+
+@pytest.mark.django_db
+def test_operators_see_how_much_each_account_keeps(client: Client, operator: Any, alice: Member) -> None:
+    StorageUse.objects.create(account=alice.account, result_bytes=512 * 1024**2, upload_bytes=1024)
+    client.force_login(operator)
+    page = client.get(reverse("admin:tasks_storageuse_changelist")).content.decode()
+    assert "512 MiB of 5 GiB" in page
+    assert "1 KiB of 1 GiB" in page
+    assert "10%" in page
+
+
+@pytest.mark.django_db
+def test_a_task_deleted_by_an_operator_gives_its_room_back(
+    client: Client, operator: Any, alice: Member, tmp_path: Path
+) -> None:
+    path = tmp_path / "made.bin"
+    path.write_bytes(b"x" * 700)
+    tasks = [finished(alice) for _ in range(3)]
+    for task in tasks:
+        files.put(path, files.note(task, path, "made.bin", "application/octet-stream"))
+    client.force_login(operator)
+    client.post(reverse("admin:tasks_task_delete", args=(tasks[0].pk,)), {"post": "yes"})
+    assert used(alice).result_bytes == 1400
+    chosen = {"action": "delete_selected", "_selected_action": [tasks[1].pk, tasks[2].pk], "post": "yes"}
+    client.post(reverse("admin:tasks_task_changelist"), chosen)
+    assert used(alice).result_bytes == 0
+    assert not Task.objects.exists()
+
+
+async def test_nothing_new_begins_while_disk_space_is_short(alice: Member, program: Program, settings: Any) -> None:
+    settings.DISK_RESERVE_BYTES = 2**62
+    body = {"model": "tts-1", "input": {"text": "Hello."}}
+    for refused in (
+        await program.post(f"/api/v1/services/{SPEECH}", body, **{"X-DashScope-Async": "enable"}),
+        await sent(program.member.authorization, a_file()),
+    ):
+        assert refused.status_code == 503
+        assert refused.json()["code"] == "ServiceUnavailable"
+        assert "disk space" in refused.json()["message"]
+        assert refused.headers["Retry-After"] == "60"
+    assert not await Task.objects.aexists()
+    settings.DISK_RESERVE_BYTES = 0
+    assert await program.create(SPEECH, body)
+
+
+@pytest.mark.usefixtures("_writing")
+async def test_accepted_tasks_wait_while_disk_space_is_short_and_then_go_on(
+    alice: Member, program: Program, worker: Loop, settings: Any
+) -> None:
+    settings.DISK_RESERVE_BYTES = 2**62
+    async with logged(QUEUE, "Tasks wait meanwhile."):
+        worker.wake("tasks")
+    task = await Task.objects.acreate(
+        account=alice.account, workspace=alice.workspace, key=alice.row, kind=Writing.path, request_id="r"
+    )
+    await Subtask.objects.acreate(task=task, index=0, order={"pieces": 1})
+    async with logged(QUEUE, "Tasks go on"):
+        assert (await program.look(task.task_id))["output"]["task_status"] == "PENDING"
+        settings.DISK_RESERVE_BYTES = 0
+    assert (await program.follow(task.task_id))["output"]["task_status"] == "SUCCEEDED"
+
+
+class Filling:
+    """A `Kind` that finds the disk full, so often."""
+
+    path = "test/filling/filling"
+    time_limit_s = 60.0
+    max_attempts = 2
+    parallel = 1
+    has_results = False
+
+    async def run(self, part: TaskContext) -> PartResult:
+        begun = len(await asyncio.to_thread(_note, part.order["notes"]))
+        if begun <= part.order["times"]:
+            await asyncio.to_thread(Path("/dev/full").write_bytes, b"x")
+        return PartResult({"begun": begun})
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return dict(results[0])
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, "SUCCEEDED"), (99, "FAILED")])
+async def test_a_task_that_meets_a_full_disk_is_tried_again(
+    alice: Member, program: Program, settings: Any, tmp_path: Path, times: int, status: str
+) -> None:
+    settings.TASK_LEASE_S = 0.5
+    payload = Payload("none", [{"notes": str(tmp_path / "notes"), "times": times}])
+
+    def accept_filling() -> Task:
+        return store.accept(caller_of_key(alice.row.pk), kind_at(Filling.path), payload, request_id="test")
+
+    with only_kind(settings, Filling):
+        async with working():
+            task = await sync_to_async(accept_filling)()
+            output = (await program.follow(task.task_id))["output"]
+    assert output["task_status"] == status
+    assert len((tmp_path / "notes").read_text()) == 2
+    if status == "FAILED":
+        assert (output["code"], output["message"]) == NO_ROOM
+
+
+def _note(notes: str) -> str:
+    with open(notes, "a") as file:
+        file.write("x")
+    return Path(notes).read_text()
+
+
+def test_the_defaults_hold_a_task_of_the_longest_speech() -> None:
+    assert django_settings.TASK_MAX_AUDIO_S * 48_000 * 2 < django_settings.RESULT_QUOTA_BYTES

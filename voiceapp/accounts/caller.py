@@ -1,0 +1,60 @@
+"""In whose name something is done: the one place where a key's row becomes the rights of its holder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from voiceapp.accounts.models import ApiKey, Scope
+from voiceapp.errors import AccessDenied
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """In whose name something is done, and what may be done."""
+
+    account_id: int
+    workspace_id: int
+    key_id: int | None
+    user_id: int | None
+    is_guest: bool
+    label: str
+    """For logs and operators: tells callers apart and holds no secret."""
+    scopes: frozenset[str] = frozenset(Scope.values)
+    allowed_models: frozenset[str] = frozenset()
+    """Names or aliases of the only models the key may use; empty allows all."""
+    monthly_budget_nano: int | None = None
+    """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
+    task_priority: int = 0
+    """Of the tasks that it creates: higher goes first, among those of one account."""
+    expires_at: datetime | None = None
+    """When the key expires that the caller came with; a temporary key does so at the latest with its key."""
+    is_temporary: bool = False
+    """Whether it came with a temporary key in the place of its key."""
+
+    @classmethod
+    def of(cls, key: ApiKey) -> Self:
+        """The holder of a key, with its rights as the row has them now. The row comes with its workspace."""
+        return cls(
+            account_id=key.workspace.account_id,
+            workspace_id=key.workspace_id,
+            key_id=key.pk,
+            user_id=None,
+            is_guest=False,
+            label=str(key),
+            scopes=frozenset(key.scopes),
+            allowed_models=frozenset(key.allowed_models),
+            monthly_budget_nano=key.monthly_budget_nano,
+            task_priority=key.task_priority,
+            expires_at=key.expires_at,
+        )
+
+    def require(self, scope: str) -> None:
+        """Check that the caller's key reaches this far.
+
+        Raises:
+            AccessDenied: if its scopes leave `scope` out.
+        """
+        if scope not in self.scopes:
+            raise AccessDenied(f"This API key may not be used for {scope}.")

@@ -1,0 +1,1 @@
+"""Which models there are: cards with their capabilities as values, and how they are looked up."""

@@ -1,0 +1,88 @@
+"""What a model is called, who provides it and what it can do: values, so that nothing has to ask its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+ModelKind = Literal["realtime", "vad", "turn", "asr", "chat", "tts", "embedding", "rerank", "image", "video"]
+Transport = Literal["aoq", "webrtc", "websocket"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCapabilities:
+    """What a chat model can be asked for."""
+
+    images: bool = False
+    """Messages may carry images."""
+    tools: bool = False
+    """It calls functions."""
+    response_format: bool = False
+    """It can be told to reply in JSON."""
+    instructions: bool = True
+    """It follows instructions, as every language model does."""
+    reads_sources: bool = False
+    """It is given passages of the documents as numbered sources. Without this, documents are quoted where skills and
+    documents come first, and are not read where a language model replies alone."""
+    is_small: bool = False
+    """A model so small that it is often wrong, which people who talk to it are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingCapabilities:
+    """What an embedding model can be asked for."""
+
+    dimensions: frozenset[int] | None = None
+    """The lengths of vectors that may be asked for; None leaves it to the engine."""
+    default_dimension: int | None = None
+    """The length when none is asked for; None: the model's own."""
+    has_sparse: bool = False
+    has_instruct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """One entry of the setting `VOICE_MODELS`."""
+
+    name: str
+    kind: ModelKind
+    provider: str
+    """Dotted path of the class that provides it (`voiceapp.engines.interfaces.Provider`); it is built once per process,
+    with `options`."""
+    title: str = ""
+    """What people read; empty shows the name."""
+    aliases: tuple[str, ...] = ()
+    """Further names that callers may use: those that client libraries have built in."""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    runs_here: bool = False
+    """Its work is done by this server's own processes, so that a call costs the operator nothing."""
+    transports: tuple[Transport, ...] = ()
+    """How callers reach a realtime model, the preferred way first."""
+    forwards_offers: bool = False
+    """SDP offers and requests for grants are passed on to another service: media flows past this server."""
+    input_rate_hz: int = 16_000
+    """What `pcm16` input means to a caller of a realtime model who states no rate."""
+    input_rates_hz: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """The same by alias, for client libraries that mean another rate."""
+    openai_names: frozenset[str] = frozenset()
+    """Names of a realtime model whose client libraries speak OpenAI's current dialect, unless they say otherwise."""
+    listens_only: frozenset[str] = frozenset()
+    """Names of a realtime model under which it transcribes, and gives no responses."""
+    languages: tuple[str, ...] = ()
+    """ISO 639-1 codes that a recognition model understands."""
+    chat: ChatCapabilities = ChatCapabilities()
+    embedding: EmbeddingCapabilities = EmbeddingCapabilities()
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.provider:
+            raise ValueError("A model card needs a name and a provider.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name and all aliases."""
+        return (self.name, *self.aliases)
+
+    def input_rate_of(self, name: str) -> int:
+        """What `pcm16` input means to a caller who spells the model's name so."""
+        return self.input_rates_hz.get(name, self.input_rate_hz)

@@ -1,0 +1,342 @@
+"""The cards of a fresh installation: names, what client programs call them, and who provides them.
+
+Read by `settings/models.py` alone, which knows what the operator has set; all other code looks cards up (`lookup.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
+from voiceapp.catalogue.embedders import EMBEDDERS
+
+VOICE = "voice"
+"""Our own conversation."""
+LISTENING_ALIASES = (
+    "fun-asr-realtime",
+    "paraformer-realtime-v2",
+    "paraformer-realtime-v1",
+    "paraformer-realtime-8k-v2",
+    "paraformer-realtime-8k-v1",
+    "gummy-realtime-v1",
+    "gummy-chat-v1",
+    "qwen3-asr-flash-realtime",
+)
+"""Names under which a session only transcribes."""
+SPEAKING_ALIASES = (
+    "cosyvoice-v1",
+    "cosyvoice-v2",
+    "cosyvoice-v3",
+    "cosyvoice-v3-flash",
+    "cosyvoice-v3-plus",
+    *(f"sambert-{voice}-v1" for voice in ("beth", "brian", "cally", "camila", "cindy", "clara", "donna", "eva")),
+    *(f"sambert-{voice}-v1" for voice in ("betty", "hanna", "indah", "perla", "waan", "zhichu", "zhida", "zhiwei")),
+    "qwen-tts",
+    "qwen3-tts-flash",
+)
+"""Names of synthesis that client programs have built in, but for those of sessions that read text aloud, which do not
+exist here."""
+OPENAI_LISTENING_ALIASES = ("gpt-realtime-whisper", "gpt-live-transcribe")
+"""Names of OpenAI's under which a session only transcribes."""
+OPENAI_REALTIME_ALIASES = (
+    "gpt-realtime",
+    "gpt-realtime-2025-08-28",
+    "gpt-realtime-1.5",
+    "gpt-realtime-2",
+    "gpt-realtime-2.1",
+    "gpt-realtime-2.1-mini",
+    "gpt-realtime-mini",
+    "gpt-4o-realtime-preview",
+    "gpt-4o-mini-realtime-preview",
+    *OPENAI_LISTENING_ALIASES,
+)
+"""Names whose client libraries send 24 kHz without saying so, and speak OpenAI's current dialect."""
+REALTIME_ALIASES = (
+    "qwen3.8-omni-flash-realtime",
+    "qwen3.5-omni-flash-realtime",
+    "qwen3.5-omni-plus-realtime",
+    "qwen3-omni-flash-realtime",
+    "qwen-omni-turbo-realtime",
+    "qwen-audio-3.0-realtime-plus",
+    "qwen-audio-3.0-realtime-flash",
+    *LISTENING_ALIASES,
+    *OPENAI_REALTIME_ALIASES,
+)
+"""Names that client programs have built in: those of our own conversation."""
+CHAT_ALIASES = (
+    "qwen-plus",
+    "qwen-plus-latest",
+    "qwen-turbo",
+    "qwen-turbo-latest",
+    "qwen-max",
+    "qwen-max-latest",
+    "qwen-flash",
+    "qwen3-max",
+    "qwen-vl-plus",
+    "qwen-vl-max",
+    "qwen3-vl-plus",
+    "gpt-3.5-turbo",
+    "gpt-4o",
+    "gpt-4o-mini",
+)
+"""Names that client programs have built in: those of the first chat model."""
+RERANK_ALIASES = (
+    "gte-rerank",
+    "gte-rerank-v2",
+    "qwen3.7-text-rerank",
+    "jina-reranker-v2-base-multilingual",
+    "rerank-english-v3.0",
+    "rerank-multilingual-v3.0",
+    "rerank-v3.5",
+)
+"""Names that client programs have built in: those of reranking."""
+IMAGE_ALIASES = ("qwen-image", "wanx-v1", "wanx2.1-t2i-turbo", "wan2.2-t2i-flash", "dall-e-3", "gpt-image-1")
+
+_ENGINES = "voiceapp.engines"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """A model server that the operator named; without a `base_url` there is none."""
+
+    base_url: str
+    api_key: str
+    model: str
+    """Its own name for its model."""
+    timeout_s: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.base_url)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What an engine needs to know to reach it."""
+        found: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "model": self.model}
+        return found if self.timeout_s is None else found | {"timeout_s": self.timeout_s}
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings(ServerSettings):
+    """A service with this server's interface, and its models for images and video."""
+
+    image_models: Sequence[str] = ()
+    video_models: Sequence[str] = ()
+
+
+def voice_cards(service: UpstreamSettings) -> list[ModelCard]:
+    """Conversation, recognition, turns and speech inside this process; no name that the `service` has for its model."""
+    taken = service.model if service else ""
+    return [
+        ModelCard(
+            VOICE,
+            "realtime",
+            f"{_ENGINES}.cascade.CascadeModel",
+            title="Voice assistant",
+            aliases=tuple(alias for alias in REALTIME_ALIASES if alias != taken),
+            runs_here=True,
+            transports=("aoq", "webrtc", "websocket"),
+            input_rates_hz=dict.fromkeys(OPENAI_REALTIME_ALIASES, 24_000),
+            openai_names=frozenset(OPENAI_REALTIME_ALIASES),
+            listens_only=frozenset((*LISTENING_ALIASES, *OPENAI_LISTENING_ALIASES)),
+        ),
+        ModelCard("silero-vad-6", "vad", f"{_ENGINES}.embedded.vad.Silero", runs_here=True),
+        ModelCard("smart-turn-v3.2", "turn", f"{_ENGINES}.embedded.turn.SmartTurn", runs_here=True),
+        ModelCard(
+            "moonshine-tiny-en",
+            "asr",
+            f"{_ENGINES}.embedded.asr.Moonshine",
+            aliases=(
+                *("whisper-1", "gpt-transcribe", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"),
+                *("paraformer-v2", "paraformer-v1", "fun-asr", "qwen3-asr-flash-filetrans"),
+            ),
+            runs_here=True,
+            languages=("en",),
+        ),
+        ModelCard(
+            "piper",
+            "tts",
+            f"{_ENGINES}.piper.synthesizer.Piper",
+            aliases=("tts-1", "tts-1-hd", "gpt-4o-mini-tts", *SPEAKING_ALIASES),
+            runs_here=True,
+        ),
+        ModelCard("espeak-ng", "tts", f"{_ENGINES}.espeak.voice.Espeak", runs_here=True),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModelSettings:
+    """A language model in a child process of this server."""
+
+    file: Path
+    """GGUF."""
+    threads: int
+    context_tokens: int
+    slots: int
+    timeout_s: float
+    is_small: bool = False
+    """It is the one that the server brings, which needs to be told how to reply."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the engine needs to know."""
+        found = {
+            "file": str(self.file),
+            "threads": self.threads,
+            "context_tokens": self.context_tokens,
+            "slots": self.slots,
+            "timeout_s": self.timeout_s,
+        }
+        return {**found, **SMALL_MODEL_OPTIONS} if self.is_small else found
+
+
+SMALL_MODEL = "smollm2/smollm2-135m-instruct.gguf"
+"""Below the folder of model files: the language model that `fetch_models` brings."""
+
+
+def chat_model_file(given: str, models_dir: Path) -> Path:
+    """Where the language model's file lies or will lie; `given` is a path, an address, or nothing."""
+    if given.startswith("https://"):
+        return models_dir / "chat" / (Path(urlsplit(given).path).name or "model.gguf")
+    return Path(given) if given else models_dir / SMALL_MODEL
+
+
+SMALL_MODEL_OPTIONS: Mapping[str, Any] = {
+    "instructions": (
+        "You are a friendly voice assistant. Reply in one or two short, simple English sentences. "
+        "You cannot look anything up or control anything."
+    ),
+    "sampling": {"temperature": 0.2, "repeat_penalty": 1.1},
+    "max_reply_tokens": 256,
+    "quotes_results": True,
+}
+
+
+def chat_cards(
+    server: ServerSettings,
+    *,
+    sees_images: bool,
+    local: LocalModelSettings | None,
+    engine: str,
+    reads_documents: bool = True,
+) -> list[ModelCard]:
+    """The chat models; conversations use the first.
+
+    With the engine `auto` that is a server's model, else the built-in assistant with the `local` model behind it. With
+    `model` it is a language model alone, and with `retrieval` skills and documents alone. With `reads_documents` the
+    server's model is given passages of the documents.
+    """
+    cards: list[ModelCard] = []
+    if server:
+        cards.append(
+            ModelCard(
+                server.model or "default",
+                "chat",
+                f"{_ENGINES}.openai.chat.OpenAIChat",
+                options=server.options,
+                chat=ChatCapabilities(
+                    images=sees_images, tools=True, response_format=True, reads_sources=reads_documents
+                ),
+            )
+        )
+    if local is not None:
+        model = ModelCard(
+            local.file.stem.lower(),
+            "chat",
+            f"{_ENGINES}.llama_cpp.chat.LlamaChat",
+            options=local.options,
+            runs_here=True,
+            chat=ChatCapabilities(
+                tools=True, response_format=True, reads_sources=not local.is_small, is_small=local.is_small
+            ),
+        )
+        assistant = replace(
+            model,
+            name="assistant",
+            title="Built-in assistant",
+            provider=f"{_ENGINES}.assistant.Assistant",
+            options={"model": model.name, "is_brief": local.is_small},
+            chat=replace(model.chat, reads_sources=False),
+        )
+        cards += [assistant, model] if engine == "auto" else [model, assistant]
+    retrieval = ModelCard(
+        "embedded-retrieval",
+        "chat",
+        f"{_ENGINES}.embedded.chat.RetrievalAssistant",
+        runs_here=True,
+        chat=ChatCapabilities(instructions=False),
+    )
+    cards = [retrieval, *cards] if engine == "retrieval" else [*cards, retrieval]
+    first = cards[0]
+    return [replace(first, aliases=tuple(alias for alias in CHAT_ALIASES if alias != first.name)), *cards[1:]]
+
+
+def retrieval_cards(embedding: ServerSettings, rerank: ServerSettings, *, rerank_shape: str) -> list[ModelCard]:
+    """Embedding and reranking, inside this process or by servers."""
+    reranker = ModelCard(
+        "qwen3-rerank",
+        "rerank",
+        f"{_ENGINES}.embedded.rerank.FusedReranker",
+        aliases=RERANK_ALIASES,
+        runs_here=True,
+    )
+    if rerank:
+        options = {**rerank.options, "shape": rerank_shape}
+        reranker = replace(
+            reranker, provider=f"{_ENGINES}.openai.rerank.OpenAIReranker", options=options, runs_here=False
+        )
+    return [*(_served_by(embedding, card) if embedding else card for card in EMBEDDERS), reranker]
+
+
+def _served_by(server: ServerSettings, card: ModelCard) -> ModelCard:
+    """The card of an embedding model when a server computes the vectors, in its own length unless one is asked for."""
+    return replace(
+        card,
+        provider=f"{_ENGINES}.openai.embedding.OpenAIEmbedder",
+        options=server.options,
+        runs_here=False,
+        embedding=replace(card.embedding, default_dimension=None, has_sparse=False),
+    )
+
+
+def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
+    """What a service with this server's interface offers."""
+    if not service:
+        return []
+    realtime = ModelCard(
+        "upstream",
+        "realtime",
+        f"{_ENGINES}.upstream.media.RelayedRealtime",
+        title=f"{service.model or 'Model'} (another service)",
+        aliases=(service.model,) if service.model not in ("", "upstream", VOICE) else (),
+        options=service.options,
+        transports=("webrtc", "aoq"),
+        forwards_offers=True,
+    )
+    provider = f"{_ENGINES}.upstream.tasks.RelayedTasks"
+    images = (
+        ModelCard(name, "image", provider, options={**service.options, "model": name}) for name in service.image_models
+    )
+    videos = (
+        ModelCard(name, "video", provider, options={**service.options, "model": name}) for name in service.video_models
+    )
+    return [realtime, *images, *videos]
+
+
+def image_cards(server: ServerSettings, service: UpstreamSettings) -> list[ModelCard]:
+    """An image server, under the names that client programs have built in, but for those of the `service`."""
+    if not server:
+        return []
+    taken = (server.model, *service.image_models)
+    return [
+        ModelCard(
+            server.model or "images",
+            "image",
+            f"{_ENGINES}.openai.images.OpenAIImages",
+            aliases=tuple(name for name in IMAGE_ALIASES if name not in taken),
+            options=server.options,
+        )
+    ]

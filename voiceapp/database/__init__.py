@@ -1,0 +1,1 @@
+"""The database as requests meet it: one limit on how long each of them waits for it, wherever it waits."""

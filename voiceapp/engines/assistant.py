@@ -1,0 +1,122 @@
+"""The built-in assistant: skills reply to what they know, documents are quoted, and a language model does the rest. A
+model that reads sources gets the documents' passages itself, in place of the quotation.
+
+A caller's own instructions and tools are for the language model: with them it replies to everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.embedded.chat import count_tokens, unknown
+from voiceapp.engines.embedded.skills import SkillReply
+from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
+from voiceapp.engines.providers import providers
+from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.errors import EngineError, EngineUnavailable
+
+logger = logging.getLogger(__name__)
+
+FOR_THE_MODEL = frozenset(("response_format", "logprobs", "top_logprobs", "logit_bias", "stop_token_ids"))
+"""Parameters that only a language model can follow."""
+
+
+MOST_SENTENCES = 2
+"""Of a spoken reply of the language model that nobody gave other instructions."""
+
+
+class Assistant(Provider):
+    """A `ChatModel`. One per process."""
+
+    def __init__(self, *, model: str, is_brief: bool = False) -> None:
+        """`model` names the language model among the chat models of this server. With `is_brief` it speaks two
+        sentences at a time, for a small model does not come to an end by itself."""
+        self._is_brief = is_brief
+        self._known = providers().documents
+        self._model_name = model
+        self._quotes = not catalogue().get(model, "chat").chat.reads_sources
+
+    @property
+    def _model(self) -> ChatModel:
+        found: ChatModel = providers().uninspected(catalogue().get(self._model_name, "chat"))
+        return found
+
+    def check(self) -> None:
+        """See `Provider`; without its language model it still replies to much."""
+        self._known.check()
+
+    async def warm(self) -> None:
+        """Build the index over the documents, and load the language model."""
+        await self._known.warm()
+        try:
+            await providers().uninspected(catalogue().get(self._model_name, "chat")).warm()
+        except EngineUnavailable as missing:
+            logger.warning("model %s: not ready: %s", self._model_name, missing.for_operators)
+
+    async def close(self) -> None:
+        """Give up building the index. The language model is closed as a model of its own."""
+        await self._known.close()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """The reply in deltas and function calls; it can fail before the first and between two of them.
+
+        Raises:
+            EngineUnavailable: if the model cannot serve now.
+            EngineTimeout: if the model takes too long.
+            EngineRefused: if the model does not accept the request.
+        """
+        is_for_the_model = _is_for_the_model(request)
+        reply: SkillReply | None = None
+        if not is_for_the_model:
+            reply = await self._known.known(request, reads=self._quotes)
+        elif (
+            request.messages[-1:] and request.messages[-1].role == "assistant"
+        ):  # a page that was cut off asks with instructions for the rest
+            reply = await self._known.rest(request)
+        if reply is not None:
+            async with aclosing(self._known.say(reply, request)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            return
+        has_begun = False
+        is_brief = self._is_brief and request.facts.speaks and not is_for_the_model
+        try:
+            async with aclosing(self._written(request, is_brief=is_brief)) as deltas:
+                async for delta in deltas:
+                    has_begun = True
+                    yield delta
+        except EngineError as error:
+            if has_begun or is_for_the_model:
+                raise
+            logger.warning("model %s: %s", self._model_name, error.for_operators)
+            async with aclosing(self._known.say(unknown(request), request)) as deltas:
+                async for delta in deltas:
+                    yield delta
+
+    async def _written(self, request: ChatRequest, *, is_brief: bool) -> AsyncGenerator[ChatDelta, None]:
+        """The language model's reply; a brief one ends with its second sentence."""
+        splitter, sentences, unfinished, tokens = SentenceSplitter(first_clause_chars=0), 0, 0, 0
+        async with aclosing(self._model.stream(request)) as deltas:
+            async for delta in deltas:
+                tokens += 1
+                pieces = splitter.feed(delta.text) if is_brief else []
+                sentences += len(pieces)
+                unfinished += len(delta.text) - sum(map(len, pieces))
+                if sentences < MOST_SENTENCES:
+                    yield delta
+                    continue
+                yield replace(delta, text=delta.text[: max(0, len(delta.text) - unfinished)])
+                asked = sum(count_tokens(message.content) for message in request.messages)
+                yield ChatDelta(usage=ChatUsage(asked, tokens), finish_reason="stop")
+                return
+
+
+def _is_for_the_model(request: ChatRequest) -> bool:
+    if request.facts.is_idle_prompt:
+        return False
+    has_instructions = any(message.role == "system" and message.content.strip() for message in request.messages)
+    return has_instructions or bool(request.tools) or not FOR_THE_MODEL.isdisjoint(request.extra)

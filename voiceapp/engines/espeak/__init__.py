@@ -1,0 +1,1 @@
+"""The espeak-ng child process, the pipe to it, and its voice."""

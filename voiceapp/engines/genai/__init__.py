@@ -1,1 +1,0 @@
-"""Language models inside this process, by onnxruntime-genai (`requirements-genai.txt`)."""

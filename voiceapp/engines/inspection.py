@@ -1,0 +1,145 @@
+"""Content inspection: what chat models are asked and reply is looked at before it goes on. Off unless it is set up.
+
+A list of words, and a server with OpenAI's `/moderations`, both where both are set. A reply is held back sentence by
+sentence until it was looked at. Where the server cannot be asked, nothing passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from django.conf import settings
+
+from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, Provider
+from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.errors import DataInspectionFailed, EngineUnavailable
+
+MAX_VERDICT_BYTES = 1024 * 1024
+ASKED = "Input data may contain inappropriate content."
+REPLIED = "Output data may contain inappropriate content."
+
+
+class ContentInspector:
+    """Looks at texts. One per process."""
+
+    def __init__(self, *, words: str = "", base_url: str = "", api_key: str = "", model: str = "") -> None:
+        """`words` names a file with a word or phrase in each line; `base_url` is what comes before `/moderations`."""
+        self._words = _pattern(Path(words)) if words else None
+        self._model = model
+        self._server: RemoteServer | None = None
+        if base_url:
+            self._server = RemoteServer(
+                title="moderation server", settings="INSPECTION", base_url=base_url, api_key=api_key, timeout_s=10.0
+            )
+
+    async def check(self, text: str, refusal: str) -> None:
+        """Return when nothing is wrong with a text.
+
+        Raises:
+            DataInspectionFailed: if it may not pass; `refusal` is its message.
+            EngineUnavailable: if the moderation server cannot tell.
+            EngineTimeout: if the moderation server takes too long.
+            EngineRefused: if the moderation server does not accept the request.
+        """
+        if not text.strip():
+            return
+        if self._words is not None and self._words.search(text):
+            raise DataInspectionFailed(refusal)
+        if self._server is not None and await self._is_flagged(self._server, text):
+            raise DataInspectionFailed(refusal)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        if self._server is not None:
+            await self._server.close()
+
+    async def _is_flagged(self, server: RemoteServer, text: str) -> bool:
+        body = {"input": text} | ({"model": self._model} if self._model else {})
+        verdict = await server.ask("/moderations", body, limit=MAX_VERDICT_BYTES)
+        try:
+            return any(bool(result["flagged"]) for result in verdict["results"])
+        except (KeyError, TypeError) as error:
+            raise EngineUnavailable("The moderation server sent something that is not a verdict.") from error
+
+
+class InspectedChat(Provider):
+    """A `ChatModel` whose requests and replies are inspected."""
+
+    def __init__(self, chat: ChatModel, inspector: ContentInspector) -> None:
+        self._chat = chat
+        self._inspector = inspector
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop. The model inside is closed as a model of its own."""
+        await self._inspector.close()
+
+    def check(self) -> None:
+        """See `Provider`."""
+        if isinstance(self._chat, Provider):
+            self._chat.check()
+
+    async def warm(self) -> None:
+        """Load the model."""
+        if isinstance(self._chat, Provider):
+            await self._chat.warm()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """The reply of the model, inspected before it is passed on.
+
+        Raises:
+            DataInspectionFailed: if the request, or what the model replies, may not pass; also between deltas.
+            EngineError: if the model or the moderation server fails, also between deltas.
+        """
+        await self._inspector.check(_news(request), ASKED)
+        splitter = SentenceSplitter(first_clause_chars=0)
+        arguments = ""
+        async with aclosing(self._chat.stream(request)) as deltas:
+            async for delta in deltas:
+                whole = "".join(splitter.feed(delta.text)) if delta.text else ""
+                if delta.finish_reason is not None:
+                    whole += "".join(splitter.flush())
+                    await self._inspector.check(arguments, REPLIED)
+                await self._inspector.check(whole, REPLIED)
+                if delta.tool_call is not None:
+                    arguments += delta.tool_call.arguments
+                held = replace(delta, text=whole)
+                if held != ChatDelta(logprobs=delta.logprobs):
+                    yield held
+
+
+def content_inspector() -> ContentInspector | None:
+    """As the operator has set it up; None when nothing is to be inspected."""
+    if not (settings.INSPECTION_WORDS or settings.INSPECTION_BASE_URL):
+        return None
+    return ContentInspector(
+        words=settings.INSPECTION_WORDS,
+        base_url=settings.INSPECTION_BASE_URL,
+        api_key=settings.INSPECTION_API_KEY,
+        model=settings.INSPECTION_MODEL,
+    )
+
+
+def _news(request: ChatRequest) -> str:
+    """What was said since the last reply; what stands before was looked at when it came."""
+    texts: list[str] = []
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            break
+        texts.insert(0, message.content)
+    return "\n".join(texts)
+
+
+def _pattern(file: Path) -> re.Pattern[str] | None:
+    """The words of a list, each as a whole and in capitals or not; lines that begin with # are comments.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    words = [re.escape(line) for line in lines if line and not line.startswith("#")]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE) if words else None

@@ -1,0 +1,88 @@
+"""Fetches a language model from an address that the operator named, once: with progress, and resumed if need be."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from voiceapp.engines.fetching import PROGRESS_S, FetchError
+from voiceapp.engines.weights import sha256_of
+from voiceapp.errors import VoiceError
+from voiceapp.outbound.addresses import Network
+from voiceapp.outbound.client import Outbound
+
+STALLED_S = 60.0
+MAX_BYTES = 100_000_000_000
+MAGIC = b"GGUF"
+"""How such a file begins."""
+
+Report = Callable[[str], None]
+
+
+def fetch_model(url: str, to: Path, *, sha256: str, report: Report, allowed_networks: Sequence[Network] = ()) -> None:
+    """Bring the file at `url` to `to`; one that is there and verified is left alone.
+
+    What has come stays beside it when this fails, and the next call goes on behind it.
+
+    Raises:
+        FetchError: offline, disk full, wrong checksum, or no GGUF model.
+    """
+    if to.is_file() and (not sha256 or sha256_of(to) == sha256):
+        report(f"Language model {to.name}: present.")
+        return
+    part = to.with_name(f"{to.name}.part")
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        report(f"Language model {to.name}: fetching …")
+        asyncio.run(_resume(url, part, report, allowed_networks))
+        _verify(part, sha256)
+        part.replace(to)
+    except VoiceError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(to) from error
+        raise FetchError(f"The language model could not be fetched: {error.message} Run the command again.") from error
+    except OSError as error:
+        raise (
+            _full(to)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else FetchError(f"Cannot write the language model: {error}.")
+        ) from error
+    report(f"Language model {to.name}: ready.")
+
+
+async def _resume(url: str, part: Path, report: Report, allowed_networks: Sequence[Network]) -> None:
+    told_at = time.monotonic()
+
+    def progress(size: int, whole: int) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at > PROGRESS_S:
+            told_at = time.monotonic()
+            report(f"  {size // 1_000_000} of {whole // 1_000_000 or '?'} MB")
+
+    async with Outbound(allowed_networks=allowed_networks) as outbound:
+        await outbound.resume(url, to=part, max_bytes=MAX_BYTES, stalled_s=STALLED_S, progress=progress)
+
+
+def _verify(part: Path, sha256: str) -> None:
+    """Check that a file is what was wanted, and remove it when it is not.
+
+    Raises:
+        FetchError: if it is not.
+    """
+    with part.open("rb") as file:
+        is_model = file.read(len(MAGIC)) == MAGIC
+    if is_model and (not sha256 or sha256_of(part) == sha256):
+        return
+    part.unlink()
+    if is_model:
+        raise FetchError("The file at CHAT_MODEL_FILE has another checksum than CHAT_MODEL_SHA256; nothing was kept.")
+    raise FetchError("The file at CHAT_MODEL_FILE is no GGUF model; nothing was kept.")
+
+
+def _full(to: Path) -> FetchError:
+    free_mb = shutil.disk_usage(to.parent).free // 1_000_000
+    return FetchError(f"The disk of {to.parent} is full ({free_mb} MB free); free some and run the command again.")

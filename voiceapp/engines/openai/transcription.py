@@ -1,0 +1,70 @@
+"""Recognition by a server with OpenAI's `/audio/transcriptions`: vLLM, Speaches, LocalAI, whisper.cpp, Ollama."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples, is_one_of
+from voiceapp.engines.openai.client import RemoteServer, ServerProvider
+from voiceapp.engines.openai.forms import MultipartForm
+from voiceapp.errors import EngineRefused, EngineUnavailable
+from voiceapp.protocol.audio import to_pcm16, wav_header
+
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+
+
+class OpenAIRecognizer(ServerProvider):
+    """A `Recognizer`; one per process."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str = "",
+        model: str = "",
+        timeout_s: float = 30.0,
+        languages: Sequence[str] = (),
+    ) -> None:
+        """`base_url` is what comes before `/audio/transcriptions`; `languages` that it knows, empty for all."""
+        super().__init__(
+            RemoteServer(
+                title="recognition server", settings="ASR", base_url=base_url, api_key=api_key, timeout_s=timeout_s
+            )
+        )
+        self._model = model or "default"
+        self.languages = tuple(languages)
+
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+        """See `Recognizer`.
+
+        Raises:
+            EngineUnavailable: if the server cannot serve now.
+            EngineTimeout: if the server takes too long.
+            EngineRefused: if the server does not accept the request, or does not know the language.
+        """
+        if language and self.languages and not is_one_of(language, self.languages):
+            raise EngineRefused(f"The recognition server does not know the language '{language}'.")
+        fields = {"model": self._model, "response_format": "json"}
+        if language:
+            fields["language"] = language.split("-")[0].lower()
+        form = MultipartForm(fields)
+        pcm = to_pcm16(audio)
+        content = wav_header(ENGINE_SAMPLE_RATE_HZ, data_bytes=len(pcm)) + pcm
+        form.add_content("file", "speech.wav", "audio/wav", content)
+        found = await self._server.ask(
+            "/audio/transcriptions", form.body(), limit=MAX_RESPONSE_BYTES, content_type=form.content_type
+        )
+        return Recognition(_text(found), language or "")
+
+
+def _text(found: Any) -> str:
+    """The words of a response.
+
+    Raises:
+        EngineUnavailable: if there are none in it.
+    """
+    text = found.get("text") if isinstance(found, dict) else None
+    if not isinstance(text, str):
+        raise EngineUnavailable("The recognition server sent something that is not a transcript.")
+    return text.strip()

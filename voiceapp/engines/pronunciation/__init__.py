@@ -1,0 +1,1 @@
+"""How people say what texts abbreviate: numbers, dates, units, addresses, Markdown."""

@@ -1,0 +1,154 @@
+"""The provider objects behind the model cards: built on first use, checked, warmed and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.inspection import InspectedChat, content_inspector
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.lanes import lanes
+from voiceapp.engines.reading import ReadingChat
+from voiceapp.engines.weights import WeightsMissing
+from voiceapp.errors import EngineError, EngineUnavailable
+
+logger = logging.getLogger(__name__)
+
+CONVERSATION: tuple[ModelKind, ...] = ("vad", "turn", "asr", "chat", "tts")
+"""The kinds whose first model a conversation of this server's own uses."""
+
+
+SPEECH: tuple[ModelKind, ...] = ("asr", "tts")
+"""The kinds of which a conversation goes on with the model here when a server elsewhere fails."""
+
+
+class Providers:
+    """One object for each card. Not safe for several threads; the event loop's thread builds and asks."""
+
+    def __init__(self) -> None:
+        self._built: dict[tuple[str, ModelKind], Provider] = {}
+        self._inspected: dict[str, Provider] = {}
+        self._reading: dict[str, Provider] = {}
+        self._documents: RetrievalAssistant | None = None
+        self._inspector = content_inspector()
+
+    def get(self, card: ModelCard) -> Any:
+        """The object that provides a model; the same one every time. Chat is inspected where that is set up."""
+        if card.kind != "chat" or self._inspector is None:
+            return self.uninspected(card)
+        if card.name not in self._inspected:
+            self._inspected[card.name] = InspectedChat(self.uninspected(card), self._inspector)
+        return self._inspected[card.name]
+
+    def uninspected(self, card: ModelCard) -> Any:
+        """The same for a model behind another, whose requests and replies are inspected there."""
+        key = (card.name, card.kind)
+        if key not in self._built:
+            self._built[key] = import_string(card.provider)(**card.options)
+        found: Any = self._built[key]
+        if not card.chat.reads_sources:
+            return found
+        if card.name not in self._reading:
+            self._reading[card.name] = ReadingChat(found, self.documents)
+        return self._reading[card.name]
+
+    @property
+    def documents(self) -> RetrievalAssistant:
+        """What all chat models search, so that documents are indexed once."""
+        if self._documents is None:
+            self._documents = RetrievalAssistant()
+        return self._documents
+
+    def built(self) -> list[Provider]:
+        """Those built so far."""
+        return [*self._inspected.values(), *self._reading.values(), *self._built.values()]
+
+
+@cache
+def providers() -> Providers:
+    """The providers of this process."""
+    return Providers()
+
+
+def provider_of(card: ModelCard) -> Any:
+    """The object that provides a model in this process."""
+    return providers().get(card)
+
+
+def in_use(kind: ModelKind) -> list[ModelCard]:
+    """The models of a kind that a conversation uses: the first, and for speech the one here that stands in for it."""
+    cards = catalogue().of_kind(kind)
+    if kind not in SPEECH or not cards or cards[0].runs_here:
+        return cards[:1]
+    return cards[:1] + [card for card in cards if card.runs_here][:1]
+
+
+def recognized_languages() -> tuple[str, ...]:
+    """ISO 639-1 codes that conversations understand; empty where one of their models knows any."""
+    found = [card.languages for card in in_use("asr")]
+    return tuple(dict.fromkeys(code for codes in found for code in codes)) if all(found) else ()
+
+
+def _in_use() -> Iterator[ModelCard]:
+    for kind in CONVERSATION:
+        yield from in_use(kind)
+
+
+def troubles() -> list[EngineError]:
+    """What is wrong with speech servers elsewhere, without which conversations go on."""
+    found = (provider_of(card).trouble for kind in SPEECH for card in in_use(kind))
+    return [error for error in found if error is not None]
+
+
+async def probe() -> None:
+    """Let the models of a conversation find out whether the servers that they need are there; 2 s at most."""
+    await asyncio.gather(*(provider_of(card).probe() for card in _in_use()))
+
+
+def unavailable() -> list[EngineUnavailable]:
+    """Why the models of a conversation cannot serve now; empty when they can. All missing weights are one reason."""
+    errors: list[EngineUnavailable] = []
+    for card in _in_use():
+        try:
+            provider_of(card).check()
+        except EngineUnavailable as error:
+            errors.append(error)
+    titles = [title for error in errors if isinstance(error, WeightsMissing) for title in error.titles]
+    others = [error for error in errors if not isinstance(error, WeightsMissing)]
+    return [WeightsMissing(titles), *others] if titles else others
+
+
+async def warm_up() -> None:
+    """Build and load what a conversation uses, so that the first caller does not wait for it.
+
+    Missing weights do not stop the server: `unavailable` names them, and everything else is served.
+    """
+    if settings.CHAT_ENGINE_NOTE:
+        logger.warning(settings.CHAT_ENGINE_NOTE)
+    async with asyncio.TaskGroup() as together:
+        for card in _in_use():
+            together.create_task(_warm(card, provider_of(card)), name=f"warm up {card.name}")
+
+
+async def _warm(card: ModelCard, provider: Provider) -> None:
+    try:
+        await provider.warm()
+    except EngineUnavailable as missing:
+        logger.warning("model %s: not ready: %s", card.name, missing.for_operators)
+
+
+async def close() -> None:
+    """End child processes and connections of the providers, and the lanes' threads."""
+    for provider in providers().built():
+        await provider.close()
+    lanes().close()
+    lanes.cache_clear()

@@ -1,0 +1,126 @@
+"""Compressed sound that arrives piece by piece, made PCM as it comes: mono int16 at 16 kHz."""
+
+from __future__ import annotations
+
+import av
+import numpy as np
+
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
+from voiceapp.engines.opus import Decoder, OpusError
+from voiceapp.errors import InvalidParameter
+
+PARSED = {"mp3": "mp3float", "aac": "aac"}
+"""By the name of a format: the codec whose frames can be found in the stream itself."""
+OGG_MAGIC = b"OggS"
+OGG_HEADER_BYTES = 27
+MAX_WAITING_BYTES = 256 * 1024
+"""Of a page or frame that is not complete; an Ogg page has 65,307 at most."""
+MAX_UNREAD_BYTES = 16 * 1024
+"""Of frames in a row that are none."""
+HEADERS = (b"OpusHead", b"OpusTags")
+BROKEN = "The audio cannot be read: it is not {}."
+
+
+class FrameStream:
+    """A stream of frames without a container: mp3, or aac in ADTS."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._unread_bytes = 0
+        self._codec = av.CodecContext.create(PARSED[kind], "r")
+        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
+
+    def feed(self, data: bytes) -> bytes:
+        """The sound of what is complete with this piece.
+
+        Raises:
+            InvalidParameter: if the data is not in this format.
+        """
+        pcm = []
+        for packet in self._codec.parse(data):
+            try:
+                frames = self._codec.decode(packet)
+            except (av.FFmpegError, ValueError) as error:  # a tag, or a damaged frame, among good ones
+                self._unread_bytes += packet.size
+                if self._unread_bytes > MAX_UNREAD_BYTES:
+                    raise InvalidParameter(BROKEN.format(self._kind), param="audio") from error
+                continue
+            self._unread_bytes = 0
+            for frame in frames:
+                frame.pts = None
+                pcm += [part.to_ndarray()[0].astype("<i2") for part in self._resampler.resample(frame)]
+        return np.concatenate(pcm).tobytes() if pcm else b""
+
+
+class OggOpusStream:
+    """Opus in Ogg (RFC 3533, RFC 7845): pages to packets to sound."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+        self._packet = bytearray()
+        self._decoder = Decoder()
+
+    def feed(self, data: bytes) -> bytes:
+        """The sound of what is complete with this piece.
+
+        Raises:
+            InvalidParameter: if the data is not Opus in Ogg.
+        """
+        self._waiting += data
+        pcm = bytearray()
+        while (page := self._next_page()) is not None:
+            for packet in self._packets(*page):
+                if not packet.startswith(HEADERS):
+                    try:
+                        pcm += self._decoder.decode(packet)
+                    except OpusError as error:
+                        raise InvalidParameter(BROKEN.format("Opus in Ogg"), param="audio") from error
+        return bytes(pcm)
+
+    def _next_page(self) -> tuple[bytes, bytes] | None:
+        """Segment table and body of the next complete page."""
+        waiting = self._waiting
+        if not OGG_MAGIC.startswith(waiting[:4]) and not waiting.startswith(OGG_MAGIC):
+            raise InvalidParameter(BROKEN.format("Opus in Ogg"), param="audio")
+        if len(waiting) < OGG_HEADER_BYTES:
+            return None
+        body_at = OGG_HEADER_BYTES + waiting[26]
+        table = bytes(waiting[OGG_HEADER_BYTES:body_at])
+        end = body_at + sum(table)
+        if len(table) < waiting[26] or len(waiting) < end:
+            return None
+        body = bytes(waiting[body_at:end])
+        del waiting[:end]
+        return table, body
+
+    def _packets(self, table: bytes, body: bytes) -> list[bytes]:
+        """Packets that end in a page; one that goes on waits for the next."""
+        found, at = [], 0
+        for length in table:
+            self._packet += body[at : at + length]
+            at += length
+            if length < 255:
+                found.append(bytes(self._packet))
+                self._packet.clear()
+        if len(self._packet) > MAX_WAITING_BYTES:
+            raise InvalidParameter(BROKEN.format("Opus in Ogg"), param="audio")
+        return [packet for packet in found if packet]
+
+
+def stream_of(kind: str) -> FrameStream | OggOpusStream | None:
+    """What decodes a format; None for PCM, which needs no decoding.
+
+    Raises:
+        InvalidParameter: if the format is not read here.
+    """
+    if kind in ("pcm", "wav"):
+        return None
+    if kind in PARSED:
+        return FrameStream(kind)
+    if kind in ("opus", "ogg"):
+        try:
+            return OggOpusStream()
+        except OpusError:
+            raise InvalidParameter("Opus is not read here: libopus is missing.", param="format") from None
+    known = ", ".join(("pcm", "wav", *PARSED, "opus"))
+    raise InvalidParameter(f"format must be one of {known}.", param="format")

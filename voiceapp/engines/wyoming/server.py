@@ -1,0 +1,123 @@
+"""One Wyoming server: a connection for each request, and what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from voiceapp.engines.interfaces import Provider
+from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
+
+if TYPE_CHECKING:
+    from wyoming.client import AsyncTcpClient
+    from wyoming.event import Event
+    from wyoming.info import Info
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 3.0
+PROBE_S = 2.0
+MAX_ERROR_CHARS = 200
+
+
+class WyomingServer:
+    """What the recognizer and the synthesizer share. One per process and model."""
+
+    def __init__(self, *, title: str, settings: str, address: str, timeout_s: float) -> None:
+        """`title` names it in messages, `settings` is how its settings begin; `address` is `tcp://HOST:PORT`."""
+        self.title = title
+        self._settings = settings
+        parts = urlsplit(address)
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 10300
+        self._timeout_s = timeout_s
+        self.trouble: EngineUnavailable | EngineTimeout | None = None
+        """Why the server cannot be asked, as the latest contact showed; None while it answers."""
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[AsyncTcpClient]:
+        """A connection for one request.
+
+        Raises:
+            EngineUnavailable: if the server cannot be reached, breaks off, or sends what is not the protocol.
+            EngineTimeout: if nothing comes in time.
+        """
+        from wyoming.client import AsyncTcpClient
+
+        client = AsyncTcpClient(self._host, self._port, connect_timeout=CONNECT_TIMEOUT_S, read_timeout=self._timeout_s)
+        try:
+            await client.connect()
+            yield client
+        except TimeoutError as error:
+            raise self._troubled(EngineTimeout(f"The {self.title} did not answer in time.")) from error
+        except (OSError, asyncio.IncompleteReadError) as error:
+            remedy = f"Check {self._settings}_BASE_URL and its server."
+            raise self._troubled(EngineUnavailable(f"The {self.title} cannot be reached.", remedy=remedy)) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._troubled(EngineUnavailable(f"The {self.title} sent what is not understood.")) from error
+        else:
+            self._answered()
+        finally:
+            with suppress(OSError):
+                await client.disconnect()
+
+    async def next_event(self, client: AsyncTcpClient) -> Event:
+        """What the server says next.
+
+        Raises:
+            OSError: if it broke off.
+            EngineUnavailable: if it says that it failed.
+        """
+        event = await client.read_event()
+        if event is None:
+            raise ConnectionResetError("the server closed the connection")
+        if event.type == "error":
+            said = " ".join(str(event.data.get("text", "")).split())[:MAX_ERROR_CHARS]
+            raise self._troubled(EngineUnavailable(f"The {self.title} failed: {said}"))
+        return event
+
+    async def info(self) -> Info:
+        """What it says that it has.
+
+        Raises:
+            EngineUnavailable: if it cannot be asked.
+            EngineTimeout: if it does not answer within 2 s.
+        """
+        from wyoming.info import Describe, Info
+
+        async with self.connected() as client, asyncio.timeout(PROBE_S):
+            await client.write_event(Describe().event())
+            while not Info.is_type((event := await self.next_event(client)).type):
+                pass
+            return Info.from_event(event)
+        raise AssertionError("the connection passes no error over")
+
+    def _answered(self) -> None:
+        if self.trouble is not None:
+            logger.info("the %s answers again", self.title)
+            self.trouble = None
+
+    def _troubled(self, error: EngineUnavailable | EngineTimeout) -> EngineUnavailable | EngineTimeout:
+        if self.trouble is None or self.trouble.message != error.message:
+            logger.warning(error.for_operators)
+        self.trouble = error
+        return error
+
+
+class WyomingProvider(Provider):
+    """What the recognizer and the synthesizer have in common."""
+
+    def __init__(self, server: WyomingServer) -> None:
+        self._server = server
+
+    @property
+    def trouble(self) -> EngineError | None:
+        """See `Provider`."""
+        return self._server.trouble
+
+    async def warm(self) -> None:
+        """See `Provider`."""
+        await self.probe()

@@ -1,0 +1,261 @@
+"""One call of a chat model, whichever style it was asked in: checked, charged, answered piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.charges import charge
+from voiceapp.catalogue.cards import ChatCapabilities
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.interfaces import (
+    ChatDelta,
+    ChatModel,
+    ChatRequest,
+    ChatUsage,
+    ToolCallDelta,
+)
+from voiceapp.engines.providers import provider_of
+from voiceapp.errors import EngineUnavailable, InvalidParameter
+from voiceapp.generation.calls import ChatCall
+from voiceapp.generation.stop_sequences import StopFilter
+
+Item = TypeVar("Item")
+
+BYTES_PER_TOKEN = 4
+"""Of English text, while the engine has not said how many tokens it were."""
+USUAL_OUTPUT_TOKENS = 1_024
+"""Set aside for an answer whose length nobody limited, where a budget asks for it."""
+TOKENS_PER_IMAGE = 1_024
+"""Set aside for an image in a message, where a budget asks for it; the engine says how many tokens it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOutput:
+    """What is new of one of the answers."""
+
+    index: int
+    """Of the answer."""
+    usage: ChatUsage
+    """Of all answers so far: estimated at first, and the engine's own figures in the last piece."""
+    own_output_tokens: int
+    """Of this answer so far."""
+    text: str = ""
+    reasoning: str = ""
+    tool_call: ToolCallDelta | None = None
+    logprobs: tuple[dict[str, Any], ...] = ()
+    finish_reason: str | None = None
+    """On the last piece of an answer."""
+
+
+def check(call: ChatCall) -> None:
+    """What can be said before anything is charged; of a call without messages, what can be said of its parameters.
+
+    Raises:
+        InvalidParameter: if the engine cannot do what is asked; the message says why.
+        ModelNotFound: if there is no such model.
+    """
+    _check(call, catalogue().get(call.model, "chat").chat)
+
+
+async def answer(caller: Caller, call: ChatCall, *, request_id: str) -> AsyncGenerator[ChatOutput, None]:
+    """The replies in pieces as they come, each reply's last one with its `finish_reason`.
+
+    The ledger is written before the very last. Closing the generator, or cancelling its caller, stops the engine.
+
+    Raises:
+        InvalidParameter: if the engine cannot do what is asked; the message says why.
+        ModelNotFound: if the model does not exist.
+        AccessDenied: if the key may not use the model.
+        Throttled: if a rate, quota or budget is used up.
+        EngineError: if the engine fails, also between pieces.
+    """
+    card = catalogue().get(call.model, "chat")
+    engine: ChatModel = provider_of(card)
+    _check(call, card.chat)
+    tally = _Tally(call)
+    async with charge(
+        caller,
+        operation="chat",
+        model=card.name,
+        family="chat",
+        request_id=request_id,
+        input_tokens=tally.most_input_tokens,
+        output_tokens=tally.most_output_tokens,
+    ) as meter:
+        streams = [_one(engine, call, card.chat, number) for number in range(call.count)]
+        unfinished = call.count
+        async with aclosing(together(streams)) as deltas:
+            async for index, delta in deltas:
+                usage = tally.add(index, delta)
+                meter.used(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+                if delta.finish_reason is not None:
+                    unfinished -= 1
+                    if not unfinished:
+                        await meter.settle()
+                yield ChatOutput(
+                    index,
+                    usage,
+                    tally.output_tokens(index),
+                    delta.text,
+                    delta.reasoning,
+                    delta.tool_call,
+                    delta.logprobs,
+                    delta.finish_reason,
+                )
+        if unfinished:
+            raise EngineUnavailable("The model broke off in the middle of its answer.")
+
+
+def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
+    """Check a call against what its engine can do.
+
+    Raises:
+        InvalidParameter: if the engine cannot do what is asked.
+    """
+    request, at = call.request, call.parameters_at
+    if not capabilities.images:
+        for number, message in enumerate(request.messages):
+            if message.parts:
+                param = f"{call.messages_at}.{number}.content"
+                raise InvalidParameter(
+                    f"{param} holds an image, and {call.model[:80]} is served by an engine without eyes: it reads "
+                    "text only.",
+                    param=param,
+                )
+    if request.tool_choice not in (None, "none", "auto"):
+        if not capabilities.tools:
+            raise InvalidParameter(
+                f"{at}tool_choice asks for a call, and {call.model[:80]} is served by an engine that calls no "
+                "functions.",
+                param=f"{at}tool_choice",
+            )
+        _check_choice(request, f"{at}tool_choice")
+    if (call.response_format or {}).get("type") == "json_schema" and not capabilities.response_format:
+        raise InvalidParameter(
+            f"{at}response_format: {call.model[:80]} is served by an engine that follows no schema.",
+            param=f"{at}response_format",
+        )
+
+
+def _check_choice(request: ChatRequest, at: str) -> None:
+    if not request.tools:
+        raise InvalidParameter(f"{at} asks for a call, and there are no tools.", param=at)
+    if isinstance(request.tool_choice, dict):
+        name = request.tool_choice["function"]["name"]
+        if name not in [tool["function"]["name"] for tool in request.tools]:
+            raise InvalidParameter(f"{at} names '{name[:80]}', which is none of the tools.", param=at)
+
+
+async def _one(
+    engine: ChatModel, call: ChatCall, capabilities: ChatCapabilities, number: int
+) -> AsyncGenerator[ChatDelta, None]:
+    """One answer: ended at a stop sequence, and in JSON where that was asked for."""
+    request = call.request
+    if request.seed is not None and number:
+        request = replace(request, seed=request.seed + number)  # else all answers would be the same one
+    extra = dict(request.extra)
+    if call.stop:
+        extra["stop"] = list(call.stop)
+    is_wrapped = (call.response_format or {}).get("type") == "json_object" and not capabilities.response_format
+    if call.response_format and capabilities.response_format:
+        extra["response_format"] = call.response_format
+    stopper, is_first = StopFilter(call.stop), True
+    async with aclosing(engine.stream(replace(request, extra=extra))) as deltas:
+        async for delta in deltas:
+            text = stopper.feed(delta.text) if delta.text else ""
+            ends = stopper.has_stopped or delta.finish_reason is not None
+            if ends:
+                text += stopper.flush()
+            if is_wrapped:
+                text, is_first = _in_json(text, is_first=is_first, is_last=ends), is_first and not text and not ends
+            if text != delta.text or stopper.has_stopped:
+                delta = replace(delta, text=text, finish_reason="stop" if stopper.has_stopped else delta.finish_reason)
+            if ends or text or delta.reasoning or delta.tool_call or delta.usage:
+                yield delta
+            if stopper.has_stopped:
+                return  # and stop the engine; one that ended by itself keeps its connection when read to the end
+
+
+def _in_json(text: str, *, is_first: bool, is_last: bool) -> str:
+    """A piece of an answer as part of `{"answer": "…"}`: what an engine gives that cannot be told to write JSON."""
+    if not text and not is_last:
+        return ""
+    begun = '{"answer": "' if is_first else ""
+    return begun + json.dumps(text, ensure_ascii=False)[1:-1] + ('"}' if is_last else "")
+
+
+class _Tally:
+    """What a call has used so far: estimated by length until the engine says so."""
+
+    def __init__(self, call: ChatCall) -> None:
+        read = sum(len(message.content.encode()) for message in call.request.messages)
+        read += len(json.dumps(call.request.tools)) if call.request.tools else 0
+        self._input = -(-read // BYTES_PER_TOKEN)
+        self._written = [0] * call.count
+        self._said: dict[int, ChatUsage] = {}
+        images = sum(part.get("type") != "text" for message in call.request.messages for part in message.parts)
+        self.most_input_tokens = self._input + images * TOKENS_PER_IMAGE
+        self.most_output_tokens = call.count * (call.request.max_tokens or USUAL_OUTPUT_TOKENS)
+
+    def add(self, index: int, delta: ChatDelta) -> ChatUsage:
+        """The usage of all answers, with one more piece."""
+        written = delta.text + delta.reasoning
+        if delta.tool_call is not None:
+            written += delta.tool_call.name + delta.tool_call.arguments
+        self._written[index] += len(written.encode("utf-8", "replace"))
+        if delta.usage is not None:
+            self._said[index] = delta.usage
+        said = self._said.values()
+        output_tokens = sum(map(self.output_tokens, range(len(self._written))))
+        if not said:
+            return ChatUsage(self._input, output_tokens)
+        return ChatUsage(
+            # The messages were read once, however many answers they got.
+            input_tokens=max(usage.input_tokens for usage in said) or self._input,
+            output_tokens=output_tokens,
+            cached_tokens=max(usage.cached_tokens for usage in said),
+            reasoning_tokens=sum(usage.reasoning_tokens for usage in said),
+            dropped_messages=max(usage.dropped_messages for usage in said),
+        )
+
+    def output_tokens(self, index: int) -> int:
+        """Of one answer so far."""
+        said = self._said.get(index)
+        return -(-self._written[index] // BYTES_PER_TOKEN) if said is None else said.output_tokens
+
+
+async def together(streams: Sequence[AsyncGenerator[Item, None]]) -> AsyncGenerator[tuple[int, Item], None]:
+    """The items of all streams as they come, each with its stream's number; closes all when closed."""
+    if len(streams) == 1:
+        async with aclosing(streams[0]) as only:
+            async for item in only:
+                yield 0, item
+        return
+    waiting: dict[asyncio.Task[Item | None], int] = {
+        asyncio.create_task(_next(stream), name=f"choice {number}"): number for number, stream in enumerate(streams)
+    }
+    try:
+        while waiting:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in sorted(done, key=waiting.__getitem__):
+                number = waiting.pop(task)
+                found = task.result()
+                if found is not None:
+                    waiting[asyncio.create_task(_next(streams[number]), name=f"choice {number}")] = number
+                    yield number, found
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for stream in streams:
+            await stream.aclose()
+
+
+async def _next(stream: AsyncGenerator[Item, None]) -> Item | None:
+    return await anext(stream, None)

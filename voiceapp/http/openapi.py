@@ -1,0 +1,99 @@
+"""What every operation's description has in common, added to the document that ninja draws from the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from voiceapp.http import schemas
+from voiceapp.http.error_responses import AGENT_ROOTS, COMPATIBLE_ROOT, FLAT_ROOT
+from voiceapp.http.examples import put_examples
+
+FAILURES = {
+    400: "A value is missing, of the wrong type or out of range.",
+    401: "The API key is missing, unknown, expired or revoked.",
+    403: "The key may not do this.",
+    404: "There is no such address, model or thing.",
+    409: "What is asked for does not fit how things stand.",
+    413: "The body is larger than the server takes.",
+    415: "The body comes in a form that is not read here.",
+    429: "A limit was reached; try again after `Retry-After` seconds.",
+    500: "The server failed; its log says why.",
+    502: "Somebody else's server, that this one had to call, failed.",
+    503: "The model cannot serve now.",
+    504: "The model took too long.",
+}
+"""What may come instead of an answer, for every operation."""
+
+FAMILIES: dict[str, type[schemas.Schema]] = {
+    COMPATIBLE_ROOT: schemas.CompatibleFailure,
+    FLAT_ROOT: schemas.FlatFailure,
+    **dict.fromkeys(AGENT_ROOTS, schemas.AgentFailure),
+    "/": schemas.Failure,
+}
+"""The shape in which failures are told, by the root an operation stands under; the first that fits."""
+
+EVENT = {
+    "type": "object",
+    "description": "One server-sent event.",
+    "required": ["data"],
+    "properties": {
+        "id": {"type": "string", "description": "Counts the events."},
+        "event": {"type": "string", "description": "`error` when the answer broke off."},
+        "data": {"type": "string", "description": "The next piece of the answer, as JSON."},
+    },
+}
+"""How a stream is described: by one of its events."""
+
+REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
+RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
+
+
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its failures, headers and examples declared, in place; for the server it comes from."""
+    document.pop("servers", None)
+    components = document.setdefault("components", {})
+    drawn = components.setdefault("schemas", {})
+    families = dict.fromkeys(FAMILIES.values())
+    models: list[type[schemas.Schema]] = [schemas.CompatibleError, schemas.AgentError, *families]
+    for model in models:
+        drawn[model.__name__] = _schema(model)
+    components["headers"] = {
+        "X-Request-ID": {"description": "Names this request in the server's log.", "schema": {"type": "string"}},
+        "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 0}},
+    }
+    components["responses"] = {
+        f"{model.__name__}{status}": _failure(model, status) for model in families for status in FAILURES
+    }
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            # A docstring goes on to say what the function raises; here that stands among the answers.
+            operation["description"] = operation.get("description", "").partition("\n\nRaises:")[0]
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "header" and "enum" in parameter["schema"]:
+                    # Another value is no error: like any field that is not known, it changes nothing.
+                    parameter["schema"]["examples"] = parameter["schema"].pop("enum")
+            for answer in operation["responses"].values():
+                answer.setdefault("headers", {}).update(REQUEST_ID)
+                if "text/event-stream" in answer.get("content", {}):
+                    answer["content"]["text/event-stream"]["schema"] = EVENT
+            operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
+    put_examples(document)
+    return document
+
+
+def failures_at(path: str) -> dict[str, Any]:
+    """The failures of an operation at `path`, each by reference to the one description of it."""
+    family = next(model for root, model in FAMILIES.items() if path.startswith(root))
+    return {str(status): {"$ref": f"#/components/responses/{family.__name__}{status}"} for status in FAILURES}
+
+
+def _failure(model: type[schemas.Schema], status: int) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
+    headers = REQUEST_ID | RETRY_AFTER if status in (429, 503) else REQUEST_ID
+    return {"description": FAILURES[status], "headers": headers, "content": content}
+
+
+def _schema(model: type[schemas.Schema]) -> dict[str, Any]:
+    drawn = model.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+    drawn.pop("$defs", None)
+    return drawn

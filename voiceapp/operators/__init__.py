@@ -1,0 +1,1 @@
+"""The admin site of operators, and its pages that belong to no table."""

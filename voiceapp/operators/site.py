@@ -1,0 +1,25 @@
+"""The operators' AdminSite. Each app registers its own rows in its `admin.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from voiceapp.accounts.throttle import ThrottledAdminLogin
+from voiceapp.operators.dashboard import figures_of_the_day
+
+
+class OperatorsSite(admin.AdminSite):
+    site_header = "Voiceapp"
+    site_title = "Voiceapp"
+    index_title = "Operations"
+    index_template = "admin/operations.html"
+    login_form = ThrottledAdminLogin
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        may_see = request.user.has_perm("realtime.view_realtimesession")
+        figures = figures_of_the_day(timezone.now()) if may_see else []
+        return super().index(request, {**(extra_context or {}), "figures": figures})

@@ -1,0 +1,341 @@
+"""The only HTTP client for addresses that users supply: webhook receivers, files to transcribe.
+
+The guard sits where a socket is made, so that it sees the address that is really dialled: each literal, each answer of
+the name server, each redirect. What a name means when it is checked and what it means a second later may differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from voiceapp.errors import VoiceError
+from voiceapp.outbound.addresses import Network, Resolver, allows, check_url, refused
+
+dialled: ContextVar[list[str]] = ContextVar("dialled")
+"""Addresses that were dialled for the call under way: none when it is on a connection that was kept."""
+
+MAX_RESPONSE_BYTES = 64 * 1024
+"""How much of a response to `post` is read at most."""
+MAX_REDIRECTS = 3
+CONNECT_S = 3.0
+KEEP_S = 2.0
+"""How long a connection is kept for the next call: less than usual servers keep it, which is five seconds."""
+A_DAY_S = 86_400.0
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class FetchFailed(VoiceError):
+    """The server could not be reached, or did not respond as it should, in time."""
+
+    code = "InvalidParameter.DataFetch"
+    http_status = 400
+
+
+class TlsInvalid(FetchFailed):
+    """The certificate of the server could not be verified."""
+
+
+class ResponseTooLarge(FetchFailed):
+    """The response is longer than it may be."""
+
+
+class FetchTimeout(FetchFailed):
+    """The response did not come in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Found by their names in capitals or not."""
+    body_start: bytes
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """A file that was fetched."""
+
+    path: Path
+    content_type: str
+    size: int
+    """Bytes."""
+
+
+class Outbound:
+    """One client, for one event loop. Use it as an asynchronous context manager."""
+
+    def __init__(
+        self,
+        *,
+        allowed_networks: Sequence[Network] = (),
+        limit: int = 50,
+        limit_per_host: int = 4,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        """`allowed_networks` are networks that are not public and may be called; `limit` bounds connections."""
+        self._allowed_networks = allowed_networks
+        self._limit = limit
+        self._limit_per_host = limit_per_host
+        self._resolver = resolver
+        self._open = AsyncExitStack()
+        self._session: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+        """The same without connections that were used before."""
+
+    async def __aenter__(self) -> Outbound:
+        if self._resolver is None:
+            self._resolver = Resolver()
+            self._open.push_async_callback(self._resolver.close)
+        self._session = await self._open.enter_async_context(self._made(keepalive_timeout=KEEP_S))
+        self._fresh = await self._open.enter_async_context(self._made(force_close=True))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    def _made(self, **keeping: Any) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            # A connection that is kept was guarded when it was made, and stays where it leads.
+            socket_factory=self._socket,
+            resolver=self._resolver,
+            use_dns_cache=False,
+            limit=self._limit,
+            limit_per_host=self._limit_per_host,
+            happy_eyeballs_delay=None,  # one address after the other: the first that is refused ends the attempt
+            **keeping,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def post(
+        self, url: str, *, body: bytes, headers: Mapping[str, str], total_s: float = 5.0, keep: int = 1024
+    ) -> OutboundResponse:
+        """Send a body and see what comes back: a redirect is a response like others, and nothing is decompressed.
+
+        Raises:
+            InvalidParameter: if the URL is not one that may be tried.
+            AddressNotAllowed: if it leads to a place that this server does not call.
+            FetchFailed: if no response came.
+        """
+        began = time.monotonic()
+        async with self._asking(url, total_s), await self._posted(url, data=body, headers=headers) as response:
+            start = await _at_most(response, MAX_RESPONSE_BYTES)
+            return OutboundResponse(
+                status=response.status,
+                headers=response.headers,
+                body_start=start[:keep],
+                elapsed_ms=round((time.monotonic() - began) * 1000),
+            )
+
+    async def download(self, url: str, *, to: Path, max_bytes: int, total_s: float) -> Downloaded:
+        """Fetch a file as it is, over a few redirects, each guarded like the first. What comes compressed is refused.
+
+        Raises:
+            InvalidParameter: if the URL is not one that may be tried.
+            AddressNotAllowed: if it leads to a place that this server does not call.
+            FetchFailed: if the file did not come whole.
+        """
+        async with self._asking(url, total_s):
+            for _ in range(MAX_REDIRECTS + 1):
+                async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
+                    if response.status in REDIRECTS and "Location" in response.headers:
+                        url = urljoin(url, response.headers["Location"])
+                        continue
+                    if response.status != 200:
+                        raise FetchFailed(f"The file's server answered {response.status}.")
+                    if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
+                        raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
+                    size = await _into(response, to, max_bytes)
+                    return Downloaded(to, response.content_type, size)
+        raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
+
+    async def resume(
+        self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Callable[[int, int], None]
+    ) -> Downloaded:
+        """Fetch a large file, going on behind what `to` already holds where its server can do that.
+
+        `progress` is told the bytes that are there and those that there will be, 0 where that is unknown. What came
+        stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed.
+
+        Raises:
+            InvalidParameter: if the URL is not one that may be tried.
+            AddressNotAllowed: if it leads to a place that this server does not call.
+            FetchFailed: if the file did not come whole.
+        """
+        has_bytes = to.stat().st_size if to.is_file() else 0  # noqa: ASYNC240 - one look at one file
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._asking(url, A_DAY_S):
+                headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={has_bytes}-"} if has_bytes else {})
+                async with asyncio.timeout(stalled_s):
+                    response = await self._request("GET", url, headers=headers)
+                async with response:
+                    if response.status in REDIRECTS and "Location" in response.headers:
+                        url = urljoin(url, response.headers["Location"])
+                        continue
+                    if response.status == 416:  # nothing lies behind what is there
+                        return Downloaded(to, "", has_bytes)
+                    if response.status not in (200, 206):
+                        raise FetchFailed(f"The file's server answered {response.status}.")
+                    has_bytes = has_bytes if response.status == 206 else 0
+                    size = await _behind(response, to, has_bytes, max_bytes, stalled_s, progress)
+                    return Downloaded(to, response.content_type, size)
+        raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
+
+    async def _posted(self, url: str, **options: Any) -> aiohttp.ClientResponse:
+        """The beginning of an answer. A connection that its server ends as it is used again is no word of the server's.
+
+        What was sent may have arrived all the same: the receiver tells repetitions.
+        """
+        called: list[str] = []
+        dialled.set(called)
+        try:
+            response: aiohttp.ClientResponse = await self._request("POST", url, **options)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as broken:
+            if called or isinstance(broken, aiohttp.ClientConnectorError):
+                raise
+            response = await self._request("POST", url, session=self._fresh, **options)
+        return response
+
+    def _request(self, method: str, url: str, session: aiohttp.ClientSession | None = None, **options: Any) -> Any:
+        check_url(url)
+        session = session or self._session
+        assert session is not None, "use it as a context manager"
+        return session.request(
+            method,
+            url,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+            **options,
+        )
+
+    def _asking(self, url: str, total_s: float) -> _Asking:
+        return _Asking(url, total_s)
+
+    def _socket(self, info: Any) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not allows(str(address[0]), self._allowed_networks):
+            raise refused(str(address[0]))
+        dialled.get([]).append(str(address[0]))
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        return made
+
+
+class _Asking:
+    """Bounds a call as a whole, and says in our words what went wrong."""
+
+    def __init__(self, url: str, total_s: float) -> None:
+        self._url = url
+        self._timeout = asyncio.timeout(total_s)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise FetchTimeout(f"{self._host()} took too long.") from late
+        if isinstance(error, TimeoutError):
+            raise FetchTimeout(f"{self._host()} took too long.") from error
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            why = getattr(error.certificate_error, "verify_message", "") or "it is not signed by a known authority"
+            raise TlsInvalid(
+                f"The TLS certificate of {self._host()} could not be verified: {why.rstrip('.')}."
+            ) from error
+        if isinstance(error, (aiohttp.ClientError, OSError, UnicodeError)):
+            raise FetchFailed(f"{self._host()} {_trouble(error)}.") from error
+
+    def _host(self) -> str:
+        return (urlsplit(self._url).hostname or "the host")[:100]
+
+
+def _trouble(error: Exception) -> str:
+    """What went wrong with a host, but for its certificate and its time."""
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        return "could not be talked to over TLS; perhaps it serves http only"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "could not be reached"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "did not answer as HTTP has it"
+    return "broke off"
+
+
+async def _at_most(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    """The beginning of the body; the rest is not read and the connection not used again."""
+    read = bytearray()
+    async for piece in response.content.iter_chunked(16 * 1024):
+        read += piece
+        if len(read) >= max_bytes:
+            response.close()
+            break
+    return bytes(read[:max_bytes])
+
+
+async def _into(response: aiohttp.ClientResponse, to: Path, max_bytes: int) -> int:
+    """Write the body to a file as it comes; how long it is.
+
+    Raises:
+        ResponseTooLarge: as soon as that is known.
+    """
+    too_large = ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+    if (response.content_length or 0) > max_bytes:
+        raise too_large
+    size = 0
+    with to.open("wb") as sink:  # small writes, to the page cache
+        async for piece in response.content.iter_chunked(64 * 1024):
+            size += len(piece)
+            if size > max_bytes:
+                raise too_large
+            sink.write(piece)
+    return size
+
+
+async def _behind(
+    response: aiohttp.ClientResponse,
+    to: Path,
+    has_bytes: int,
+    max_bytes: int,
+    stalled_s: float,
+    progress: Callable[[int, int], None],
+) -> int:
+    """Write the body behind the first `has_bytes` of a file; how long that is then.
+
+    Raises:
+        ResponseTooLarge: as soon as that is known.
+    """
+    whole = has_bytes + (response.content_length or 0)
+    if whole > max_bytes:
+        raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+    size = has_bytes
+    with to.open("ab" if has_bytes else "wb") as sink:
+        while True:
+            async with asyncio.timeout(stalled_s):
+                piece = await response.content.read(256 * 1024)
+            if not piece:
+                return size
+            size += len(piece)
+            if size > max_bytes:
+                raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+            sink.write(piece)
+            progress(size, whole if response.content_length else 0)

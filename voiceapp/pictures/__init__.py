@@ -1,1 +1,0 @@
-"""Pictures and films, made by models elsewhere."""

@@ -1,0 +1,193 @@
+"""What a conversation is made of: messages, function calls, function outputs. How clients write them, and the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.values import read_text
+
+MAX_TEXT = 200_000
+"""Characters of one field of an item."""
+
+
+class Role(StrEnum):
+    """Who a message is from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class ItemStatus(StrEnum):
+    """How far an item is."""
+
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """Words of somebody, typed or spoken."""
+
+    id: str
+    role: Role = Role.USER
+    status: ItemStatus = ItemStatus.COMPLETED
+    text: str = ""
+    """The words: typed, recognised, or (of the assistant) heard by the user."""
+    spoken: bool = False
+    """The words were or will be audio; the wire shows them as a transcript."""
+    unheard: str = ""
+    """What the assistant said after it was interrupted."""
+    marks: list[tuple[int, float]] = field(default_factory=list)
+    """Where the audio of the assistant stands: (characters said, ms of audio), ascending."""
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(self.text) + len(self.unheard)
+
+    def to_wire(self) -> dict[str, Any]:
+        has_content = self.text or self.spoken or self.role is not Role.ASSISTANT
+        content = [self.part()] if has_content else []
+        return {**_wire(self.id, "message", self.status), "role": self.role.value, "content": content}
+
+    def part(self) -> dict[str, Any]:
+        """Its one content part."""
+        if self.role is Role.ASSISTANT:
+            return {"type": "audio", "transcript": self.text} if self.spoken else {"type": "text", "text": self.text}
+        if self.spoken:
+            return {"type": "input_audio", "transcript": self.text or None}
+        return {"type": "input_text", "text": self.text}
+
+    def cut(self, audio_end_ms: float) -> None:
+        """Keep only what was heard up to `audio_end_ms`; the rest moves to `unheard`. May be called again."""
+        whole = self.text + self.unheard
+        end = _characters_heard(whole, self.marks, audio_end_ms)
+        self.text, self.unheard = whole[:end], whole[end:]
+
+
+@dataclass(slots=True, eq=False)
+class FunctionCall:
+    """A function that the assistant calls; the client does."""
+
+    id: str
+    call_id: str
+    name: str
+    arguments: str = ""
+    """JSON, as the model wrote it."""
+    status: ItemStatus = ItemStatus.COMPLETED
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(self.arguments)
+
+    def to_wire(self) -> dict[str, Any]:
+        about = {"call_id": self.call_id, "name": self.name, "arguments": self.arguments}
+        return {**_wire(self.id, "function_call", self.status), **about}
+
+
+@dataclass(slots=True, eq=False)
+class FunctionOutput:
+    """What a function came to, as the client says."""
+
+    id: str
+    call_id: str
+    output: str
+    status: ItemStatus = ItemStatus.COMPLETED
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(self.output)
+
+    def to_wire(self) -> dict[str, Any]:
+        about = {"call_id": self.call_id, "output": self.output}
+        return {**_wire(self.id, "function_call_output", self.status), **about}
+
+
+Item = Message | FunctionCall | FunctionOutput
+
+
+def read_item(wire: dict[str, Any], new_id: str) -> tuple[Item, str | None]:
+    """An item from `conversation.item.create`, and the base64 of its audio when words must still be recognised.
+
+    Raises:
+        InvalidParameter: an unknown type, role or content, or a field missing.
+    """
+    given = wire.get("id")
+    item_id = given if isinstance(given, str) and 0 < len(given) <= 128 else new_id
+    kind = wire.get("type", "message")
+    if kind == "function_call_output":
+        return FunctionOutput(item_id, _string(wire, "call_id"), _string(wire, "output")), None
+    if kind == "function_call":
+        call_id, name, arguments = (_string(wire, field_name) for field_name in ("call_id", "name", "arguments"))
+        return FunctionCall(item_id, call_id, name, arguments), None
+    if kind != "message":
+        raise InvalidParameter("item.type must be message, function_call or function_call_output.", param="item.type")
+    role = wire.get("role")
+    if role not in set(Role):
+        raise InvalidParameter("item.role must be user, assistant or system.", param="item.role")
+    message = Message(item_id, Role(role))
+    audio = _read_content(message, wire.get("content"))
+    return message, audio
+
+
+_TEXT_PARTS = ("input_text", "output_text", "text")
+_AUDIO_PARTS = ("input_audio", "audio", "output_audio")
+
+
+def _read_content(item: Message, content: object) -> str | None:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        raise InvalidParameter("item.content must be a list of content parts.", param="item.content")
+    words: list[str] = []
+    audio: str | None = None
+    for position, part in enumerate(content):
+        param = f"item.content[{position}]"
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in _TEXT_PARTS:
+            words.append(_string(part, "text", param))
+        elif kind in _AUDIO_PARTS:
+            item.spoken = True
+            if isinstance(part.get("transcript"), str):
+                words.append(_string(part, "transcript", param))
+            elif isinstance(part.get("audio"), str) and item.role is Role.USER and audio is None:
+                audio = part["audio"]
+            else:
+                raise InvalidParameter(f"{param} needs audio or a transcript.", param=param)
+        elif kind == "input_image":
+            raise InvalidParameter("This model has no eyes: it cannot take images.", param=param)
+        else:
+            raise InvalidParameter(
+                f"{param}.type must be one of {', '.join(_TEXT_PARTS + _AUDIO_PARTS)}.", param=f"{param}.type"
+            )
+    item.text = " ".join(words)
+    return audio
+
+
+def _string(wire: dict[str, Any], name: str, at: str = "item") -> str:
+    return read_text(wire.get(name), f"{at}.{name}", limit=MAX_TEXT)
+
+
+def _wire(item_id: str, kind: str, status: ItemStatus) -> dict[str, Any]:
+    return {"id": item_id, "object": "realtime.item", "type": kind, "status": status.value}
+
+
+def _characters_heard(text: str, marks: list[tuple[int, float]], audio_end_ms: float) -> int:
+    """How many characters had sounded at `audio_end_ms`, at a word's end: exact at marks, in proportion between."""
+    said, since_ms = 0, 0.0
+    for characters, until_ms in marks:
+        if audio_end_ms >= until_ms:
+            said, since_ms = characters, until_ms
+            continue
+        share = (audio_end_ms - since_ms) / (until_ms - since_ms)
+        reached = said + int((characters - said) * share)
+        boundary = max(text.rfind(" ", said, reached + 1), text.rfind("\n", said, reached + 1))
+        return boundary if boundary > said else said
+    return said

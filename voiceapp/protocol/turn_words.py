@@ -1,0 +1,140 @@
+"""The user's side of a session: from turns to their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.utterance import Utterance
+from voiceapp.protocol.work import Abandon, RecognitionFailed, Recognize, Recognized, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the session wants to know and provides."""
+
+    send: Callable[[ev.ServerEvent], None]
+    start: Callable[[Work], None]
+    new_id: Callable[[str], str]
+    speech_started: Callable[[float], None]
+    """The caller began to speak (at `now`)."""
+    turn_committed: Callable[[Utterance, float], None]
+    """A turn is complete; its words may follow later."""
+    words_known: Callable[[Utterance, float], None]
+    """The words of a committed turn, possibly none."""
+    words_failed: Callable[[Utterance, str, str, float], None]
+    """No words for a committed turn: error code and message."""
+    words_expected: Callable[[Utterance], None]
+    """The words of a turn, if the present pause is its end."""
+    speech_resumed: Callable[[], None]
+    """The pause was not the end: there will be more words, or none."""
+
+
+class TurnWords:
+    """Readings asked for; words shown while a turn goes on, and kept when it is over."""
+
+    def __init__(self, language: str | None, hooks: Hooks) -> None:
+        self.language = language
+        """What is spoken; None leaves it to the engine."""
+        self._hooks = hooks
+        self._committed: dict[str, Utterance] = {}
+        """Turns whose words are not known yet, in order."""
+
+    @property
+    def is_settled(self) -> bool:
+        """The words of every committed turn are known."""
+        return not self._committed
+
+    def find(self, item_id: str) -> Utterance | None:
+        """The committed turn with this id, while its words are not known."""
+        return self._committed.get(item_id)
+
+    def close(self) -> None:
+        """Whatever comes now is ignored."""
+        for item_id in self._committed:
+            self._hooks.start(Abandon(item_id=item_id))
+        self._committed.clear()
+
+    def ask_early(self, utterance: Utterance) -> None:
+        """Ask for the words on the speculation that this pause is the end."""
+        if utterance.may_be_speech:
+            self._ask(utterance)
+
+    def ask_partial(self, utterance: Utterance) -> None:
+        """Ask for the words so far, if it is time to."""
+        if not utterance.wants_partial():
+            return
+        utterance.partial_running = True
+        self._hooks.start(
+            Recognize(utterance.item_id, utterance.version, utterance.speech(), self.language, is_partial=True)
+        )
+
+    def commit(self, utterance: Utterance, now: float) -> None:
+        """A turn is complete; find its words, if they are not known yet."""
+        utterance.ended_at = now
+        self._committed[utterance.item_id] = utterance
+        self._hooks.turn_committed(utterance, now)
+        if not utterance.may_be_speech:
+            utterance.keep_words("")
+        if utterance.words is not None:
+            self._settle(utterance, now)
+        else:
+            self._ask(utterance)
+
+    def recognized(self, utterance: Utterance | None, recognized: Recognized, now: float) -> None:
+        """The words of a reading: shown when partial, kept when final, dropped when outdated or the turn is gone."""
+        work = recognized.work
+        if utterance is None or work.version != utterance.version:
+            return
+        if work.is_partial:
+            utterance.partial_running = False
+            if utterance.words is not None:  # a later reading overtook this one
+                return
+        else:
+            utterance.recognizing = None
+            utterance.keep_words(recognized.words, recognized.confidence)
+        if utterance.ended_at is None:
+            self._show(utterance, recognized.words, now)
+            if not work.is_partial and utterance.words:
+                self._hooks.words_expected(utterance)
+        elif not work.is_partial:
+            self._settle(utterance, now)
+
+    def failed(self, utterance: Utterance | None, failed: RecognitionFailed, now: float) -> None:
+        """No words from this reading. A failed speculation is tried again when the turn ends."""
+        work = failed.work
+        if utterance is None or work.version != utterance.version:
+            return
+        if work.is_partial:
+            utterance.partial_running = False
+            return
+        utterance.recognizing = None
+        if utterance.ended_at is None:
+            return
+        if utterance.keep_stable_words():
+            self._settle(utterance, now)
+            return
+        self._committed.pop(utterance.item_id, None)
+        utterance.drop_audio()
+        self._hooks.words_failed(utterance, failed.code, failed.message, now)
+
+    def _settle(self, utterance: Utterance, now: float) -> None:
+        self._committed.pop(utterance.item_id, None)
+        if not utterance.words:
+            utterance.keep_stable_words()
+        utterance.recognized_at = now
+        utterance.drop_audio()
+        self._hooks.words_known(utterance, now)
+
+    def _ask(self, utterance: Utterance) -> None:
+        if utterance.recognizing == utterance.version:
+            return
+        utterance.recognizing = utterance.version
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.speech(), self.language))
+
+    def _show(self, utterance: Utterance, words: str, now: float) -> None:
+        """The words so far, while the caller may still go on."""
+        if words and utterance.is_speech:
+            stable, rest = utterance.partial(words, now)
+            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))

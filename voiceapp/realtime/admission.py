@@ -1,0 +1,114 @@
+"""Who may open a session, with which model and on which terms: decided once, for every door.
+
+A door is a value. It says how its media arrive and when its sessions take their seats; what is refused, in which order
+and with which words, is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.conf import settings
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.charges import require_budget, require_model
+from voiceapp.accounts.seats import Seat, seats
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.drain import drain_event
+from voiceapp.engines.interfaces import Call
+from voiceapp.engines.providers import provider_of
+from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
+from voiceapp.health import readiness
+from voiceapp.realtime import bridge
+from voiceapp.realtime.doors import Door
+from voiceapp.realtime.end_conditions import EndConditions, end_conditions
+from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.transports.interface import Transport
+
+WAYS = {"aoq": "AOQ", "webrtc": "WebRTC", "websocket": "WebSocket"}
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A session that may begin."""
+
+    card: ModelCard
+    provider: Any
+    """What serves the model: a `RealtimeModel`, or for a card that forwards offers what forwards them."""
+    call: Call
+    beginning: Beginning
+    recorder: Recorder
+    limits: EndConditions
+    seat: Seat
+    """Release it when the session does not begin; `run` does when it is over."""
+
+    def opened_with(self, settings: dict[str, Any], *, listens_only: bool) -> Admitted:
+        """The same session with settings that came with its handshake; see `Call`."""
+        return replace(self, call=replace(self.call, opening=settings, listens_only=listens_only))
+
+    async def run(self, transport: Transport) -> None:
+        """Carry the session to its end."""
+        await bridge.run(transport, self.provider, self.call, self.recorder, self.limits, self.seat)
+
+
+async def admit(
+    caller: Caller, door: Door, model: str, address: str, *, time_zone: str = "", session_key: str = ""
+) -> Admitted:
+    """Let a caller open a session, or say why not.
+
+    `address` is the Internet address that they call from (empty: unknown), `time_zone` the IANA name that they give of
+    theirs (one that does not exist becomes the server's), `session_key` that of the login by which they are known.
+
+    Raises:
+        AccessDenied: the caller's key may not be used for sessions, or not for this model, or its budget is used up.
+        InvalidParameter: no model is named, or one that is not reached through this door.
+        ModelNotFound: no realtime model has this name.
+        ServiceUnavailable: the server is stopping.
+        EngineUnavailable: the server is not ready, or the model cannot serve now.
+        Throttled: no seat is free.
+    """
+    if drain_event().begun:
+        raise ServiceUnavailable("The server is stopping; connect again in a moment.")
+    caller.require("realtime")
+    if not model:
+        raise InvalidParameter("The query parameter 'model' is missing.", param="model")
+    card = catalogue().get(model, "realtime")
+    require_model(caller, model, card.kind)
+    await require_budget(caller, model, card.kind)
+    if door.transport not in card.transports:
+        ways = " or ".join(WAYS[transport] for transport in card.transports)
+        raise InvalidParameter(f"The model '{model[:80]}' is reached by {ways} only.", param="model")
+    if reasons := await readiness():
+        raise EngineUnavailable(reasons[0].message, remedy=reasons[0].remedy)
+    provider = provider_of(card)
+    provider.check()
+    seat = seats().seat(caller, address)
+    await (seat.take() if door.takes_seat else seats().check(caller, address))
+    beginning = Beginning(
+        caller=caller,
+        model=model,
+        transport=door.transport_of(card),
+        entrance=door.entrance,
+        client_address=address,
+    )
+    call = Call(
+        session_id=beginning.session_id,
+        model=model,
+        time_zone=time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE,
+        input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
+        next_task_end=beginning.next_task_end,
+    )
+    limits = end_conditions(
+        caller, session_key, lifetime_s=seat.lifetime_s, ends_with_temporary_key=door.ends_with_temporary_key
+    )
+    return Admitted(card, provider, call, beginning, Recorder(beginning), limits, seat)
+
+
+@functools.cache
+def _time_zones() -> frozenset[str]:
+    """Names that a caller may give. Looking them up reads hundreds of files: too long for every handshake."""
+    return frozenset(available_timezones())

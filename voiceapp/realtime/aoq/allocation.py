@@ -1,0 +1,80 @@
+"""The allocation of AOQ sessions: from an HTTP request to a grant."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.auth import Caller
+from voiceapp.errors import InvalidParameter
+from voiceapp.realtime.admission import admit
+from voiceapp.realtime.aoq import grants, relays
+from voiceapp.realtime.doors import Door
+from voiceapp.realtime.forwarding import forward
+
+KNOWN_HEADER = "x-dashscope-rtc-transport"
+"""As client programs have it built in; `AOQ_TRANSPORT_HEADER` names another one."""
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+def wants_grant(request: HttpRequest) -> bool:
+    """Whether a request asks for an AOQ session instead of bringing an SDP offer."""
+    names = (settings.AOQ_TRANSPORT_HEADER, KNOWN_HEADER)
+    return any(request.headers.get(name, "").strip().lower() == "moq" for name in names)
+
+
+async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_key: str = "") -> HttpResponse:
+    """Issue a grant; `session_key` is that of the login by which the caller is known.
+
+    Raises:
+        RequestRefused: a body that cannot be read, or a caller who is not admitted.
+        EngineUnavailable: no relay lives, or the service that serves the model gives no grant.
+    """
+    client_ip = client_ip_of(request.body)
+    address = address_of_request(request)
+    admitted = await admit(
+        caller,
+        door,
+        request.GET.get("model", ""),
+        address,
+        time_zone=request.GET.get("time_zone", ""),
+        session_key=session_key,
+    )
+    if admitted.card.forwards_offers:
+        model = admitted.beginning.model
+        grant = await forward(admitted, lambda: admitted.provider.request_grant(model, client_ip or address))
+        return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
+    routes = await relays.routes_for(client_ip or address)
+    issued = await grants.issue(admitted, routes, session_key=session_key)
+    return JsonResponse(issued.to_wire(), headers=NO_STORE)
+
+
+def client_ip_of(body: bytes) -> str:
+    """The field `clientIp` of the body; empty when there is none. Other fields are ignored.
+
+    Raises:
+        InvalidParameter: the body is not a JSON object, or the field not an Internet address.
+    """
+    if not body.strip():
+        return ""
+    try:
+        found = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise InvalidParameter("The body is not JSON in UTF-8. Send {} or an object with clientIp.") from None
+    if not isinstance(found, dict):
+        raise InvalidParameter("The body must be a JSON object.")
+    given = found.get("clientIp")
+    if given is None:
+        return ""
+    try:
+        if not isinstance(given, str):
+            raise ValueError
+        return str(ipaddress.ip_address(given))
+    except ValueError:
+        raise InvalidParameter(
+            "clientIp must be an Internet address, such as 203.0.113.9, or left out.", param="clientIp"
+        ) from None

@@ -1,0 +1,124 @@
+"""What a handshake says besides who calls: which model, in which dialect, with which settings to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from voiceapp.accounts.temporary_keys import read_client_secret
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.providers import provider_of
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
+from voiceapp.protocol.reading import EventError
+from voiceapp.realtime.admission import Admitted
+from voiceapp.realtime.media.client_events import without_formats
+from voiceapp.realtime.models import session_identifier
+
+BETA_HEADER = "realtime=v1"
+"""In `OpenAI-Beta`: the client speaks the older dialect, which is ours."""
+SUBPROTOCOL = "realtime"
+BETA_SUBPROTOCOL = "openai-beta.realtime-v1"
+KEY_SUBPROTOCOL = "openai-insecure-api-key."
+"""A browser cannot send headers with a WebSocket, so its key or client secret is the rest of a subprotocol's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """A handshake that was read."""
+
+    model: str
+    dialect: Dialect = OWN
+    opening: dict[str, Any] = field(default_factory=dict)
+    """Settings in the words of `session.update`."""
+    listens_only: bool = False
+
+    def open(self, admitted: Admitted) -> Admitted:
+        """The admitted session with what its handshake says of it."""
+        return admitted.opened_with(self.opening, listens_only=self.listens_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Where a handshake says things."""
+
+    query: Mapping[str, str]
+    authorization: str = ""
+    beta: str = ""
+    """The header `OpenAI-Beta`."""
+    subprotocols: tuple[str, ...] = ()
+    session: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that came in the body of an SDP exchange."""
+    has_track: bool = False
+
+    @property
+    def bearer(self) -> str:
+        """The `Authorization` header, or what stands for it."""
+        named = next((name for name in self.subprotocols if name.startswith(KEY_SUBPROTOCOL)), None)
+        return self.authorization or (f"Bearer {named.removeprefix(KEY_SUBPROTOCOL)}" if named else "")
+
+    @property
+    def subprotocol(self) -> str | None:
+        """The one that the server chooses."""
+        return SUBPROTOCOL if SUBPROTOCOL in self.subprotocols else None
+
+
+def read_handshake(wire: Wire) -> Handshake:
+    """What a handshake asks for.
+
+    Raises:
+        InvalidParameter: if its settings cannot be read.
+        ModelNotFound: if it wants a transcription, and no model here transcribes.
+    """
+    session = {**read_client_secret(wire.bearer.partition(" ")[2].strip())[1], **wire.session}
+    named = str(wire.query.get("model") or session.get("model") or "")
+    transcribes = wire.query.get("intent") == TRANSCRIPTION or session.get("type") == TRANSCRIPTION
+    model = listening_model(named) if transcribes else named
+    card = catalogue().find(model, "realtime")
+    listens_only, openai_names = (card.listens_only, card.openai_names) if card else (frozenset(), frozenset())
+    listens = transcribes or model in listens_only
+    is_beta = BETA_HEADER in wire.beta or BETA_SUBPROTOCOL in wire.subprotocols
+    if is_beta or not (session or transcribes or wire.subprotocol or named in openai_names):
+        return Handshake(model, listens_only=listens)
+    dialect = OpenAIRealtimeDialect(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
+    opening = _settings(session)
+    return Handshake(model, dialect, without_formats(opening) if wire.has_track else _with_rates(opening), listens)
+
+
+def listening_model(named: str) -> str:
+    """The realtime model that transcribes for a caller who names one, a recognition model, or none."""
+    models = catalogue()
+    if named and not models.find(named, "asr"):
+        return named
+    return models.default("realtime").name
+
+
+def _settings(session: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        opening = settings_from(dict(session), "session")
+    except EventError as refused:
+        raise InvalidParameter(refused.message, param=refused.param) from None
+    merge(SessionConfig(model="", voice=""), opening)  # refused here, where the caller can still be told with a status
+    return opening
+
+
+def _with_rates(opening: dict[str, Any]) -> dict[str, Any]:
+    """24 kHz where nothing else is said: the one rate of `audio/pcm` in that dialect."""
+    return {"input_audio_format": "pcm24", "output_audio_format": "pcm24", **opening}
+
+
+def described(handshake: Handshake) -> dict[str, Any]:
+    """The settings that such a session begins with, in OpenAI's words.
+
+    Raises:
+        ModelNotFound: if no realtime model has the name.
+    """
+    name = handshake.model or catalogue().default("realtime").name
+    voice = provider_of(catalogue().get(name, "realtime")).default_voice
+    config = merge(SessionConfig(model=name, voice=voice), handshake.opening)
+    kind = TRANSCRIPTION if handshake.listens_only else REALTIME
+    return session_to({"id": session_identifier(), **config.to_wire()}, kind)

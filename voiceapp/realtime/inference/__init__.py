@@ -1,0 +1,1 @@
+"""Recognition and synthesis as tasks on a WebSocket, as the vendor's client libraries know them."""

@@ -1,0 +1,207 @@
+"""A task of recognition: a session that only transcribes, whose events are written as results of the task.
+
+Audio in binary frames goes in, sentences with their times come out; admission, seats, charges and rows are those of any
+session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from voiceapp.engines.sound_streams import stream_of
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol import events as ev
+from voiceapp.protocol import run_task as wire
+from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.values import read_integer, read_text
+from voiceapp.realtime.close_codes import NORMAL
+from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
+from voiceapp.realtime.transports.interface import Disconnected
+
+WAITING_FRAMES = 32
+"""Binary frames that were not heard yet; the client's next one waits in its connection."""
+SLICE_MS = 500
+"""Audio is heard in slices, so that a recording in one frame does not hold up others."""
+AHEAD_MS = 15_000
+RATE = 1.9
+"""A recording is heard so many times as fast as it was spoken, but for its first seconds: a session ends with a client
+who keeps above 2."""
+USUAL_SILENCE_MS = 800
+DECODED = AudioFormat("pcm", 16_000)
+
+
+def settings_of(parameters: dict[str, Any], languages: tuple[str, ...]) -> tuple[dict[str, Any], str, int]:
+    """A task's parameters as the settings of a session, the name of its audio's format, and its sample rate.
+
+    Raises:
+        InvalidParameter: if one of them is of the wrong type, or asks for what does not exist here.
+    """
+    kind = read_text(parameters.get("format") or "pcm", "parameters.format", limit=16).lower()
+    rate = read_integer(parameters.get("sample_rate") or 16_000, "parameters.sample_rate", 8_000, 48_000)
+    is_pcm = stream_of(kind) is None
+    silence_ms = read_integer(
+        parameters.get("max_sentence_silence") or USUAL_SILENCE_MS, "parameters.max_sentence_silence", 200, 6000
+    )
+    opening: dict[str, Any] = {
+        "modalities": ["text"],
+        "audio": {"input": {"format": {"type": kind, "sample_rate": rate} if is_pcm else {"type": "pcm"}}},
+        "turn_detection": {"type": "server_vad", "silence_duration_ms": silence_ms},
+    }
+    if language := _language(parameters.get("language_hints"), languages):
+        opening["input_audio_transcription"] = {"language": language}
+    accepted = merge(SessionConfig(model="", voice=""), opening)  # refused here, before the session begins
+    return opening, kind, accepted.input_format.sample_rate_hz
+
+
+def _language(hints: object, languages: tuple[str, ...]) -> str | None:
+    if not hints:
+        return None
+    given = [str(hint) for hint in hints] if isinstance(hints, list) else [str(hints)]
+    if not languages:
+        return given[0]  # any, or those of a server that did not name them
+    known = next((hint for hint in given if hint.split("-")[0].lower() in languages), None)
+    if known is None:
+        raise InvalidParameter(
+            f"language_hints: this model understands {', '.join(languages)} only.", param="parameters.language_hints"
+        )
+    return known
+
+
+class RecognitionTransport:
+    """The task as the transport of its session."""
+
+    def __init__(self, task_id: str, line: Line, kind: str, rate_hz: int) -> None:
+        self._task_id = task_id
+        self._line = line
+        self._decoder = stream_of(kind)
+        self._format = DECODED if self._decoder else AudioFormat("pcm", rate_hz)
+        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_FRAMES)
+        """None: nothing more follows."""
+        self._slices: list[bytes] = []
+        self._rest = b""
+        self._now = asyncio.get_running_loop().time
+        self._began_at: float | None = None
+        self._heard_ms = 0.0
+        self._lost: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._is_over = False
+        self.has_failed = False
+        """The client was told that the task failed."""
+        self._number = 1
+        self._began_ms: dict[str, int] = {}
+        self._ended_ms: dict[str, int] = {}
+
+    # ── From the connection ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hear(self, data: bytes) -> None:
+        """Take a binary frame; waits while many were not heard yet."""
+        if not self._is_over:
+            await self._arrived.put(data)
+
+    async def finish(self) -> None:
+        """Nothing more follows."""
+        if not self._is_over:
+            await self._arrived.put(None)
+
+    def lose(self, code: int) -> None:
+        """The connection is gone, or the task is given up."""
+        self._is_over = True
+        if not self._lost.done():
+            self._lost.set_result(code)
+        while not self._arrived.empty():
+            self._arrived.get_nowait()  # whoever waits to put one goes on
+
+    # ── The session's transport ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self) -> ev.ClientEvent:
+        while not self._slices:
+            if self._lost.done():
+                raise Disconnected(self._lost.result())
+            data = await self._next()
+            if data is None:
+                return ev.SessionFinish()
+            try:
+                self._cut(self._decoder.feed(data) if self._decoder else data)
+            except InvalidParameter as broken:
+                await self._fail("InvalidParameter", broken.message)
+        audio = self._slices.pop(0)
+        await self._keep_pace(self._format.duration_ms(len(audio)))
+        return ev.AudioAppend(audio=audio)
+
+    async def _next(self) -> bytes | None:
+        arrival = asyncio.ensure_future(self._arrived.get())
+        try:
+            await asyncio.wait((arrival, self._lost), timeout=SILENCE_S, return_when=asyncio.FIRST_COMPLETED)
+            if arrival.done():
+                return arrival.result()
+        finally:
+            arrival.cancel()
+        if not self._lost.done():
+            await self._fail(TIMED_OUT, SILENT)
+        raise Disconnected(self._lost.result())
+
+    def _cut(self, pcm: bytes) -> None:
+        """Whole samples in slices; a byte that is left over waits for the next frame."""
+        pcm = self._rest + pcm
+        whole = len(pcm) // 2 * 2
+        self._rest = pcm[whole:]
+        size = self._format.size(SLICE_MS)
+        self._slices += [pcm[start : min(start + size, whole)] for start in range(0, whole, size)]
+
+    async def _keep_pace(self, audio_ms: float) -> None:
+        now = self._now()
+        self._began_at = now if self._began_at is None else self._began_at
+        self._heard_ms += audio_ms
+        due = self._began_at + (self._heard_ms - AHEAD_MS) / RATE / 1000
+        if due > now:
+            await asyncio.sleep(due - now)
+
+    async def send(self, event: ev.ServerEvent) -> None:
+        if self._is_over:
+            return
+        if isinstance(event, ev.SpeechStarted):
+            self._began_ms[event.item_id] = event.audio_start_ms
+        elif isinstance(event, ev.SpeechStopped):
+            self._ended_ms[event.item_id] = event.audio_end_ms
+        elif isinstance(event, ev.TranscriptionDelta):
+            await self._result(event.item_id, event.text + event.stash)
+        elif isinstance(event, ev.TranscriptionCompleted):
+            await self._sentence(event)
+        elif isinstance(event, ev.TranscriptionFailed):
+            await self._fail(str(event.error["code"]), str(event.error["message"]))
+        elif isinstance(event, ev.ErrorEvent):
+            await self._fail(event.code, event.message)
+        elif isinstance(event, ev.SessionFinished):
+            self._is_over = True
+            await self._line.say(wire.task_finished(self._task_id, {"duration": self._duration_s}))
+
+    async def _sentence(self, event: ev.TranscriptionCompleted) -> None:
+        if event.transcript:
+            began_ms = self._began_ms.get(event.item_id, 0)
+            await self._result(event.item_id, event.transcript, self._ended_ms.get(event.item_id, began_ms))
+            self._number += 1
+        self._began_ms.pop(event.item_id, None)
+        self._ended_ms.pop(event.item_id, None)
+
+    async def _result(self, item_id: str, text: str, end_ms: int | None = None) -> None:
+        found = wire.sentence(self._number, text, begin_ms=self._began_ms.get(item_id, 0), end_ms=end_ms)
+        usage = None if end_ms is None else {"duration": self._duration_s}
+        await self._line.say(wire.result_generated(self._task_id, found, usage))
+
+    @property
+    def _duration_s(self) -> int:
+        return -(-round(self._heard_ms) // 1000)
+
+    def cut_playout(self) -> None:
+        """Nothing is played."""
+
+    async def close(self, code: int, reason: str) -> None:
+        if not self._is_over:
+            await self._fail("InternalError" if code == NORMAL else "ServiceUnavailable", reason)
+        self.lose(code)
+
+    async def _fail(self, code: str, message: str) -> None:
+        self.has_failed = True
+        self.lose(NORMAL)
+        await self._line.say(wire.task_failed(self._task_id, code, message))

@@ -1,0 +1,127 @@
+"""Which open conversations rest on something that was taken away: a key, a login, an account. One look for all, every
+two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+from django.db import Error as DatabaseFailure
+from django.utils import timezone
+
+from voiceapp.accounts.auth import Caller, revoked_keys
+from voiceapp.accounts.models import Account
+from voiceapp.event_loops import per_loop
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 2.0
+"""What is taken away ends its conversations within five seconds: this, a few queries and the closing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a conversation rests on while it is open."""
+
+    account_id: int
+    key_id: int | None = None
+    user_id: int | None = None
+    session_key: str = ""
+    """Of the login: signing out deletes its row."""
+    expires_at: datetime | None = None
+    """When a temporary key expires that its sessions end with; None where expiry ends no session."""
+
+
+def credentials_of(caller: Caller, session_key: str = "", *, expire: bool = False) -> Credentials:
+    """`session_key` stays empty for callers with a key, and for guests; `expire` says whether those of a temporary key
+    end when it expires."""
+    expires_at = caller.expires_at if expire and caller.is_temporary else None
+    return Credentials(caller.account_id, caller.key_id, caller.user_id, session_key, expires_at)
+
+
+async def revoked(given: Iterable[Credentials]) -> set[Credentials]:
+    """Which of these rest on a key that may not be used any more, on a person or an account that is not active or no
+    more there, or on a login that is over."""
+    asked = set(given)
+    accounts = {credentials.account_id for credentials in asked}
+    users = {credentials.user_id for credentials in asked} - {None}
+    keys = {credentials.key_id for credentials in asked if credentials.key_id is not None}
+    logins = {credentials.session_key for credentials in asked} - {""}
+    accounts -= {
+        pk async for pk in Account.objects.filter(pk__in=accounts, is_active=True).values_list("pk", flat=True)
+    }
+    if users:
+        active = get_user_model().objects.filter(pk__in=users, is_active=True)
+        users -= {pk async for pk in active.values_list("pk", flat=True)}
+    if logins:
+        current = Session.objects.filter(pk__in=logins, expire_date__gt=timezone.now())
+        logins -= {pk async for pk in current.values_list("pk", flat=True)}
+    keys = await revoked_keys(keys)
+    return {
+        credentials
+        for credentials in asked
+        if credentials.account_id in accounts
+        or credentials.user_id in users
+        or credentials.session_key in logins
+        or credentials.key_id in keys
+    }
+
+
+class RevocationWatch:
+    """Wakes sessions whose credentials were revoked. Belongs to one event loop; runs only while a session waits."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Credentials, set[asyncio.Future[None]]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def wait(self, credentials: Credentials) -> None:
+        """Return when the session may not go on; never where the settings let it."""
+        if credentials.expires_at is None:
+            await self._wait_revoked(credentials)
+            return
+        left_s = (credentials.expires_at - timezone.now()).total_seconds()
+        with suppress(TimeoutError):  # by the clock, not by a look: the database may be away
+            async with asyncio.timeout(max(0.0, left_s)):
+                await self._wait_revoked(credentials)
+
+    async def _wait_revoked(self, credentials: Credentials) -> None:
+        lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not settings.REVOKE_CLOSES_SESSIONS and credentials.expires_at is None:
+            await lost
+            return
+        waiting = self._waiting.setdefault(credentials, set())
+        waiting.add(lost)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="revocation watch")
+        try:
+            await lost
+        finally:
+            waiting.discard(lost)
+            if not waiting and self._waiting.get(credentials) is waiting:
+                del self._waiting[credentials]
+            if not self._waiting and self._looking is not None:
+                self._looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            try:
+                found = await revoked(self._waiting)
+            except DatabaseFailure as error:
+                logger.warning("revoked keys and logins could not be looked up: %s", error)
+                continue
+            for credentials in found:
+                for future in self._waiting.get(credentials, ()):
+                    if not future.done():
+                        future.set_result(None)
+
+
+revocation_watch = per_loop(RevocationWatch)
+"""The watch of the running event loop: one in a server process."""

@@ -1,0 +1,113 @@
+"""WebSocket handshakes: from a path to an admitted session, or to a refusal in JSON.
+
+Each takes over the whole connection instead of Channels' default dispatch, which hops to one shared thread for every
+message and awaits each handler in turn: audio must not wait there.
+"""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import parse_qs
+
+from voiceapp.accounts.addresses import address_of_scope
+from voiceapp.accounts.auth import Caller, caller_from_bearer
+from voiceapp.accounts.guests import guest_of
+from voiceapp.accounts.page import page_caller, require_own_page
+from voiceapp.formats import one_line
+from voiceapp.http.error_responses import error_response_of
+from voiceapp.http.refusals import Receive, Scope, Send, refuse, request_id_of
+from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.realtime.admission import Admitted, admit
+from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
+from voiceapp.realtime.handshake import Wire, read_handshake
+from voiceapp.realtime.inference.connection import InferenceConnection
+from voiceapp.realtime.transports.websocket import WebSocketTransport
+
+logger = logging.getLogger(__name__)
+
+
+async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """`/api-ws/v1/realtime`, `/v1/realtime`: a program with a key. Cookies do not count, so the origin does not matter.
+
+    The dialect is chosen here; see `handshake`.
+    """
+    await receive()  # websocket.connect
+    wire = Wire(
+        _query(scope),
+        authorization=_header(scope, b"authorization"),
+        beta=_header(scope, b"openai-beta"),
+        subprotocols=tuple(scope.get("subprotocols", ())),
+    )
+    try:
+        caller = await caller_from_bearer(wire.bearer)
+        handshake = read_handshake(wire)
+        admitted = await _admit(scope, caller, API_SOCKET, handshake.model)
+    except Exception as error:
+        await _refuse(scope, send, error)
+    else:
+        await _run(handshake.open(admitted), receive, send, handshake.dialect, wire.subprotocol)
+
+
+async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """`/api-ws/v1/inference`: tasks of recognition and synthesis, for programs with a key."""
+    await receive()  # websocket.connect
+    try:
+        caller = await caller_from_bearer(_header(scope, b"authorization"))
+        caller.require("realtime")
+    except Exception as error:
+        await _refuse(scope, send, error)
+    else:
+        await send({"type": "websocket.accept"})
+        await InferenceConnection(caller, address_of_scope(scope), receive, send).run()
+
+
+async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """`/voice/socket`: our own page, known by its cookies. Stands behind Channels' session and auth middleware."""
+    await receive()  # websocket.connect
+    try:
+        require_own_page(scope)
+        caller = await page_caller(scope["user"], guest_of(scope["cookies"]))
+        model = _query(scope).get("model", "")
+        admitted = await _admit(scope, caller, PAGE_SOCKET, model, session_key=scope["session"].session_key or "")
+    except Exception as error:
+        await _refuse(scope, send, error)
+    else:
+        await _run(admitted, receive, send)
+
+
+async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Any other path: refuse the handshake with 404 instead of an exception."""
+    await receive()  # websocket.connect
+    await refuse(scope, send, 404, "NotFound", "There is no WebSocket on this path.")
+
+
+async def _admit(scope: Scope, caller: Caller, door: Door, model: str, *, session_key: str = "") -> Admitted:
+    time_zone = _query(scope).get("time_zone", "")
+    return await admit(caller, door, model, address_of_scope(scope), time_zone=time_zone, session_key=session_key)
+
+
+async def _run(
+    admitted: Admitted, receive: Receive, send: Send, dialect: Dialect = OWN, subprotocol: str | None = None
+) -> None:
+    with admitted.seat:
+        await send({"type": "websocket.accept", "subprotocol": subprotocol})
+        await admitted.run(WebSocketTransport(receive, send, dialect))
+
+
+async def _refuse(scope: Scope, send: Send, error: Exception) -> None:
+    response = error_response_of(error)
+    if response.is_fault:
+        logger.error(
+            "socket %s: the handshake failed (%s)", one_line(scope["path"]), request_id_of(scope), exc_info=error
+        )
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
+    await refuse(scope, send, response.status, response.code, response.message, headers)
+
+
+def _query(scope: Scope) -> dict[str, str]:
+    parameters = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    return {name: values[0] for name, values in parameters.items()}
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope.get("headers", ()) if key.lower() == name), "")

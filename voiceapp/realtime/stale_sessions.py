@@ -1,0 +1,85 @@
+"""Rows of conversations that nobody will end: their process died, or a service elsewhere held them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import Error as DatabaseFailure
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
+from voiceapp.realtime import webhook_events
+from voiceapp.realtime.close_codes import ABANDONED
+from voiceapp.realtime.models import RealtimeSession, TransportKind
+from voiceapp.realtime.processes import is_gone
+
+logger = logging.getLogger(__name__)
+
+LATE = timedelta(minutes=5)
+"""How long after its longest duration a conversation may still be writing its end."""
+
+
+async def close_abandoned() -> int:
+    """Close the rows that dead processes of this host left open; returns how many.
+
+    For the start of a server process. Those of other hosts may well be talking: `close_overdue` sees to them.
+    """
+    try:
+        return await run_in_db_thread(_close_rows_of_the_dead)
+    except (
+        DatabaseFailure,
+        DatabaseUnavailable,
+    ) as error:
+        # Such as a database before its first migration; readiness says so.
+        logger.warning("conversations left open could not be closed: %s", error)
+        return 0
+
+
+def close_overdue(now: datetime) -> int:
+    """Close the rows of conversations that must be over, whoever held them; returns how many.
+
+    Relayed ones get the longest duration that this server allows as their end: the true one is known elsewhere only.
+    """
+    lifetime = timedelta(seconds=max(settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S))
+    open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
+    relayed = open_rows.filter(transport=TransportKind.RELAYED, started_at__lt=now - lifetime)
+    others = open_rows.exclude(transport=TransportKind.RELAYED).filter(started_at__lt=now - lifetime - LATE)
+    return _close(
+        relayed.values_list("pk", "workspace_id"),
+        ended_at=F("started_at") + lifetime,
+        close_reason="Held by another service; when it ended is not known.",
+    ) + _close(
+        others.values_list("pk", "workspace_id"),
+        ended_at=now,
+        close_code=ABANDONED,
+        close_reason="The server process that held it wrote no end.",
+    )
+
+
+def _close_rows_of_the_dead() -> int:
+    open_rows = RealtimeSession.objects.filter(ended_at__isnull=True).exclude(transport=TransportKind.RELAYED)
+    names = open_rows.values_list("served_by", flat=True).distinct()
+    gone = [name for name in names if not name or is_gone(name)]  # none: written before processes had names
+    return _close(
+        open_rows.filter(served_by__in=gone).values_list("pk", "workspace_id"),
+        ended_at=timezone.now(),
+        close_code=ABANDONED,
+        close_reason="The server process ended without a goodbye.",
+    )
+
+
+def _close(rows: Iterable[tuple[str, int]], **end: object) -> int:
+    """Write an end and tell of it; one transaction each, because other processes may be doing the same."""
+    closed = 0
+    for session_id, workspace_id in list(rows):
+        with transaction.atomic():
+            is_ours = RealtimeSession.objects.filter(pk=session_id, ended_at__isnull=True).update(**end)
+            if is_ours:
+                webhook_events.tell(workspace_id, [session_id], webhook_events.ENDED)
+        closed += is_ours
+    return closed

@@ -1,0 +1,37 @@
+"""What of a conversation is told to webhook receivers: a session, and one thread in it, the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from voiceapp.protocol import events as ev
+from voiceapp.webhooks.events import Event, EventKind, publish
+
+BEGUN = (EventKind.SESSION_CREATED, EventKind.THREAD_CREATED)
+UPDATED = (EventKind.SESSION_UPDATED,)
+ANSWERED = (EventKind.THREAD_IDLED, EventKind.SESSION_IDLED)
+ENDED = (EventKind.THREAD_TERMINATED, EventKind.SESSION_TERMINATED)
+
+TOLD: Mapping[type[ev.ServerEvent], tuple[EventKind, ...]] = {
+    ev.SessionUpdated: UPDATED,
+    ev.ResponseCreated: (EventKind.SESSION_RUN_STARTED, EventKind.THREAD_RUN_STARTED),
+}
+"""What leaves no row when it happens; the rest is told with the row that is written for it."""
+
+
+def thread_of(session_id: str) -> str:
+    """The identifier of the session's thread, `sthr_…`."""
+    return f"sthr_{session_id.removeprefix('sess_')}"
+
+
+def tell(workspace_id: int, session_ids: Iterable[str], kinds: Iterable[EventKind]) -> None:
+    """Publish kinds of events of sessions. Call it inside the transaction that writes what they tell of."""
+    told = list(kinds)
+    publish(
+        workspace_id,
+        [
+            Event(kind, session_id, thread_of(session_id) if kind.is_of_a_thread else "")
+            for session_id in session_ids
+            for kind in told
+        ],
+    )

@@ -1,0 +1,1 @@
+"""From an SDP offer to a running peer connection."""

@@ -1,0 +1,60 @@
+"""The SDP exchange: from an HTTP request with an offer to the HTTP response with the answer."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.auth import Caller
+from voiceapp.http.error_responses import MediaTypeRefused
+from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.realtime.admission import Admitted, admit
+from voiceapp.realtime.doors import Door
+from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.webrtc import peers, sdp
+
+SDP_TYPE = "application/sdp"
+
+
+def require_offer(request: HttpRequest) -> None:
+    """Check the media type of an SDP offer.
+
+    Raises:
+        MediaTypeRefused: if the body is not an offer.
+    """
+    if request.content_type != SDP_TYPE:
+        raise MediaTypeRefused(f"Send the offer as {SDP_TYPE}.")
+
+
+async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_key: str = "") -> HttpResponse:
+    """Answer the offer in a request's body; `session_key` is that of the login by which the caller is known.
+
+    Raises:
+        RequestRefused: another kind of body, an offer that cannot be read, or a caller who is not admitted.
+        EngineUnavailable: the server cannot talk over WebRTC now, or the service that the offer is for does not.
+    """
+    require_offer(request)
+    admitted = await admit(
+        caller,
+        door,
+        request.GET.get("model", ""),
+        address_of_request(request),
+        time_zone=request.GET.get("time_zone", ""),
+        session_key=session_key,
+    )
+    answer = await answered(request.body, admitted)
+    return HttpResponse(answer, content_type=SDP_TYPE, headers={"Cache-Control": "no-store"})
+
+
+async def answered(body: bytes, admitted: Admitted, dialect: Dialect = OWN) -> str:
+    """The SDP answer to an offer.
+
+    Raises:
+        InvalidParameter: if the offer cannot be read.
+        EngineUnavailable: the server cannot talk over WebRTC now, or the service that the offer is for does not.
+    """
+    offer = await sdp.read_offer(body, allow_private=settings.RTC_ALLOW_PRIVATE)
+    if admitted.card.forwards_offers:
+        return await forward(admitted, lambda: admitted.provider.relay_offer(offer, admitted.beginning.model))
+    return await peers.answer(offer, admitted, dialect)

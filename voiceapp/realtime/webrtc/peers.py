@@ -1,0 +1,124 @@
+"""Peers: sessions that outlive the request which made them, from an answered offer to their end.
+
+A request brings the offer and takes the answer away; the session begins afterwards, when the channel opens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import Any
+
+from aiortc import RTCPeerConnection
+from django.conf import settings
+
+from voiceapp import ice
+from voiceapp.drain import drain_event
+from voiceapp.errors import EngineUnavailable
+from voiceapp.event_loops import per_loop
+from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.realtime.admission import Admitted
+from voiceapp.realtime.close_codes import ABANDONED
+from voiceapp.realtime.transports.webrtc import WebRtcTransport
+from voiceapp.realtime.webrtc import ice_config
+from voiceapp.realtime.webrtc.pending import PendingOffer, PendingOffers
+
+logger = logging.getLogger(__name__)
+
+CALLER_OPENS_S = 1.0
+"""How long a caller is waited for who may open the channel, from when that is possible: a trip there and back, and
+time to repeat what was lost."""
+
+
+class Peers:
+    """The sessions that outlive their request. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self.pending = PendingOffers.from_settings()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def keep(self, conversation: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a conversation to its end; the stopping server waits for it."""
+        # In a context of its own: that of the request names a thread for rows which ends with the request.
+        task = asyncio.create_task(conversation, name=name, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End them all now."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+peers = per_loop(Peers)
+"""The peers of the running event loop."""
+
+
+async def answer(offer: str, admitted: Admitted, dialect: Dialect = OWN) -> str:
+    """Accept an offer: returns the answer, and lets the session begin when the caller has it.
+
+    The session takes its seat when the caller connects: until then the offer is pending.
+
+    Raises:
+        InvalidParameter: the offer cannot be read.
+        EngineUnavailable: this server does not talk over WebRTC, or media do not reach it now.
+        Throttled: too many offers of this caller are pending.
+    """
+    if not ice.available():
+        reason = "libopus is missing" if settings.RTC_ENABLED else "it is switched off"
+        raise EngineUnavailable(f"This server does not talk over WebRTC: {reason}. Use a WebSocket.")
+    pending = peers().pending.add(admitted.beginning.caller, admitted.beginning.client_address)
+    transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(admitted.limits.lifetime_s)), dialect)
+    try:
+        text = await transport.accept(offer)
+    except BaseException:
+        peers().pending.remove(pending)
+        await transport.hang_up()
+        raise
+    peers().keep(_converse(transport, admitted, pending), f"session {admitted.call.session_id}")
+    return text
+
+
+async def _converse(transport: WebRtcTransport, admitted: Admitted, pending: PendingOffer) -> None:
+    with drain_event().work():
+        try:
+            if await _connect(transport, pending):
+                await admitted.run(transport)
+            elif pending.dropped.is_set():  # nothing is written of it: a flood of offers is not one of rows
+                logger.info("session %s: offer dropped, a newer one took its place", admitted.call.session_id)
+            else:
+                await transport.hang_up()
+                await admitted.recorder.finish(ABANDONED, "The connection was not established.")
+        finally:
+            await transport.hang_up()
+
+
+async def _connect(transport: WebRtcTransport, pending: PendingOffer) -> bool:
+    """Wait for the open channel; False when the caller does not come, another offer takes the place of this one, or the
+    server stops before."""
+    opening = asyncio.create_task(_open(transport), name="opening a channel")
+    waits = (
+        opening,
+        asyncio.create_task(pending.dropped.wait(), name="pending offer"),
+        asyncio.create_task(drain_event().wait_begun(), name="drain"),
+    )
+    try:
+        await asyncio.wait(waits, timeout=settings.RTC_CONNECT_S, return_when=asyncio.FIRST_COMPLETED)
+        return opening.done() and transport.is_open
+    finally:
+        peers().pending.remove(pending)
+        for wait in waits:
+            wait.cancel()
+
+
+async def _open(transport: WebRtcTransport) -> None:
+    await transport.connected.wait()
+    try:
+        async with asyncio.timeout(CALLER_OPENS_S):
+            await transport.opened.wait()
+    except TimeoutError:
+        transport.open_channel()
+        await transport.opened.wait()

@@ -1,0 +1,9 @@
+"""The only reader of the environment.
+
+Every variable has a type, a default that works on a laptop and a line in `.env.example`.
+"""
+
+from voiceapp.settings.installation import *  # noqa: F403
+from voiceapp.settings.limits import *  # noqa: F403
+from voiceapp.settings.models import *  # noqa: F403
+from voiceapp.settings.work import *  # noqa: F403

@@ -1,0 +1,254 @@
+"""This installation: where it lies, its Django applications, its database, files, pages and log."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from voiceapp.settings.environment import BASE_DIR, env
+
+# ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
+
+VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+"""What the program writes: database, models, uploads."""
+
+DEVELOPMENT_MARK = VAR_DIR / "development"
+"""Left by the first `make run` in development, so that `manage.py` commands need no variables there afterwards. It
+counts only while there is no SECRET_KEY, and without one nothing else starts: a deployment never looks at it."""
+
+DEBUG: bool = env.bool("DEBUG", default=not env.str("SECRET_KEY", default="") and DEVELOPMENT_MARK.is_file())
+"""Development: guests may talk, a local account is made on first start, a missing SECRET_KEY is tolerated."""
+
+SECRET_KEY: str = env.str("SECRET_KEY", default="development-only-not-secret" if DEBUG else "")
+if not SECRET_KEY:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is not set. Set it to a long random string, or DEBUG=1 to try things out on your own machine."
+    )
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+"""Earlier values of SECRET_KEY: what was signed or encrypted with them is still good, while they stand here."""
+
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+"""Origins such as https://voice.example.org from which the page may open its socket when they differ from the host."""
+
+# ── Applications and the request line ────────────────────────────────────────────────────────────────────────────────
+
+INSTALLED_APPS = [
+    "voiceapp.server",
+    "voiceapp.accounts",
+    "voiceapp.realtime",
+    "voiceapp.tasks",
+    "voiceapp.webhooks",
+    "voiceapp.pages",
+    "voiceapp.operators.apps.OperatorsAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+]
+
+MIDDLEWARE = [
+    "voiceapp.http.middleware.EnvelopeMiddleware",  # first: it takes API requests past everything that only pages need
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "voiceapp.urls"
+ASGI_APPLICATION = "voiceapp.asgi.application"
+APPEND_SLASH = False  # every operation answers with and without the slash; a redirect would lose a POST's body
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}")}
+_options = DATABASES["default"].setdefault("OPTIONS", {})
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes the file, not the folder
+    DATABASES["default"]["ENGINE"] = "voiceapp.database.sqlite3"
+    _options.update(
+        {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        }
+    )
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    DATABASES["default"]["ENGINE"] = "voiceapp.database.postgresql"
+    # A server that went away without a word is noticed after about half a minute; the last is in milliseconds.
+    _noticed = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+    # Async views run in many short threads; without a pool each would open a connection of its own.
+    # It gives up connecting soon, and tries again for the next caller: left to itself, it doubles its pauses.
+    _pool = {"min_size": 1, "max_size": 8, "timeout": 5, "reconnect_timeout": 5}
+    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_noticed, "pool": _pool, **_options}
+DATABASE_WAIT_S: float = env.float("DATABASE_WAIT_S", default=3.5)
+"""How long a request waits for the database, in all, before it is refused with 503. Work in the background, such as on
+tasks, and what is to be written after a response has begun, waits longer."""
+DISK_RESERVE_BYTES: int = env.int("DISK_RESERVE_BYTES", default=512 * 1024**2)
+"""Free disk space below which nothing new is begun: no task, upload or conversation. What runs goes on; 0 looks at
+nothing."""
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL: str = env.str("REDIS_URL", default="")
+"""Where several processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
+
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},  # login attempts are counted here; at 300, guessing would push counts out
+    }
+}
+
+# ── Files of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
+"""Where tasks keep what they were given and have made: empty is a folder in VAR_DIR, s3://bucket/folder a bucket
+(`requirements-s3.txt`). Processes on several machines need a bucket, or a folder that they share."""
+AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
+"""Where a server with buckets that is not Amazon's answers, such as https://minio.example.org."""
+_task_storage: dict[str, Any] = {
+    "BACKEND": "voiceapp.tasks.folders.TaskFolder",
+    "OPTIONS": {"location": VAR_DIR / "tasks"},
+}
+if TASK_STORAGE:
+    _bucket = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", TASK_STORAGE)
+    if _bucket is None:
+        raise ImproperlyConfigured("TASK_STORAGE must be s3://bucket or s3://bucket/folder.")
+    _task_storage = {
+        "BACKEND": "voiceapp.tasks.buckets.Bucket",
+        "OPTIONS": {
+            "bucket_name": _bucket[1],
+            "location": (_bucket[2] or "").strip("/"),
+            "endpoint_url": AWS_ENDPOINT_URL or None,
+        },
+    }
+
+# ── Static files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
+"""Where `collectstatic` puts what browsers fetch."""
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG  # not settings.DEBUG, which tests switch off
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "tasks": _task_storage,
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "voiceapp.storage.ModuleManifestStorage"
+    },
+}
+
+# ── Words and times ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")
+"""IANA name of the zone in which the assistant tells the time when the caller's own is not known."""
+
+# ── Security ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TRUST_PROXY: bool = env.bool("TRUST_PROXY", default=False)
+"""A proxy that we know sits in front and sets X-Forwarded-Proto and X-Forwarded-For."""
+TRUSTED_PROXY_COUNT: int = env.int("TRUSTED_PROXY_COUNT", default=1)
+"""How many entries from the right of X-Forwarded-For and X-Forwarded-Proto our own proxies wrote.
+
+`voiceapp.server.front` judges both; Django's SECURE_PROXY_SSL_HEADER would believe the entry that the client wrote.
+"""
+
+HTTPS: bool = env.bool("HTTPS", default=not DEBUG)
+"""People reach this server by https: secure cookies, HSTS and a redirect from http."""
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS: int = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
+"""Every host below this one is reached by https as well."""
+SECURE_HSTS_PRELOAD: bool = env.bool("SECURE_HSTS_PRELOAD", default=False)
+"""The domain may be put on the list that browsers are shipped with; it takes months to get off it again."""
+# Both bind other hosts of the same owner, for a year and longer: an operator may choose them, a check must not insist.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_AGE = 12 * 3600
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "worker-src": [SELF],
+        "connect-src": [SELF],
+        "media-src": [SELF, "blob:"],
+        "img-src": [SELF, "data:"],
+        "style-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "form-action": [SELF],
+    }
+}
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "voice"
+ADMIN_PATH: str = env.str("ADMIN_PATH", default="admin/")
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+# ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO").upper()
+if LOG_LEVEL not in logging.getLevelNamesMapping():
+    raise ImproperlyConfigured(f"LOG_LEVEL is {LOG_LEVEL!r}: write DEBUG, INFO, WARNING or ERROR.")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "filters": {
+        "django": {"()": "voiceapp.server.logs.DjangoRecords"},
+        "secrets": {"()": "voiceapp.server.logs.MaskSecrets"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["django", "secrets"]}},
+    "loggers": {
+        # Without Django's own handlers: in development they would write every line twice, the second time unmasked.
+        "django": {"handlers": []},
+        # Every request has its line from voiceapp.access; Django would write a second one for each that is refused.
+        "django.request": {"level": "ERROR"},
+        # Tells of every pair of addresses that it tries, at each call.
+        "aioice": {"level": {"INFO": "WARNING"}.get(LOG_LEVEL, LOG_LEVEL)},
+    },
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+}

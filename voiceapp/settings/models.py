@@ -1,0 +1,176 @@
+"""The models of this server, and what they run on."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.defaults import (
+    LocalModelSettings,
+    ServerSettings,
+    UpstreamSettings,
+    chat_cards,
+    chat_model_file,
+    image_cards,
+    retrieval_cards,
+    upstream_cards,
+    voice_cards,
+)
+from voiceapp.catalogue.speech_servers import speech_cards
+from voiceapp.memory import memory_bytes
+from voiceapp.settings.environment import env
+from voiceapp.settings.installation import VAR_DIR
+
+# ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MODELS_DIR = Path(env.str("MODELS_DIR", default=str(VAR_DIR / "models")))
+VOICE_THREADS: int = env.int("VOICE_THREADS", default=2)
+"""Threads for turn detection and recognition; about the number of cores."""
+DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
+"""A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
+CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
+"""Base address of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1; empty uses the embedded assistant."""
+CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
+CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
+CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="auto")
+"""Who replies: `model`, a language model alone; `retrieval`, skills and documents alone; `auto`, skills and documents
+first and the built-in language model after them. A server at CHAT_BASE_URL replies to everything also with `auto`."""
+if CHAT_ENGINE not in ("auto", "retrieval", "model"):
+    raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write auto, retrieval or model.")
+CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
+"""A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address that
+`manage.py fetch_models` fetches once. Empty takes the small model that `fetch_models` brings."""
+if CHAT_MODEL_FILE.startswith("http://"):
+    raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
+CHAT_MODEL_SHA256: str = env.str("CHAT_MODEL_SHA256", default="").lower()
+"""Of the file at that address; empty takes what comes."""
+LEAST_MODEL_MEMORY_BYTES = 1000 * 2**20
+"""Of a host that runs the small model unasked: the server takes up to 500 MiB with a few conversations, it 350."""
+CHAT_MODEL_THREADS: int = env.int("CHAT_MODEL_THREADS", default=max(1, (os.cpu_count() or 1) // 2))
+"""Threads that write replies; half the cores leave the others to speech."""
+CHAT_MODEL_CONTEXT: int = env.int("CHAT_MODEL_CONTEXT", default=2048)
+"""Tokens of a conversation and its reply together; of a longer one the oldest exchanges are left out."""
+CHAT_MODEL_SLOTS: int = env.int("CHAT_MODEL_SLOTS", default=4)
+"""Replies written at once; further ones wait. Each slot keeps a context of its own in memory."""
+if min(CHAT_MODEL_THREADS, CHAT_MODEL_SLOTS) < 1 or CHAT_MODEL_CONTEXT < 256:
+    raise ImproperlyConfigured(
+        "CHAT_MODEL_THREADS and CHAT_MODEL_SLOTS are at least 1, and CHAT_MODEL_CONTEXT at least 256."
+    )
+INSPECTION_WORDS: str = env.str("INSPECTION_WORDS", default="")
+"""A file with words and phrases, one in each line, that chat neither takes nor gives; empty inspects for none."""
+INSPECTION_BASE_URL: str = env.str("INSPECTION_BASE_URL", default="")
+"""Base address of a server with `/moderations` that is asked about what chat takes and gives; empty asks none."""
+INSPECTION_API_KEY: str = env.str("INSPECTION_API_KEY", default="")
+INSPECTION_MODEL: str = env.str("INSPECTION_MODEL", default="")
+CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
+"""Whether that server's model takes images."""
+CHAT_READS_DOCUMENTS: bool = env.bool("CHAT_READS_DOCUMENTS", default=True)
+"""Whether that server's model is given passages of the manual and of DOCUMENTS_DIR."""
+UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
+"""Where a service elsewhere answers `/api/v1/webrtc/realtime`, such as https://voice.example.org; empty offers none."""
+UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
+UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
+"""The service's name for its model. Callers find it here under this name and as `upstream`."""
+UPSTREAM_IMAGE_MODELS: list[str] = env.list("UPSTREAM_IMAGE_MODELS", default=[])
+"""The service's models that draw; callers find them here under the same names, as tasks."""
+UPSTREAM_VIDEO_MODELS: list[str] = env.list("UPSTREAM_VIDEO_MODELS", default=[])
+"""The service's models that make films."""
+IMAGES_BASE_URL: str = env.str("IMAGES_BASE_URL", default="")
+"""Base address of a server with `/images/generations`, such as http://127.0.0.1:8080/v1; empty draws nothing."""
+IMAGES_API_KEY: str = env.str("IMAGES_API_KEY", default="")
+IMAGES_MODEL: str = env.str("IMAGES_MODEL", default="")
+IMAGES_TIMEOUT_S: float = env.float("IMAGES_TIMEOUT_S", default=300.0)
+ASR_BASE_URL: str = env.str("ASR_BASE_URL", default="")
+"""Where speech is recognized: base address of a server with `/audio/transcriptions`, such as
+http://127.0.0.1:8000/v1, or `tcp://HOST:PORT` of a Wyoming server; empty uses the embedded model."""
+ASR_API_KEY: str = env.str("ASR_API_KEY", default="")
+ASR_MODEL: str = env.str("ASR_MODEL", default="")
+ASR_LANGUAGES: list[str] = env.list("ASR_LANGUAGES", default=[])
+"""ISO 639-1 codes that it knows. Empty: those that a Wyoming server names, else any."""
+ASR_TIMEOUT_S: float = env.float("ASR_TIMEOUT_S", default=10.0)
+TTS_BASE_URL: str = env.str("TTS_BASE_URL", default="")
+"""Where text is spoken: base address of a server with `/audio/speech`, or of a Wyoming server."""
+TTS_API_KEY: str = env.str("TTS_API_KEY", default="")
+TTS_MODEL: str = env.str("TTS_MODEL", default="")
+TTS_VOICES: list[str] = env.list("TTS_VOICES", default=[])
+"""Its voices, each as NAME or NAME:LANGUAGE. Empty: those that a Wyoming server names, else OpenAI's six."""
+TTS_TIMEOUT_S: float = env.float("TTS_TIMEOUT_S", default=10.0)
+VOICES_DIR: str = env.str("VOICES_DIR", default="")
+"""A folder of further neural voices: Piper models, each an `.onnx` file with its `.onnx.json` beside it."""
+DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="")
+"""The voice of those who choose none; empty takes the neural voice, or espeak-ng's `en-us` where there is none."""
+NEURAL_VOICE_MIN_MEMORY_MB: int = env.int("NEURAL_VOICE_MIN_MEMORY_MB", default=1024)
+"""Memory of the machine, or its container, below which espeak-ng speaks unless DEFAULT_VOICE says otherwise."""
+
+EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=min(4, os.cpu_count() or 1))
+"""Threads of low priority that share the texts of a call, in embedding and reranking; a fifth has nothing to do."""
+EMBEDDING_BASE_URL: str = env.str("EMBEDDING_BASE_URL", default="")
+"""Base address of a server with `/embeddings`, such as http://127.0.0.1:8080/v1; empty uses the embedded model."""
+EMBEDDING_API_KEY: str = env.str("EMBEDDING_API_KEY", default="")
+EMBEDDING_MODEL: str = env.str("EMBEDDING_MODEL", default="")
+EMBEDDING_TIMEOUT_S: float = env.float("EMBEDDING_TIMEOUT_S", default=60.0)
+RERANK_BASE_URL: str = env.str("RERANK_BASE_URL", default="")
+"""Base address of a server with `/rerank`, such as http://127.0.0.1:8080/v1; empty uses the embedded engine."""
+RERANK_API_KEY: str = env.str("RERANK_API_KEY", default="")
+RERANK_MODEL: str = env.str("RERANK_MODEL", default="")
+RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
+RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
+"""What that server calls the documents: `texts` for Text Embeddings Inference, `documents` for all others."""
+
+_upstream = UpstreamSettings(
+    UPSTREAM_BASE_URL,
+    UPSTREAM_API_KEY,
+    UPSTREAM_REALTIME_MODEL,
+    image_models=UPSTREAM_IMAGE_MODELS,
+    video_models=UPSTREAM_VIDEO_MODELS,
+)
+_chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
+CHAT_ENGINE_NOTE = ""
+"""Why a language model is not run here although none was refused; logged at the start."""
+_local: LocalModelSettings | None = None
+if CHAT_ENGINE != "retrieval" and (CHAT_MODEL_FILE or not CHAT_BASE_URL):
+    if find_spec("xllamacpp") is None:
+        CHAT_ENGINE_NOTE = "xllamacpp is not installed (requirements-llm.txt): no language model runs here."
+    elif CHAT_ENGINE == "auto" and not CHAT_MODEL_FILE and memory_bytes() < LEAST_MODEL_MEMORY_BYTES:
+        CHAT_ENGINE_NOTE = (
+            f"{memory_bytes() // 2**20} MiB of memory: no language model runs here, which takes "
+            f"{LEAST_MODEL_MEMORY_BYTES // 2**20}. CHAT_ENGINE=model runs it all the same."
+        )
+    else:
+        _local = LocalModelSettings(
+            _chat_file,
+            CHAT_MODEL_THREADS,
+            CHAT_MODEL_CONTEXT,
+            CHAT_MODEL_SLOTS,
+            CHAT_TIMEOUT_S,
+            is_small=not CHAT_MODEL_FILE,
+        )
+VOICE_MODELS: list[ModelCard] = [
+    *chat_cards(
+        ServerSettings(CHAT_BASE_URL, CHAT_API_KEY, CHAT_MODEL, CHAT_TIMEOUT_S),
+        sees_images=CHAT_SEES_IMAGES,
+        local=_local,
+        engine=CHAT_ENGINE,
+        reads_documents=CHAT_READS_DOCUMENTS,
+    ),
+    *speech_cards(
+        ServerSettings(ASR_BASE_URL, ASR_API_KEY, ASR_MODEL, ASR_TIMEOUT_S),
+        ServerSettings(TTS_BASE_URL, TTS_API_KEY, TTS_MODEL, TTS_TIMEOUT_S),
+        voice_cards(_upstream),
+        languages=ASR_LANGUAGES,
+        voices=TTS_VOICES,
+    ),
+    *retrieval_cards(
+        ServerSettings(EMBEDDING_BASE_URL, EMBEDDING_API_KEY, EMBEDDING_MODEL, EMBEDDING_TIMEOUT_S),
+        ServerSettings(RERANK_BASE_URL, RERANK_API_KEY, RERANK_MODEL, RERANK_TIMEOUT_S),
+        rerank_shape=RERANK_SHAPE,
+    ),
+    *upstream_cards(_upstream),
+    *image_cards(ServerSettings(IMAGES_BASE_URL, IMAGES_API_KEY, IMAGES_MODEL, IMAGES_TIMEOUT_S), _upstream),
+]
+"""The models of this server. The first of a kind is the one that a conversation uses."""

@@ -1,0 +1,1 @@
+"""Recognition and synthesis of files: at once, and as tasks."""

@@ -1,0 +1,158 @@
+"""A recording made into text: decoded, divided where its speaker pauses, recognized segment by segment."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.charges import charge
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples, is_one_of
+from voiceapp.engines.lanes import lanes
+from voiceapp.engines.providers import provider_of
+from voiceapp.engines.sound_files import samples_of
+from voiceapp.engines.speech_segments import Segmenter, SpeechSegment
+from voiceapp.errors import InvalidParameter
+
+Result = TypeVar("Result")
+InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""How a call is made for which there may be no room at the moment."""
+
+MAX_AUDIO_S = 900.0
+"""How long a recording may be while somebody waits: a minute takes a second or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of speech and its words."""
+
+    start_s: float
+    end_s: float
+    text: str
+    confidence: float
+    """In [0, 1]."""
+    of_s: float
+    """How long the whole recording is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    duration_s: float
+    language: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(segment.text for segment in self.segments)
+
+
+def language_of(model: str, named: Sequence[str]) -> str | None:
+    """The first of some languages that a model understands; None if none is named.
+
+    Raises:
+        InvalidParameter: if it understands none of them.
+        ModelNotFound: if there is no such model.
+    """
+    card = catalogue().get(model, "asr")
+    given = [language for language in named if language]
+    known = next((language for language in given if is_one_of(language, card.languages)), None)
+    if not card.languages:
+        return given[0] if given else None
+    if given and known is None:
+        raise InvalidParameter(
+            f"{model[:80]} understands {', '.join(card.languages)} only, not '{given[0][:20]}'.", param="language"
+        )
+    return known
+
+
+async def at_once(call: Callable[[], Awaitable[Any]]) -> Any:
+    """An InTurn: what there is no room for now is refused."""
+    return await call()
+
+
+async def segments(
+    caller: Caller,
+    model: str,
+    file: BinaryIO,
+    *,
+    language: str | None,
+    request_id: str,
+    max_s: float = MAX_AUDIO_S,
+    in_turn: InTurn = at_once,
+) -> AsyncGenerator[Segment | Transcript, None]:
+    """Each segment as soon as it is recognized, and at the end the whole. Closing it ends the work.
+
+    The file is read twice: before the first segment comes, its seconds are in the ledger, and it was found to be whole.
+    Little of it is in memory at a time.
+
+    Raises:
+        InvalidParameter: if the file cannot be read, or is too long.
+        ModelNotFound: if the model does not exist.
+        AccessDenied: if the key may not use the model.
+        Throttled: if a rate, quota or budget is used up.
+        EngineError: if the engine fails, also between segments.
+    """
+    card = catalogue().get(model, "asr")
+    recognizer: Recognizer = provider_of(card)
+    language = language_of(model, [language or ""])
+    async with charge(
+        caller, operation="transcription", model=card.name, family="asr", request_id=request_id, audio_seconds=1
+    ) as meter:
+        async with aclosing(_each(len, file, max_s, in_turn)) as sizes:
+            duration_s = sum([size async for size in sizes]) / ENGINE_SAMPLE_RATE_HZ
+        await meter.reserve(audio_seconds=math.ceil(duration_s))
+        meter.used(audio_seconds=math.ceil(duration_s))
+        await meter.settle()
+        found: list[Segment] = []
+        spoken = language or "en"
+        async with aclosing(_segments(file, max_s, in_turn)) as segments:
+            async for segment in segments:
+                heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language))
+                spoken = heard.language
+                if heard.text:
+                    found.append(Segment(segment.start_s, segment.end_s, heard.text, heard.confidence, duration_s))
+                    yield found[-1]
+        yield Transcript(duration_s, spoken, tuple(found))
+
+
+async def transcript(pieces: AsyncGenerator[Segment | Transcript, None]) -> Transcript:
+    """The whole of it. Raises whatever stops the pieces."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Transcript):
+                return piece
+    raise AssertionError("the last piece is the transcript")
+
+
+async def _segments(file: BinaryIO, max_s: float, in_turn: InTurn) -> AsyncGenerator[SpeechSegment, None]:
+    segmenter: Segmenter = await in_turn(lambda: lanes().batch.run(Segmenter))
+    async with aclosing(_each(segmenter.feed, file, max_s, in_turn)) as heard:
+        async for some in heard:
+            for segment in some:
+                yield segment
+    for segment in segmenter.finish():
+        yield segment
+
+
+async def _each(
+    work: Callable[[Samples], Result], file: BinaryIO, max_s: float, in_turn: InTurn
+) -> AsyncGenerator[Result, None]:
+    """What `work` makes of each piece of a file; the lane is left after each, so that a long one holds up nobody."""
+    stop = threading.Event()
+    pieces = samples_of(file, max_s=max_s, stop=stop)
+
+    def one() -> Result | None:
+        piece = next(pieces, None)
+        return None if piece is None else work(piece)
+
+    try:
+        while (made := await in_turn(lambda: lanes().batch.run(one))) is not None:
+            yield made
+    finally:
+        stop.set()

@@ -1,0 +1,201 @@
+"""The log of deliveries in the operators' site: to follow, and to send again."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.text import Truncator
+from django.views.decorators.http import require_POST
+
+from voiceapp.webhooks import store
+from voiceapp.webhooks.events import MEANINGS, EventKind
+from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
+from voiceapp.webhooks.states import FINAL, WAITING
+
+MOST_LISTED = 20
+"""Endpoints that the log offers to be narrowed to; there may be thousands, which a search finds."""
+
+
+def to_the_second(at: datetime | None) -> str | None:
+    """A time for people; attempts of one minute are told apart."""
+    return None if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
+
+
+class AttemptInline(admin.TabularInline):
+    model = Attempt
+    fields = ("began", "status_code", "duration_ms", "answer")
+    readonly_fields = fields
+    can_delete = False
+    verbose_name_plural = "attempts"
+
+    @admin.display(description="at")
+    def began(self, row: Attempt) -> str | None:
+        return to_the_second(row.at)
+
+    @admin.display(description="response, or why none came")
+    def answer(self, row: Attempt) -> str:
+        return row.error or str(row.answer_start)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By kind of event, each with what it means."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
+        return queryset.filter(event__kind=self.value()) if self.value() else queryset
+
+
+class EndpointFilter(admin.SimpleListFilter):
+    """The newest endpoints, and the one at hand, by what people call them."""
+
+    title = "endpoint"
+    parameter_name = "endpoint"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = WebhookEndpoint.objects.only("public_id", "description", "url")
+        newest = list(rows.order_by("-pk")[:MOST_LISTED])
+        chosen = rows.filter(public_id=self.value()).exclude(pk__in=[row.pk for row in newest])
+        return [(row.public_id, self._name(row)) for row in (*chosen, *newest)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
+        return queryset.filter(endpoint__public_id=self.value()) if self.value() else queryset
+
+    @staticmethod
+    def _name(row: WebhookEndpoint) -> str:
+        return str(Truncator(row.description or row.url.partition("://")[2]).chars(40))
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(admin.ModelAdmin):
+    """The log: which event went to which endpoint, how often it was tried, and what came back."""
+
+    list_display = ("happened", "status", "kind", "calls", "failure_reason", "address")
+    list_filter = ("status", KindFilter, "is_replay", EndpointFilter)
+    list_select_related = ("event", "endpoint")
+    search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
+    date_hierarchy = "event__created_at"
+    show_full_result_count = False
+    inlines = (AttemptInline,)
+    actions = ("send_again",)
+    fields = (
+        "happened",
+        "kind",
+        "identifier",
+        "address",
+        "status",
+        "calls",
+        "due",
+        "tried",
+        "finished",
+        "failure_reason",
+        "is_replay",
+        "body",
+    )
+    change_form_template = "admin/webhooks/delivery/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        return store.with_calls(super().get_queryset(request))
+
+    def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> tuple[str, ...]:
+        is_waiting = obj is None or obj.status in WAITING
+        return tuple(name for name in self.fields if name != "due" or is_waiting)
+
+    @admin.display(description="happened", ordering="event__created_at")
+    def happened(self, row: Delivery) -> str | None:
+        return to_the_second(row.event.created_at)
+
+    @admin.display(description="kind", ordering="event__kind")
+    def kind(self, row: Delivery) -> str:
+        parts = re.split(r"(?<=[._])", row.event.kind)
+        return str(format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts)))
+
+    @admin.display(description="webhook-id")
+    def identifier(self, row: Delivery) -> str:
+        return str(row.event.public_id)
+
+    @admin.display(description="endpoint", ordering="endpoint")
+    def address(self, row: Delivery) -> str:
+        return str(row.endpoint.url)
+
+    @admin.display(description="attempts")
+    def calls(self, row: Delivery) -> int:
+        return int(row.calls)
+
+    @admin.display(description="due")
+    def due(self, row: Delivery) -> str | None:
+        return to_the_second(row.due_at)
+
+    @admin.display(description="last tried")
+    def tried(self, row: Delivery) -> str | None:
+        return to_the_second(row.delivery_at)
+
+    @admin.display(description="finished")
+    def finished(self, row: Delivery) -> str | None:
+        return to_the_second(row.finish_at)
+
+    @admin.display(description="body")
+    def body(self, row: Delivery) -> str:
+        return str(row.event.body)
+
+    def get_urls(self) -> list[URLPattern]:
+        again = self.admin_site.admin_view(require_POST(self.replay))
+        return [path("<path:object_id>/replay/", again, name="webhooks_replay"), *super().get_urls()]
+
+    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The button on a delivery's page."""
+        delivery = self.get_object(request, unquote(object_id))
+        if delivery is None:
+            raise Http404
+        if not self.has_send_permission(request):
+            raise PermissionDenied
+        self._send_again(request, Delivery.objects.filter(pk=delivery.pk))
+        return HttpResponseRedirect(reverse("admin:webhooks_delivery_change", args=[delivery.pk]))
+
+    @admin.action(description="Send again", permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        self._send_again(request, queryset)
+
+    def _send_again(self, request: HttpRequest, rows: QuerySet[Delivery]) -> None:
+        asked, sent = rows.count(), store.resend(rows)
+        left = asked - sent
+        why = f" {left} were left alone: on their way still, or their endpoint is not active." if left else ""
+        self.message_user(request, f"{sent} on the way again.{why}", messages.SUCCESS if sent else messages.WARNING)
+
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        return bool(super().has_change_permission(request))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
+        row: Delivery = context["original"]
+        may = row.status in FINAL and row.endpoint.is_called and self.has_send_permission(request)
+        return super().render_change_form(request, {**context, "may_send_again": may}, *args, **options)
