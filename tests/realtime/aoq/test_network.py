@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import moq
+import pytest
 
 from tests.realtime.aoq.peer import calling, client, granted
 from tests.realtime.product import Product
@@ -111,6 +112,29 @@ async def test_everything_gets_through_a_bad_network_and_events_in_their_order(t
     assert faults.lost / (faults.lost + faults.passed) > 0.02
     assert told == list(range(0, OBJECTS, EVENTS_EVERY))
     assert len(heard) >= 0.995 * OBJECTS, OBJECTS - len(heard)
+
+
+async def test_what_is_served_can_be_asked_for_before_the_relay_has_had_time_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser asks as soon as it is connected; a busy loop is told of the connection later than that."""
+    has_found = asyncio.Event()
+    accept = moq.Request.accept
+
+    async def accept_late(request: moq.Request) -> moq.Session:
+        session = await accept(request)
+        await has_found.wait()
+        return session
+
+    monkeypatch.setattr(moq.Request, "accept", accept_late)
+    async with (
+        echoing(tmp_path) as (port, fingerprint),
+        asyncio.timeout(10),
+        client(f"https://127.0.0.1:{port}/", fingerprint) as connection,
+    ):
+        server = await connection.announced_broadcast("server")
+        await server.subscribe_track("audio", moq.Subscription())
+        has_found.set()
 
 
 async def test_a_connection_survives_the_change_of_the_certificate(tmp_path: Path) -> None:

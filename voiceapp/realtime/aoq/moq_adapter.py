@@ -24,6 +24,8 @@ AUDIO_PRIORITY, DATA_PRIORITY = 200, 255
 CACHE_BYTES = 4 * 1024 * 1024
 """What the library keeps of the objects of one direction of a connection; beyond it, the oldest are dropped."""
 HIGHEST_GROUP = 1 << 53
+_Published = tuple[Any, Any, Any]
+"""A namespace with its audio and its data track."""
 
 
 class ConnectionLost(Exception):
@@ -43,11 +45,11 @@ def is_installed() -> bool:
 class MoqConnection:
     """One MoQ connection from this server's side."""
 
-    def __init__(self, session: moq.Session, publishing: moq.OriginProducer, consuming: moq.OriginProducer) -> None:
+    def __init__(self, session: moq.Session, published: _Published, consuming: moq.OriginProducer) -> None:
         self._session = session
         self._consuming = consuming
         # Everything that is published is held here: the library drops what nobody holds.
-        self._broadcast, self._audio, self._data = _publish(publishing, "server")
+        self._broadcast, self._audio, self._data = published
         self._group: moq.GroupProducer | None = None
         self._events_in_group = 0
         self._next_number = -1
@@ -181,7 +183,9 @@ class Incoming:
         with _translated():
             self._request.set_publish(publishing)
             self._request.set_consume(consuming)
-            return MoqConnection(await self._request.accept(), publishing, consuming)
+            # Before anybody can ask for it: a subscription to what is not there yet is refused.
+            published = _publish(publishing, "server")
+            return MoqConnection(await self._request.accept(), published, consuming)
 
     async def reject(self, code: int) -> None:
         """Refuse it; browsers see `code` + 64 as the close code of the WebTransport session."""
@@ -230,7 +234,7 @@ async def listen(host: str, port: int, certificate: Path, key: Path) -> AsyncIte
         await server.__aexit__(None, None, None)
 
 
-def _publish(origin: moq.OriginProducer, name: str) -> tuple[Any, Any, Any]:
+def _publish(origin: moq.OriginProducer, name: str) -> _Published:
     import moq
 
     broadcast = origin.create_broadcast(name)
