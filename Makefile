@@ -18,6 +18,10 @@ endif
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
 PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadscope --no-loadscope-reorder
 
+# Tests that fail beside others run once more by themselves: what fails again is broken, what does not was crowded out by
+# its neighbours for longer than its patience. The first report stays above, with why each of them failed.
+ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --no-header
+
 .PHONY: run install llm models key test lint format bench bench-webrtc soak lock screenshot clean
 
 run: install llm
@@ -38,7 +42,7 @@ key: install
 	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
 
 test: .venv/tests.stamp models .venv/system.stamp lint
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || $(ALONE)
 
 lint: .venv/tests.stamp var/javascript/stamp
 	$(BIN)/ruff check .
