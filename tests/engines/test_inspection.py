@@ -135,6 +135,27 @@ async def test_nothing_passes_when_the_moderation_server_fails(moderation: Moder
     await inspector.close()
 
 
+class Elsewhere(Scripted):
+    """A model whose server was found to be gone."""
+
+    _is_gone = False
+
+    async def probe(self) -> None:
+        self._is_gone = True
+
+    def check(self) -> None:
+        if self._is_gone:
+            raise EngineUnavailable("The server does not answer.")
+
+
+async def test_a_model_that_is_gone_is_noticed_behind_the_inspection(words: Path) -> None:
+    chat = InspectedChat(Elsewhere(), ContentInspector(words=str(words)))
+    chat.check()
+    await chat.probe()
+    with pytest.raises(EngineUnavailable, match="does not answer"):
+        chat.check()
+
+
 def test_the_chat_models_of_a_server_are_inspected_where_that_is_set_up(
     settings: Settings, words: Path, only_models: Callable[..., None]
 ) -> None:

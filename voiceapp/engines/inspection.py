@@ -83,6 +83,11 @@ class InspectedChat(Provider):
         if isinstance(self._chat, Provider):
             self._chat.check()
 
+    async def probe(self) -> None:
+        """See `Provider`."""
+        if isinstance(self._chat, Provider):
+            await self._chat.probe()
+
     async def warm(self) -> None:
         """Load the model."""
         if isinstance(self._chat, Provider):
