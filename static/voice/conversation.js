@@ -3,6 +3,7 @@
 import { USUAL_MS_PER_CHAR, wholeSentences } from "./alignment.js";
 import { SERVER, identifier } from "./events.js";
 import { Item } from "./item.js";
+import { Reminders } from "./reminders.js";
 
 const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a flood of more
 const SAID_AGAIN_WITHIN_MS = 120000; // who comes back later is not startled by the end of a sentence
@@ -13,6 +14,8 @@ export class Conversation extends EventTarget {
   #items = [];
   #messageByResponse = new Map();
   #msPerChar = USUAL_MS_PER_CHAR; // how fast the voice spoke last
+
+  reminders = new Reminders();
 
   get items() {
     return this.#items.filter((item) => !item.isEmpty);
@@ -30,6 +33,7 @@ export class Conversation extends EventTarget {
   clear() {
     this.#items = [];
     this.#messageByResponse.clear();
+    this.reminders.restore([]);
     this.dispatchEvent(new Event("cleared"));
   }
 
@@ -131,6 +135,7 @@ export class Conversation extends EventTarget {
       this.cutShort(item.id, item.playedMs);
     }
     this.#closeOpen();
+    this.reminders.dropDue();
   }
 
   #closeOpen() {
@@ -215,6 +220,9 @@ export class Conversation extends EventTarget {
         break;
       case SERVER.SOURCE_ADDED:
         this.dispatchEvent(new CustomEvent("source", { detail: event }));
+        break;
+      case SERVER.REMINDERS_UPDATED:
+        this.reminders.update(event.reminders, this.last("user")?.id ?? "");
         break;
       case SERVER.RESPONSE_DONE:
         this.#responseDone(event.response);

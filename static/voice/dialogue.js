@@ -117,9 +117,13 @@ export class Dialogue extends EventTarget {
     for (const { id, role, text } of history) {
       this.#send(events.messageCreate(id, role, text));
     }
+    const { reminders, isSaidAnew } = this.#conversation.reminders.resume(cutOff, history.at(-1));
+    if (reminders.length > 0) {
+      this.#sendQuietly(events.remindersRestore(reminders)); // a model of another service knows none
+    }
     if (history.at(-1)?.role === "user") {
       this.#requestReply(); // the cut came between a question and its reply
-    } else if (cutOff) {
+    } else if (cutOff && !isSaidAnew) {
       this.#continued = history.at(-1).id;
       this.#requestReply({ instructions: continuation(this.#preferences.instructions, cutOff.unheard) });
     }

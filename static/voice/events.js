@@ -12,6 +12,7 @@ export const CLIENT = Object.freeze({
   ITEM_TRUNCATE: "conversation.item.truncate",
   RESPONSE_CREATE: "response.create",
   RESPONSE_CANCEL: "response.cancel",
+  REMINDERS_RESTORE: "session.reminders.restore",
   SESSION_FINISH: "session.finish",
 });
 
@@ -20,6 +21,7 @@ export const SERVER = Object.freeze({
   SESSION_CREATED: "session.created",
   SESSION_UPDATED: "session.updated",
   SESSION_FINISHED: "session.finished",
+  REMINDERS_UPDATED: "session.reminders.updated",
   SESSION_CLOSING: "session.closing",
   SPEECH_STARTED: "input_audio_buffer.speech_started",
   SPEECH_STOPPED: "input_audio_buffer.speech_stopped",
@@ -69,6 +71,7 @@ export const itemTruncate = (itemId, audioEndMs) =>
   event(CLIENT.ITEM_TRUNCATE, { item_id: itemId, content_index: 0, audio_end_ms: audioEndMs });
 export const responseCreate = (response) => event(CLIENT.RESPONSE_CREATE, response ? { response } : {});
 export const responseCancel = () => event(CLIENT.RESPONSE_CANCEL);
+export const remindersRestore = (reminders) => event(CLIENT.REMINDERS_RESTORE, { reminders });
 export const sessionFinish = () => event(CLIENT.SESSION_FINISH);
 
 /** A message in words, from either side; it keeps the id we choose. */

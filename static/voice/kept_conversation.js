@@ -42,12 +42,14 @@ export class KeptConversation {
     this.#usedAt = kept.usedAt;
     const isOver = !isRecent && kept.items.some(({ isPast }) => !isPast);
     this.#conversation.restore(kept.items, { isOver });
+    this.#conversation.reminders.restore(isOver ? [] : kept.reminders);
     if (isOver) {
       this.#conversation.addNote(OVER, { isPast: true });
     }
     for (const name of ["item", "removed"]) {
       this.#conversation.addEventListener(name, () => this.#changed());
     }
+    this.#conversation.reminders.addEventListener("change", () => this.#changed());
     this.#conversation.addEventListener("cleared", () => this.#remove());
     window.addEventListener("pagehide", () => this.save());
     document.addEventListener("visibilitychange", () => this.save());
@@ -71,7 +73,7 @@ export class KeptConversation {
   save() {
     clearTimeout(this.#saving);
     this.#saving = null;
-    const { items } = this.#conversation;
+    const { items, reminders } = this.#conversation;
     if (this.#isForgotten || items.length === 0) {
       return;
     }
@@ -79,7 +81,8 @@ export class KeptConversation {
       this.#usedAt = this.#now();
     }
     const records = latest(items, this.#now());
-    const head = { version: VERSION, visitor: this.#visitor, usedAt: this.#usedAt, wasActive: this.#isActive() };
+    const about = { visitor: this.#visitor, usedAt: this.#usedAt, wasActive: this.#isActive() };
+    const head = { version: VERSION, ...about, reminders: reminders.pending };
     try {
       this.#storage.setItem(STORAGE_KEY, `${JSON.stringify(head).slice(0, -1)},"items":[${records.join(",")}]}`);
     } catch {
@@ -103,7 +106,7 @@ export class KeptConversation {
   }
 
   #read() {
-    const nothing = { items: [], usedAt: 0, wasActive: false };
+    const nothing = { items: [], reminders: [], usedAt: 0, wasActive: false };
     try {
       const kept = JSON.parse(this.#storage.getItem(STORAGE_KEY) ?? "{}");
       if (kept.version !== VERSION || !Array.isArray(kept.items)) {
@@ -114,7 +117,7 @@ export class KeptConversation {
         return nothing;
       }
       const items = kept.items.map((record) => Item.fromRecord(record)).filter(Boolean);
-      return { items, usedAt: Number(kept.usedAt) || 0, wasActive: kept.wasActive === true };
+      return { items, reminders: kept.reminders, usedAt: Number(kept.usedAt) || 0, wasActive: kept.wasActive === true };
     } catch {
       return nothing;
     }

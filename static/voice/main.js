@@ -11,6 +11,7 @@ import { Notices } from "./views/notices.js";
 import { Orb } from "./views/orb.js";
 import { Panels } from "./views/panels.js";
 import { Preferences } from "./preferences.js";
+import { ReminderList } from "./views/reminder_list.js";
 import { Settings } from "./views/settings.js";
 import { Sound } from "./audio/sound.js";
 import { Tabs } from "./tabs.js";
@@ -87,6 +88,7 @@ function start(config) {
   new Panels(preferences);
   new Captions(conversation);
   new SourceCard(conversation);
+  new ReminderList(conversation.reminders);
   new Waterfall(conversation);
   new Controls(session, preferences);
   new Link(session, config.session_limit_s);

@@ -84,6 +84,14 @@ async def test_a_document_is_quoted_with_its_name(assistant: RetrievalAssistant)
     )
 
 
+async def test_a_reply_that_goes_on_does_not_set_its_timer_again(assistant: RetrievalAssistant) -> None:
+    talk = Talk(assistant, started_at=0.0)
+    await talk.say("Set a timer for one minute.")
+    assert any(delta.reminders for delta in talk.deltas)
+    await talk.respond()
+    assert not any(delta.reminders for delta in talk.deltas)
+
+
 async def test_an_answer_that_was_cut_off_goes_on_where_it_was_heard(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant)
     talk.messages.append(ChatMessage("user", "When is the front door locked?"))

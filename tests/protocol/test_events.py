@@ -45,6 +45,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "conversation.item.truncate": [{"item_id": "item_1", "content_index": 0, "audio_end_ms": 500}],
     "response.create": [{}, {"response": None}, {"response": {"instructions": None, "modalities": ["text"]}}],
     "response.cancel": [{}, {"response_id": "resp_1"}],
+    "session.reminders.restore": [{"reminders": []}, {"reminders": [{"id": "a", "name": "b", "text": "c"}]}],
     "session.finish": [{}],
 }
 
@@ -87,6 +88,7 @@ def test_it_cuts_the_fraction_that_javascript_clocks_give() -> None:
     ("kind", "name"),
     [
         ("session.update", "session"),
+        ("session.reminders.restore", "reminders"),
         ("input_audio_buffer.append", "audio"),
         ("input_image_buffer.append", "image"),
         ("conversation.item.create", "item"),
@@ -110,6 +112,8 @@ def test_truncation_needs_its_position() -> None:
     ("kind", "name", "value"),
     [
         ("session.update", "session", []),
+        ("session.reminders.restore", "reminders", {}),
+        ("session.reminders.restore", "reminders", [None]),
         ("input_audio_buffer.append", "audio", 5),
         ("input_image_buffer.append", "image", {}),
         ("conversation.item.create", "item", "hello"),
@@ -187,6 +191,7 @@ SERVER: dict[str, dict[str, Any]] = {
     "session.created": {"session": ANY},
     "session.updated": {"session": ANY},
     "session.finished": {},
+    "session.reminders.updated": {"reminders": [ANY]},
     "session.closing": {"code": 4000, "reason": "time is up"},
     "input_audio_buffer.speech_started": {"audio_start_ms": 320, "item_id": "item_1"},
     "input_audio_buffer.speech_stopped": {"audio_end_ms": 960, "item_id": "item_1", "reason": "turn_invalid"},

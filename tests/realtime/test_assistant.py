@@ -23,6 +23,31 @@ async def test_a_timer_is_heard_when_it_is_up(product: Product) -> None:
         assert talker.all("response.audio.delta")
 
 
+async def test_a_timer_is_heard_in_the_session_that_goes_on_after_a_lost_connection(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("Set a timer for one hour.")
+        await talker.wait("response.done")
+        await talker.ask("Set a timer for thirty seconds.")
+        await talker.wait("session.reminders.updated", count=2)
+        pending = talker.all("session.reminders.updated")[-1]["reminders"]
+        assert [each["name"] for each in pending] == ["the 30 second timer", "the 1 hour timer"]
+        talker.socket.transport.abort()
+        await talker.wait_closed()
+    async with call(product.url, product.keys["good"]) as talker:
+        pending[0]["due_in_ms"] = 0  # it was up meanwhile
+        await talker.send("session.reminders.restore", reminders=pending)
+        await talker.wait("response.done")
+        await talker.send("session.reminders.restore", reminders=pending)  # as a client may that is not sure
+        await talker.ask("How much time is left?")
+        await talker.wait("response.done", count=2)
+        rung, left = [event["transcript"] for event in talker.all("response.audio_transcript.done")]
+        assert rung == "Your 30 second timer is up."
+        assert left == "You have 1 hour for the 1 hour timer." or left.startswith("You have 59 minutes")
+        assert [each["name"] for each in talker.all("session.reminders.updated")[-1]["reminders"]] == [
+            "the 1 hour timer"
+        ]
+
+
 async def test_a_spoken_quotation_comes_with_its_page(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
         await talker.ask("How do I create an API key?")

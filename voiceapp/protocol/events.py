@@ -2,7 +2,8 @@
 
 Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those
 of the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` and
-`.unheard`, `session.closing` and `response.done.response.metrics` are additions that a client may ignore.
+`.unheard`, `session.closing`, `session.reminders.…`, `response.source.added` and `response.done.response.metrics` are
+additions that a client may ignore.
 """
 
 from __future__ import annotations
@@ -175,6 +176,19 @@ class ResponseCancel(ClientEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemindersRestore(ClientEvent):
+    """Timers and reminders of an earlier session of this conversation, as `session.reminders.updated` had them."""
+
+    type = "session.reminders.restore"
+    reminders: list[JsonObject]
+    """Each with the time that is left of it; one whose time has passed meanwhile is due in 0 ms."""
+
+    @classmethod
+    def from_wire(cls, wire: Fields) -> Self:
+        return cls(reminders=wire.objects("reminders"), event_id=wire.event_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFinish(ClientEvent):
     """Nothing more will come: finish what is under way, say `session.finished`, close."""
 
@@ -195,6 +209,7 @@ CLIENT_EVENTS: dict[str, type[ClientEvent]] = {
         ItemTruncate,
         ResponseCreate,
         ResponseCancel,
+        RemindersRestore,
         SessionFinish,
     )
 }
@@ -303,6 +318,16 @@ class SessionUpdated(ServerEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFinished(ServerEvent):
     type = "session.finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemindersUpdated(ServerEvent):
+    """The timers and reminders that are set from now on, the next one first. One that is due is among them until it
+    has been said: whoever loses the connection before brings it to the next session (`session.reminders.restore`)."""
+
+    type = "session.reminders.updated"
+    reminders: list[JsonObject]
+    """Each with `id`, `name`, `text` and `due_in_ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -561,6 +586,7 @@ SERVER_EVENTS: dict[str, type[ServerEvent]] = {
         SessionCreated,
         SessionUpdated,
         SessionFinished,
+        RemindersUpdated,
         SessionClosing,
         SpeechStarted,
         SpeechStopped,

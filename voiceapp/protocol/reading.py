@@ -45,6 +45,12 @@ class Fields:
     def maybe_object(self, name: str) -> JsonObject | None:
         return self._maybe(name, dict, "an object")
 
+    def objects(self, name: str) -> list[JsonObject]:
+        values = self._need(name, self._maybe(name, list, "a list"))
+        if not all(isinstance(value, dict) for value in values):
+            self._refuse(name, "invalid_type", f"'{name}' must be a list of objects.")
+        return values
+
     def string(self, name: str) -> str:
         return self._need(name, self.maybe_string(name))
 

@@ -1,8 +1,29 @@
-"""What a session says later without being asked: timers and reminders that the caller set."""
+"""What a session says later without being asked: timers and reminders that the caller set.
+
+A session loses them with its connection, so its client is told of them, and brings them to the session in which the
+conversation goes on.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.values import read_number, read_text
+
+MAX_REMINDERS = 10
+"""So many may be set at the same time."""
+MAX_PENDING = MAX_REMINDERS + 1
+"""These, and the news of a task."""
+MAX_REMINDER_S = 2 * 3600
+"""A conversation lasts so long at most."""
+MAX_CHARS = 500
+"""Of each text of a reminder that a client brings."""
+MAX_KNOWN = 100
+"""So many are remembered as taken, so that none is said twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +36,11 @@ class Reminder:
     """Seconds from now."""
     text: str
     """What is said then."""
+    id: str = ""
+    """Given by the session that it is set in, and kept when another one takes it up."""
+
+    def to_wire(self) -> JsonObject:
+        return {"id": self.id, "name": self.name, "text": self.text, "due_in_ms": round(self.in_s * 1000)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +56,45 @@ class ReminderChange:
 class Reminders:
     """Those of one session, by the clock that the session is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_id: Callable[[str], str]) -> None:
+        self._new_id = new_id
         self._due: list[tuple[float, Reminder]] = []
+        self._known: deque[str] = deque(maxlen=MAX_KNOWN)
+        self._has_news = False
         self._awaits_task = False
 
     def change(self, change: ReminderChange, now: float) -> None:
         """Do what a reply asked for."""
         if change.cancels_all:
+            self._has_news = self._has_news or bool(self._due)
             self._due.clear()
         if change.sets is not None:
-            self._due.append((now + change.sets.in_s, change.sets))
-            self._due.sort(key=lambda entry: entry[0])
+            self._add(replace(change.sets, id=self._new_id("reminder")), now)
         self._awaits_task = self._awaits_task or change.awaits_task
+
+    def restore(self, given: Iterable[JsonObject], now: float) -> None:
+        """Take up those of a session whose connection was lost; one that this session had already is left alone.
+
+        Raises:
+            InvalidParameter: if one cannot be read, or they are too many; none is taken up then.
+        """
+        found = [_read(wire, f"reminders[{position}]") for position, wire in enumerate(given)]
+        new = {reminder.id: reminder for reminder in found if reminder.id not in self._known}
+        if len(self._due) + len(new) > MAX_PENDING:
+            raise InvalidParameter(f"A session keeps {MAX_PENDING} reminders at most.", param="reminders")
+        for reminder in new.values():
+            self._add(reminder, now)
+        self._has_news = True  # the client hears what stands now, whatever was new
 
     def take_wait_for_task(self) -> bool:
         """Whether the caller has asked to be told of the end of a task; it is forgotten here."""
         awaits, self._awaits_task = self._awaits_task, False
         return awaits
+
+    def take_news(self) -> bool:
+        """Whether the client has yet to be told what is pending; it is forgotten here."""
+        has_news, self._has_news = self._has_news, False
+        return has_news
 
     def next_due(self) -> float | None:
         """When the first of them is to be said."""
@@ -56,8 +104,24 @@ class Reminders:
         """What is to be said now; it is forgotten here."""
         said = [reminder.text for due, reminder in self._due if due <= now]
         self._due = [entry for entry in self._due if entry[0] > now]
+        self._has_news = self._has_news or bool(said)
         return " ".join(said)
 
     def pending(self, now: float) -> tuple[Reminder, ...]:
         """Those that are set, the next one first, by the time that is left."""
-        return tuple(Reminder(reminder.name, max(0.0, due - now), reminder.text) for due, reminder in self._due)
+        return tuple(replace(reminder, in_s=max(0.0, due - now)) for due, reminder in self._due)
+
+    def _add(self, reminder: Reminder, now: float) -> None:
+        self._known.append(reminder.id)
+        self._due.append((now + reminder.in_s, reminder))
+        self._due.sort(key=lambda entry: entry[0])
+        self._has_news = True
+
+
+def _read(wire: JsonObject, param: str) -> Reminder:
+    """A reminder as `Reminder.to_wire` writes it."""
+    due_in_ms = read_number(wire.get("due_in_ms"), f"{param}.due_in_ms", 0, MAX_REMINDER_S * 1000)
+    given = {name: read_text(wire.get(name), f"{param}.{name}", limit=MAX_CHARS) for name in ("id", "name", "text")}
+    if not given["id"] or not given["text"].strip():
+        raise InvalidParameter(f"{param} needs an id and a text.", param=param)
+    return Reminder(in_s=due_in_ms / 1000, **given)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from voiceapp.errors import RemoteProtocolError
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
-from voiceapp.protocol.events import ServerEvent, SourceAdded
+from voiceapp.protocol.events import RemindersUpdated, ServerEvent, SourceAdded
 from voiceapp.protocol.reminders import Reminders
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.speculation import Speculation
@@ -50,7 +50,9 @@ class Responder:
         self.response: Response | None = None
         """The latest response, live or ended."""
         self.turn_log = TurnLog(conversation)
-        self.reminders = Reminders()
+        self.reminders = Reminders(new_id)
+        self._reminding: Response | None = None
+        """The response that says what is due."""
         self.owes_response = False
         """A turn with words waits for a response, which begins when the caller is silent."""
         self._owes_stock_reply = False
@@ -208,6 +210,16 @@ class Responder:
             is_idle_prompt=is_idle_prompt,
         )
         self.response.begin()
+
+    def remind(self, config: SessionConfig, now: float) -> None:
+        """Say what is due."""
+        self.begin(config, now, instead=self.reminders.take_due(now))
+        self._reminding = self.response
+
+    def tell_of_reminders(self, now: float) -> None:
+        """Let the client know which are set, if that has changed, but not before the end of what is being said."""
+        if (self._reminding is None or self._reminding is not self.live) and self.reminders.take_news():
+            self._send(RemindersUpdated(reminders=[each.to_wire() for each in self.reminders.pending(now)]))
 
     def generate(self, max_history_turns: int | None) -> None:
         """Let the model write the reply of a response that was announced: all words that it should read are known."""

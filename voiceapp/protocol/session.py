@@ -164,7 +164,7 @@ class Session:
         if _is_due(self._listener.stall_due(), now):
             self._listener.end_turn(now)
         if _is_due(self._reminder_due(), now):
-            self._responder.begin(self.config, now, instead=self.reminders.take_due(now))
+            self._responder.remind(self.config, now)
         if _is_due(self._idle_due(), now):
             self._prompt_idle_caller(now)
         if _is_due(self._finish_at, now):
@@ -200,9 +200,6 @@ class Session:
         self._send(ev.SessionUpdated(session=self._session_on_wire()))
         self._listener.configure(self.config, now)
 
-    def _commit(self, event: ev.AudioCommit, now: float) -> None:
-        self._listener.commit(now)
-
     def _clear(self, event: ev.AudioClear, now: float) -> None:
         self._listener.clear(now)
         self._send(ev.AudioCleared())
@@ -226,7 +223,7 @@ class Session:
 
     _RECEIVERS: dict[type[ev.ClientEvent], Any] = {  # noqa: RUF012 - a table, never changed
         ev.SessionUpdate: _update,
-        ev.AudioCommit: _commit,
+        ev.AudioCommit: lambda self, event, now: self._listener.commit(now),
         ev.AudioClear: _clear,
         ev.ImageAppend: _append_image,
         ev.ItemCreate: lambda self, event, now: self._items.create(event, self.config.input_format),
@@ -235,6 +232,7 @@ class Session:
         ev.ItemTruncate: lambda self, event, now: self._items.truncate(event, now),
         ev.ResponseCreate: _create_response,
         ev.ResponseCancel: lambda self, event, now: self._responder.cancel_on_request(event.response_id, now),
+        ev.RemindersRestore: lambda self, event, now: self.reminders.restore(event.reminders, now),
         ev.SessionFinish: _finish,
     }
 
@@ -291,6 +289,7 @@ class Session:
             self._responder.begin(self.config, now)
         if self._is_settled:
             self._responder.generate(self.config.max_history_turns)
+        self._responder.tell_of_reminders(now)
         if self.state is SessionState.FINISHING and self._is_quiet:
             self._drained()
 

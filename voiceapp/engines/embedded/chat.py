@@ -179,7 +179,8 @@ class RetrievalAssistant(Provider):
         heard: list[str] = []
         while before and before[-1].role == "assistant":
             heard.insert(0, before.pop().content)
-        return " ".join(heard), await self.known(replace(request, messages=tuple(before)))
+        reply = await self.known(replace(request, messages=tuple(before)))
+        return " ".join(heard), reply and replace(reply, reminders=None)  # what it set is set
 
     def _questions(self, asked: list[str], scene: Scene, *, wants_more: bool) -> list[Question]:
         """What to look for, the most promising first; a question that leans on an earlier one brings its topic."""

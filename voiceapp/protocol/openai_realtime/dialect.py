@@ -252,6 +252,7 @@ _WRITERS: dict[type[ev.ServerEvent], Callable[[Any, Any], list[JsonObject]]] = {
     ev.SessionCreated: OpenAIRealtimeDialect._session_shown,
     ev.SessionUpdated: OpenAIRealtimeDialect._session_shown,
     ev.SessionFinished: OpenAIRealtimeDialect._nothing,
+    ev.RemindersUpdated: OpenAIRealtimeDialect._nothing,
     ev.SessionClosing: OpenAIRealtimeDialect._closing,
     ev.SpeechStopped: OpenAIRealtimeDialect._speech_stopped,
     ev.AudioCommitted: OpenAIRealtimeDialect._committed,

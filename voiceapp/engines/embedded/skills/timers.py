@@ -9,11 +9,7 @@ from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 from voiceapp.engines.embedded.skills.session import duration
 from voiceapp.engines.embedded.skills.units import seconds_of
-from voiceapp.protocol.reminders import Reminder, ReminderChange
-
-MAX_S = 2 * 3600
-"""A conversation lasts so long at most."""
-MAX_REMINDERS = 10
+from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange
 
 _TIMER = Phrases(
     "(set|start|create|make|begin|give me|i need|put on|run|add) [me|up]* [a|an|the|another|one more|my]* [new]* "
@@ -106,7 +102,7 @@ def _set(time: str, what: str | None, scene: Scene) -> SkillReply | None:
     seconds = seconds_of(re.sub(r"^(?:about|around|exactly) ", "", time))
     if seconds is None:
         return None
-    if not 1 <= seconds <= MAX_S:
+    if not 1 <= seconds <= MAX_REMINDER_S:
         return SkillReply("I can set timers from one second to two hours.")
     if len(scene.facts.reminders) >= MAX_REMINDERS:
         return SkillReply(f"I can keep {MAX_REMINDERS} timers at most.")
