@@ -115,6 +115,11 @@ OPERATIONS = [
         {"input_tokens": 7, "output_tokens": 1},
     ),
     Operation(
+        "/compatible-mode/v1/responses",
+        {"model": "obedient", "input": "say: Well, yes."},
+        {"input_tokens": 7, "output_tokens": 1},
+    ),
+    Operation(
         "/api/v1/services/embeddings/text-embedding/text-embedding",
         {"model": "text-embedding-v4", "input": {"texts": ["A cat."]}},
         {"input_tokens": None},

@@ -20,6 +20,7 @@ MODELS = {
     "rerank": "qwen3-rerank",
     "generation": "qwen-plus",
     "chat": "qwen-plus",
+    "responses": "qwen-plus",
     "transcriptions": "moonshine-tiny-en",
     "speech": "espeak-ng",
 }

@@ -13,6 +13,7 @@ from voiceapp.compatible import models
 from voiceapp.compatible.audio_events import speech_events, transcript_events, whole_or_nothing
 from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm
 from voiceapp.compatible.chat import CompatibleResponse, call_of
+from voiceapp.compatible.responses.api import router as responses
 from voiceapp.compatible.schemas import Completion, CompletionBody, ModelEntry, ModelList
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation.chat import answer
@@ -22,6 +23,7 @@ from voiceapp.speech import subtitles, synthesis, transcription
 from voiceapp.speech.transcription import Transcript
 
 router = Router(tags=["OpenAI-compatible"])
+router.add_router("", responses)
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 TEXT: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
@@ -50,13 +52,13 @@ async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpR
     return HttpResponse(await writer.completion(pieces), content_type="application/json")
 
 
-@router.get("/models", summary="List the models", response=ModelList)
+@router.get("/models", summary="List the models", response=ModelList, exclude_none=True)
 async def list_models(request: HttpRequest) -> ModelList:
-    """Every name that this key may ask for, with the aliases that client programs have built in."""
+    """Every name that this key may ask for, with those that client programs have built in, and what each can do."""
     return ModelList(data=models.visible(_caller(request)))
 
 
-@router.get("/models/{path:model}", summary="Look at a model", response=ModelEntry)
+@router.get("/models/{path:model}", summary="Look at a model", response=ModelEntry, exclude_none=True)
 async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> ModelEntry:
     """One of the names in the list."""
     return models.one(_caller(request), model)

@@ -41,6 +41,14 @@ class ChatCall:
     """How the style calls the messages; for refusals."""
     parameters_at: str = ""
     """What stands before its parameters: `parameters.` or nothing."""
+    format_at: str = "response_format"
+    """How the style calls the format of the answer, behind `parameters_at`."""
+    places: tuple[str, ...] = ()
+    """Where each message stands in the body; empty where that is its number behind `messages_at`."""
+
+    def place(self, number: int) -> str:
+        """Where a message stands in the body; for refusals."""
+        return self.places[number] if self.places else f"{self.messages_at}.{number}"
 
 
 def chat_call(

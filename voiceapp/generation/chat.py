@@ -122,7 +122,7 @@ def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
     if not capabilities.images:
         for number, message in enumerate(request.messages):
             if message.parts:
-                param = f"{call.messages_at}.{number}.content"
+                param = f"{call.place(number)}.content"
                 raise InvalidParameter(
                     f"{param} holds an image, and {call.model[:80]} is served by an engine without eyes: it reads "
                     "text only.",
@@ -138,8 +138,8 @@ def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
         _check_choice(request, f"{at}tool_choice")
     if (call.response_format or {}).get("type") == "json_schema" and not capabilities.response_format:
         raise InvalidParameter(
-            f"{at}response_format: {call.model[:80]} is served by an engine that follows no schema.",
-            param=f"{at}response_format",
+            f"{at}{call.format_at}: {call.model[:80]} is served by an engine that follows no schema.",
+            param=f"{at}{call.format_at}",
         )
 
 

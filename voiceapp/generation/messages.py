@@ -24,7 +24,35 @@ def chat_messages(messages: Sequence[ChatMessageBody], *, at: str) -> tuple[Chat
     """
     if not messages:
         raise InvalidParameter(f"{at} holds no message.", param=at)
-    return tuple(_message(message, f"{at}.{number}") for number, message in enumerate(messages))
+    return tuple(chat_message(message, f"{at}.{number}") for number, message in enumerate(messages))
+
+
+def chat_message(message: ChatMessageBody, at: str) -> ChatMessage:
+    """One message for an engine; `at` is where it stands in the body.
+
+    Raises:
+        InvalidParameter: if it says nothing, or is of a kind nobody here reads.
+    """
+    role: Role = "system" if message.role == "developer" else message.role
+    if message.content is None and not message.tool_calls:
+        raise InvalidParameter(f"{at}.content is required.", param=f"{at}.content")
+    parts: tuple[dict[str, Any], ...] = ()
+    if isinstance(message.content, list):
+        parts = tuple(_part(part, f"{at}.content.{number}") for number, part in enumerate(message.content))
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+    else:
+        text = message.content or ""
+    return ChatMessage(
+        role,
+        text,
+        tool_calls=tuple(
+            ToolCall(call.id or f"call_{number}", call.function.name, call.function.arguments)
+            for number, call in enumerate(message.tool_calls or ())
+        ),
+        tool_call_id=message.tool_call_id,
+        # Texts alone need no eyes: any engine reads them as one.
+        parts=parts if any(part["type"] != "text" for part in parts) else (),
+    )
 
 
 def native_messages(given: GenerationInput) -> tuple[ChatMessage, ...]:
@@ -48,29 +76,6 @@ def native_messages(given: GenerationInput) -> tuple[ChatMessage, ...]:
 def _earlier(history: Sequence[Exchange]) -> list[ChatMessage]:
     both = [(ChatMessage("user", turn.user), ChatMessage("assistant", turn.bot)) for turn in history]
     return [message for turn in both for message in turn if message.content]
-
-
-def _message(message: ChatMessageBody, at: str) -> ChatMessage:
-    role: Role = "system" if message.role == "developer" else message.role
-    if message.content is None and not message.tool_calls:
-        raise InvalidParameter(f"{at}.content is required.", param=f"{at}.content")
-    parts: tuple[dict[str, Any], ...] = ()
-    if isinstance(message.content, list):
-        parts = tuple(_part(part, f"{at}.content.{number}") for number, part in enumerate(message.content))
-        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-    else:
-        text = message.content or ""
-    return ChatMessage(
-        role,
-        text,
-        tool_calls=tuple(
-            ToolCall(call.id or f"call_{number}", call.function.name, call.function.arguments)
-            for number, call in enumerate(message.tool_calls or ())
-        ),
-        tool_call_id=message.tool_call_id,
-        # Texts alone need no eyes: any engine reads them as one.
-        parts=parts if any(part["type"] != "text" for part in parts) else (),
-    )
 
 
 def _part(part: MessagePart, at: str) -> dict[str, Any]:

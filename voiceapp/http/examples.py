@@ -85,6 +85,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "model": "qwen-plus",
         "messages": [{"role": "user", "content": QUESTION}],
     },
+    "/compatible-mode/v1/responses": {"model": "qwen-plus", "input": QUESTION},
     "/compatible-mode/v1/rerank": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
     "/compatible-mode/v1/embeddings": {"model": "text-embedding-v4", "input": QUESTION},
     "/compatible-mode/v1/realtime/client_secrets": {"session": {"type": "realtime", "model": "gpt-realtime"}},
