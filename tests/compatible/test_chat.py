@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
-from tests.conftest import Member
 from tests.generation.conftest import Asker, text_of
 from tests.generation.engine import INPUT_TOKENS, Obedient
 from tests.generation.test_native import TOOL
@@ -155,23 +152,3 @@ async def test_closing_the_events_stops_the_engine(ask: Asker, engine: Obedient)
     await events.aclose()
     assert engine.closed == 1
     assert await UsageRecord.objects.filter(request_id=response["X-Request-ID"]).acount() == 2
-
-
-async def test_models_are_listed_by_every_name(ask: Asker) -> None:
-    listed = (await ask.get("/compatible-mode/v1/models")).json()
-    assert [(model["id"], model["serves"]) for model in listed["data"]] == [
-        ("obedient", "obedient"),
-        ("qwen-plus", "obedient"),
-        ("gpt-4o", "obedient"),
-        ("plain", "plain"),
-    ]
-    assert (await ask.get("/compatible-mode/v1/models/gpt-4o")).json()["kind"] == "chat"
-    assert (await ask.get("/compatible-mode/v1/models/some/thing")).status_code == 404
-
-
-async def test_a_key_sees_the_models_it_may_use(ask: Asker, alice: Member) -> None:
-    alice.row.allowed_models = ["gpt-4o"]
-    await sync_to_async(alice.row.save)()
-    listed = (await ask.get("/compatible-mode/v1/models")).json()["data"]
-    assert [model["id"] for model in listed] == ["obedient", "qwen-plus", "gpt-4o"]
-    assert (await ask.get("/compatible-mode/v1/models/plain")).status_code == 404

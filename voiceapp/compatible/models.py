@@ -8,7 +8,7 @@ from typing import get_args
 from voiceapp.accounts.auth import Caller
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.compatible.schemas import ModelEntry
+from voiceapp.compatible.schemas import ModelCapabilities, ModelEntry
 from voiceapp.errors import ModelNotFound
 
 INTERNAL: tuple[ModelKind, ...] = ("vad", "turn")
@@ -41,8 +41,43 @@ def _visible(caller: Caller) -> Iterator[ModelEntry]:
         for name in _names(card, caller):
             if name not in shown:
                 shown.add(name)
-                yield ModelEntry(id=name, created=SINCE, owned_by="voiceapp", kind=card.kind, serves=card.name)
+                yield ModelEntry(
+                    id=name,
+                    created=SINCE,
+                    owned_by="voiceapp",
+                    kind=card.kind,
+                    serves=card.name,
+                    runs_here=card.runs_here,
+                    capabilities=_capabilities(card, name),
+                )
 
 
 def _names(card: ModelCard, caller: Caller) -> tuple[str, ...]:
     return card.names if not caller.allowed_models or caller.allowed_models & set(card.names) else ()
+
+
+def _capabilities(card: ModelCard, name: str) -> ModelCapabilities:
+    """What its card says that a model can do under one of its names."""
+    if card.kind == "chat":
+        return ModelCapabilities(
+            images=card.chat.images,
+            tools=card.chat.tools,
+            response_format=card.chat.response_format,
+            instructions=card.chat.instructions,
+        )
+    if card.kind == "embedding":
+        return ModelCapabilities(
+            dimensions=None if card.embedding.dimensions is None else sorted(card.embedding.dimensions),
+            default_dimension=card.embedding.default_dimension,
+            sparse=card.embedding.has_sparse,
+            instructions=card.embedding.has_instruct,
+        )
+    if card.kind == "asr":
+        return ModelCapabilities(languages=list(card.languages) or None, timestamp_granularities=["segment"])
+    if card.kind == "realtime":
+        return ModelCapabilities(
+            transports=list(card.transports),
+            responds=name not in card.listens_only,
+            input_sample_rate=card.input_rate_of(name),
+        )
+    return ModelCapabilities()

@@ -65,6 +65,35 @@ class Completion(Schema):
     usage: CompletionUsage
 
 
+class ModelCapabilities(Schema):
+    """What a model can do, as far as its kind has such things; what does not concern its kind is left out."""
+
+    images: bool | None = None
+    """Of chat: messages may carry images."""
+    tools: bool | None = None
+    """Of chat: it calls functions."""
+    response_format: bool | None = None
+    """Of chat: it follows a JSON schema."""
+    instructions: bool | None = None
+    """Of chat: it follows instructions. Of embedding: it is told what the texts are searched for."""
+    dimensions: list[int] | None = None
+    """Of embedding: the lengths of vectors that may be asked for; left out where a server elsewhere knows them."""
+    default_dimension: int | None = None
+    """Of embedding: the length when none is asked for."""
+    sparse: bool | None = None
+    """Of embedding: it makes sparse vectors."""
+    languages: list[str] | None = None
+    """Of recognition: ISO 639-1 codes; left out where they are not known."""
+    timestamp_granularities: list[str] | None = None
+    """Of recognition: of what times are told. Those of single words are not known."""
+    transports: list[str] | None = None
+    """Of conversations: `aoq`, `webrtc`, `websocket`, the preferred way first."""
+    responds: bool | None = None
+    """Of conversations: false for a name under which a session only transcribes."""
+    input_sample_rate: int | None = None
+    """Of conversations: what audio without a stated rate is taken for, in hertz."""
+
+
 class ModelEntry(Schema):
     id: str
     object: Literal["model"] = "model"
@@ -74,6 +103,9 @@ class ModelEntry(Schema):
     """`chat`, `embedding`, `rerank`, `asr`, `tts`, `realtime`, `image` or `video`."""
     serves: str
     """The model's own name, where `id` is an alias; else the same."""
+    runs_here: bool
+    """Its work is done by this server itself, not by one elsewhere."""
+    capabilities: ModelCapabilities
 
 
 class ModelList(Schema):
