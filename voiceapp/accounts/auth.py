@@ -68,7 +68,15 @@ def caller_of_key(key_id: int | None) -> Caller:
     Raises:
         InvalidApiKey: if the key was deleted, revoked or has expired meanwhile, or its account is not active.
     """
-    row = ApiKey.objects.select_related("workspace__account").filter(pk=key_id).first() if key_id else None
+    return caller_of_row(ApiKey.objects.select_related("workspace__account").filter(pk=key_id).first())
+
+
+def caller_of_row(row: ApiKey | None) -> Caller:
+    """The holder of a key whose row, workspace and account were read already.
+
+    Raises:
+        InvalidApiKey: as `caller_of_key`.
+    """
     if row is None or not row.is_usable(timezone.now()) or not row.workspace.account.is_active:
         raise InvalidApiKey
     return Caller.of(row)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from voiceapp.accounts.auth import Caller, caller_of_key
+from voiceapp.accounts.auth import Caller, caller_of_row
 from voiceapp.errors import InvalidApiKey
 from voiceapp.leases.rows import Lease
 from voiceapp.protocol.states import step
+from voiceapp.tasks import storage_use
 from voiceapp.tasks.kinds import PartResult
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
@@ -33,6 +34,8 @@ class Job:
     total: int
     caller: Caller | None
     """In whose name; None when their key is good no more."""
+    result_bytes_left: int
+    """How much more the account could keep when this was read; what a part keeps is counted as it is written."""
 
     def give_up(self, verdict: tuple[str, str]) -> Sequence[PartEnd]:
         """Nothing more will be done; what parts came to that are over stays."""
@@ -62,13 +65,14 @@ class PartEnd:
 
 
 def job_of(lease: Lease) -> Job:
-    task = Task.objects.get(pk=lease.row_id)
+    task = Task.objects.select_related("key__workspace__account").get(pk=lease.row_id)
     parts = list(task.subtasks.all())
     try:
-        caller = caller_of_key(task.key_id)
+        caller = caller_of_row(task.key)
     except InvalidApiKey:
         caller = None
-    return Job(lease, task, [part for part in parts if part.status == Status.PENDING], len(parts), caller)
+    left = [part for part in parts if part.status == Status.PENDING]
+    return Job(lease, task, left, len(parts), caller, storage_use.left_for_results(task.account_id))
 
 
 def as_finished(task: Task, name: str, changes: Mapping[str, Any]) -> Task:

@@ -16,7 +16,6 @@ from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.disk import DiskFull, disks, is_full
 from voiceapp.errors import VoiceError
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks import storage_use
 from voiceapp.tasks.context import Database, TaskContext
 from voiceapp.tasks.jobs import (
     FAULT,
@@ -176,7 +175,6 @@ class TaskQueue:
         self, kind: TaskKind, job: Job, number: int, row: Subtask, caller: Caller, database: Database
     ) -> PartEnd:
         task = job.task
-        left = await database(storage_use.left_for_results, task.account_id)
         with self._scratch.folder() as folder:
             part = TaskContext(
                 task=task,
@@ -184,7 +182,7 @@ class TaskQueue:
                 number=number,
                 caller=caller,
                 folder=folder,
-                result_bytes_left=left,
+                result_bytes_left=job.result_bytes_left,
                 lease=job.lease,
                 claims=self._claims,
                 running=self._running,
