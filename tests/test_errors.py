@@ -8,6 +8,7 @@ from pathlib import Path
 
 import voiceapp
 from voiceapp import errors
+from voiceapp.docs.codes import REFUSALS
 
 PACKAGE = Path(voiceapp.__file__).parent
 LINE = re.compile(r"( +)(\w+) +(\d{3})(?: {3}(\S+\.py)?.*)?")
@@ -58,3 +59,21 @@ def defined() -> set[Row]:
 
 def test_the_tree_is_drawn_as_it_is() -> None:
     assert drawn() == defined()
+
+
+def codes() -> set[str]:
+    """The code of every class of error that has a status of its own."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and status_of(node) is not None:
+                found |= {
+                    str(ast.literal_eval(line.value))
+                    for line in node.body
+                    if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code"
+                }
+    return found
+
+
+def test_the_reference_says_what_to_do_about_every_code() -> None:
+    assert codes() - {"invalid_request_error"} <= {code.code for code in REFUSALS}

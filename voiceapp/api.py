@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -119,15 +119,17 @@ def openapi_document() -> dict[str, Any]:
     return complete(json.loads(json.dumps(api.get_openapi_schema(path_prefix=""))))
 
 
-@cache
-def _openapi_json() -> bytes:
-    return json.dumps(openapi_document(), separators=(",", ":")).encode()
+@lru_cache(maxsize=8)
+def _openapi_json(origin: str) -> bytes:
+    """The document as it is served at `origin`, `https://host`."""
+    return json.dumps({**openapi_document(), "servers": [{"url": origin}]}, separators=(",", ":")).encode()
 
 
 @require_safe
 async def openapi(request: HttpRequest) -> HttpResponse:
     """`/openapi.json`."""
-    return HttpResponse(_openapi_json(), content_type="application/json", headers={"Cache-Control": "max-age=300"})
+    document = _openapi_json(request.build_absolute_uri("/").rstrip("/"))
+    return HttpResponse(document, content_type="application/json", headers={"Cache-Control": "max-age=300"})
 
 
 def _no_such_number(name: str) -> float:

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
+
+from voiceapp.docs.families import FAMILIES
 
 from .accessibility import RULES, axe_source
 from .server import Server
 from .test_looks import SIZES, VARIANTS
 
-PAGES = {"reference": "/docs", "contents": "/docs/manual", "manual": "/docs/manual/connecting-a-program"}
+PAGES = {
+    "reference": "/docs",
+    "family": "/docs/reference/chat",
+    "errors": "/docs/reference/errors",
+    "search": "/docs/search?q=key",
+    "contents": "/docs/manual",
+    "manual": "/docs/manual/connecting-a-program",
+}
+NARROWEST = 320
+PARSED = """(codes) => {
+    const AsyncFunction = (async () => {}).constructor;
+    return codes.filter((code) => {
+        try {
+            return !new AsyncFunction(code);
+        } catch {
+            return true;
+        }
+    });
+}"""
+"""Which of some programs are not JavaScript."""
 
 
 @pytest.mark.parametrize(("width", "scheme"), VARIANTS)
@@ -37,6 +59,75 @@ def test_everybody_can_read_it(
     assert complaints == []
 
 
+@pytest.fixture
+def page(quiet_browser: Browser, server: Server) -> Iterator[Page]:
+    """A window that may write to the clipboard; what the console objects to fails the test."""
+    context = quiet_browser.new_context(
+        base_url=f"http://127.0.0.1:{server.port}", permissions=["clipboard-read", "clipboard-write"]
+    )
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(error.message))
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def test_every_page_holds_on_the_narrowest_phone(page: Page) -> None:
+    page.set_viewport_size({"width": NARROWEST, "height": 640})
+    for address in (*PAGES.values(), *(f"/docs/reference/{family.slug}" for family in FAMILIES)):
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
+
+
+def test_the_examples_are_shown_in_the_language_that_was_chosen_and_copied(page: Page) -> None:
+    page.goto("/docs/reference/tasks")
+    first = page.locator(".example").first
+    expect(first.locator("pre:visible")).to_have_attribute("data-language", "curl")
+    first.get_by_label("Python").check()
+    for example in page.locator(".example").all():
+        expect(example.locator("pre:visible")).to_have_attribute("data-language", "python")
+    page.goto("/docs/reference/chat")
+    example = page.locator(".example").last
+    shown = example.locator("pre:visible")
+    expect(shown).to_have_attribute("data-language", "python")
+    example.get_by_role("button").click()
+    expect(example.get_by_role("button")).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == shown.text_content()
+
+
+def test_the_programs_in_javascript_are_javascript(page: Page) -> None:
+    codes: list[str] = []
+    for family in FAMILIES:
+        page.goto(f"/docs/reference/{family.slug}")
+        codes += page.locator("[data-language=javascript]").all_text_contents()
+    assert len(codes) > 40
+    page.goto("about:blank")  # where no policy forbids to make functions of text
+    assert page.evaluate(PARSED, [*codes, "const wrong ="]) == ["const wrong ="]
+
+
+def test_a_link_from_before_leads_to_the_operation(page: Page) -> None:
+    page.goto("/docs#agentsvc_replay_event")
+    page.wait_for_url("**/docs/reference/webhooks#agentstudio_replay_event")
+    expect(page.locator("#agentstudio_replay_event")).to_be_in_viewport()
+    page.goto("/docs#failures")
+    expect(page.locator("#failures")).to_be_in_viewport()
+
+
+def test_the_key_leads_to_the_search(page: Page) -> None:
+    page.goto("/docs/manual/webhooks")
+    page.keyboard.press("/")
+    page.keyboard.type("cancel/task")
+    expect(page.get_by_role("searchbox")).to_have_value("cancel/task")
+    page.get_by_role("searchbox").fill("cancel task")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/docs/search?q=cancel+task")
+    expect(page.locator("mark").first).to_be_visible()
+    page.get_by_role("link", name="Cancel a task", exact=True).click()
+    page.wait_for_url("**/docs/reference/tasks#tasks_cancel_task")
+
+
 def test_it_is_read_with_the_keyboard_and_without_scripts(quiet_browser: Browser, server: Server) -> None:
     context = quiet_browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 800})
     page = context.new_page()
@@ -49,4 +140,13 @@ def test_it_is_read_with_the_keyboard_and_without_scripts(quiet_browser: Browser
     page.locator("a[rel=next]").press("Enter")
     page.wait_for_url("**/docs/manual/talking-on-the-page")
     assert page.locator("h1").inner_text() == "Talking on the page"
+    page.get_by_role("searchbox").fill("webhook")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/docs/search?q=webhook")
+    page.locator("main a").first.click()
+    page.goto(f"http://127.0.0.1:{server.port}/docs/reference/chat")
+    example = page.locator(".example").first
+    assert example.get_by_role("button").count() == 0
+    example.get_by_label("JavaScript").check()
+    expect(example.locator("pre:visible")).to_have_attribute("data-language", "javascript")
     context.close()

@@ -31,7 +31,7 @@ def test_it_reads_a_folder(tmp_path: Path) -> None:
     first, second = pages(tmp_path)
     assert (first.slug, first.title, first.summary) == ("first-page", "First", "Only a sentence.")
     assert second.summary == "Text here."
-    assert '<h2 id="part">Part</h2>' in second.html
+    assert '<h2 id="part"><a class="place" href="#part">Part</a></h2>' in second.html
 
 
 def test_it_has_no_page_of_another_name() -> None:

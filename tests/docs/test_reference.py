@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from voiceapp.docs.fields import Schemas
-from voiceapp.docs.reference import Operation, groups
+from voiceapp.docs.reference import Operation, also, pages
 
 SCHEMAS: dict[str, Any] = {
     "Message": {
@@ -41,6 +41,9 @@ SCHEMAS: dict[str, Any] = {
     },
 }
 
+PATH = "/api/v1/tasks/{id}/talk"
+ADDRESS = "https://host/api/v1/tasks"
+
 
 def document(**operation: Any) -> dict[str, Any]:
     """A document of one operation, which answers 200 and may fail."""
@@ -56,27 +59,54 @@ def document(**operation: Any) -> dict[str, Any]:
         **operation,
     }
     responses = {"Failure400": {"description": "Wrong."}}
-    return {"paths": {"/talk/{id}": {"post": details}}, "components": {"schemas": SCHEMAS, "responses": responses}}
+    return {"paths": {PATH: {"post": details}}, "components": {"schemas": SCHEMAS, "responses": responses}}
 
 
 def operation(**details: Any) -> Operation:
-    [group] = groups(document(**details), "https://host")
-    [found] = group.operations
+    [page] = pages(document(**details), "https://host")
+    [found] = page.operations
     return found
+
+
+def curl(**details: Any) -> str:
+    """Its example for a shell."""
+    return next(example.code for example in operation(**details).examples if example.language == "curl")
 
 
 def body(name: str, content_type: str = "application/json", **media: Any) -> dict[str, Any]:
     return {"content": {content_type: {"schema": {"$ref": f"#/components/schemas/{name}"}, **media}}}
 
 
-def test_it_groups_operations_by_their_tag() -> None:
-    [group] = groups(document(), "https://host")
-    assert (group.id, group.title) == ("chat", "Chat")
-    [found] = group.operations
-    assert (found.id, found.method, found.path, found.summary) == ("talk", "POST", "/talk/{id}", "Talk")
+def test_an_operation_stands_on_the_page_of_its_family() -> None:
+    [page] = pages(document(), "https://host")
+    assert page.family.slug == "tasks"
+    [found] = page.operations
+    assert (found.id, found.method, found.path, found.summary) == ("talk", "POST", PATH, "Talk")
     assert found.description == "<p>Says <em>something</em>.</p>\n"
     assert [answer.status for answer in found.answers] == ["200"]
     assert [(answer.status, answer.description) for answer in found.failures] == [("400", "Wrong.")]
+
+
+def test_an_operation_at_two_roots_is_shown_once() -> None:
+    twice = document()
+    details = twice["paths"].pop(PATH)["post"]
+    for root in ("agentsvc", "agentstudio"):
+        twice["paths"][f"/api/v1/{root}/webhook_endpoints"] = {"post": {**details, "operationId": f"{root}_talk"}}
+    [page] = pages(twice, "https://host")
+    [found] = page.operations
+    assert (found.id, found.former_ids) == ("agentstudio_talk", ["agentsvc_talk"])
+    assert found.also == ["/api/v1/agentsvc/webhook_endpoints"]
+
+
+def test_it_names_every_path_of_an_operation() -> None:
+    assert also("/compatible-mode/v1/models") == ["/v1/models"]
+    assert also("/compatible-mode/v1/rerank") == ["/v1/rerank", "/rerank", "/v2/rerank"]
+    assert also("/api/v1/tasks") == []
+
+
+def test_an_operation_without_a_family_is_an_error() -> None:
+    with pytest.raises(LookupError, match="/elsewhere"):
+        pages({**document(), "paths": {"/elsewhere": document()["paths"][PATH]}}, "https://host")
 
 
 def test_it_lists_every_field_with_its_parts_behind_it() -> None:
@@ -118,7 +148,7 @@ def words(command: str) -> list[str]:
 
 def test_its_example_is_a_command_that_a_shell_understands() -> None:
     found = words(
-        operation(
+        curl(
             requestBody=body("Body", example={"model": "it's", "messages": []}),
             security=[{"BearerKey": []}],
             parameters=[
@@ -127,23 +157,23 @@ def test_its_example_is_a_command_that_a_shell_understands() -> None:
                 {"in": "query", "name": "model", "example": "voice", "schema": {"type": "string"}},
                 {"in": "query", "name": "other", "schema": {"type": "integer"}},
             ],
-        ).curl
+        )
     )
-    assert found[:4] == ["curl", "-X", "POST", "https://host/talk/a%20b?page=2&model=voice"]
+    assert found[:4] == ["curl", "-X", "POST", f"{ADDRESS}/a%20b/talk?page=2&model=voice"]
     assert found[found.index("-d") + 1].split() == ["{", '"model":', '"it\'s",', '"messages":', "[]", "}"]
     assert "Content-Type: application/json" in found
-    assert "Authorization: Bearer $API_KEY" in found
+    assert "Authorization: Bearer ${API_KEY:?}" in found
 
 
 def test_its_example_sends_the_headers_that_are_required() -> None:
     schema = {"type": "string", "examples": ["enable"]}
     found = words(
-        operation(
+        curl(
             parameters=[
                 {"in": "header", "name": "X-DashScope-Async", "required": True, "schema": schema},
                 {"in": "header", "name": "X-DashScope-SSE", "schema": schema},
             ]
-        ).curl
+        )
     )
     assert "X-DashScope-Async: enable" in found
     assert "X-DashScope-SSE: enable" not in found
@@ -151,28 +181,28 @@ def test_its_example_sends_the_headers_that_are_required() -> None:
 
 def test_its_example_has_variables_for_what_an_earlier_answer_gave_and_no_key_where_none_is_asked_for() -> None:
     parameters = [{"in": "path", "name": "id", "required": True, "schema": {"type": "string"}}]
-    assert operation(parameters=parameters).curl == 'curl -X POST "https://host/talk/$ID"'
+    assert curl(parameters=parameters) == f'curl -X POST "{ADDRESS}/${{ID:?}}/talk"'
 
 
 def test_its_example_of_head_waits_for_no_body() -> None:
     details = document()
-    details["paths"]["/talk/{id}"] = {"head": details["paths"]["/talk/{id}"]["post"]}
-    [group] = groups(details, "https://host")
-    assert words(group.operations[0].curl)[:2] == ["curl", "--head"]
+    details["paths"][PATH] = {"head": details["paths"][PATH]["post"]}
+    [page] = pages(details, "https://host")
+    assert words(page.operations[0].examples[0].code)[:2] == ["curl", "--head"]
 
 
 @pytest.mark.parametrize(
     ("content_type", "kept"),
-    [("audio/mpeg", ["--output", "answer.mp3"]), ("application/octet-stream", ["--remote-name"]), ("text/plain", [])],
+    [("audio/mpeg", ["--output", "speech.mp3"]), ("application/octet-stream", ["--remote-name"]), ("text/plain", [])],
 )
 def test_its_example_keeps_what_a_terminal_cannot_show(content_type: str, kept: list[str]) -> None:
     answers = {"200": {"description": "OK", "content": {content_type: {"schema": {"type": "string"}}}}}
-    assert words(operation(responses=answers).curl)[4:] == kept
+    assert words(curl(responses=answers))[4:] == kept
 
 
 def test_its_example_sends_an_offer_from_a_file() -> None:
     offered = {"content": {"application/sdp": {"schema": {"type": "string"}}}}
-    assert words(operation(requestBody=offered).curl)[-2:] == ["--data-binary", "@offer.sdp"]
+    assert words(curl(requestBody=offered))[-2:] == ["--data-binary", "@offer.sdp"]
 
 
 def test_its_example_fills_what_is_required() -> None:
@@ -181,7 +211,7 @@ def test_its_example_fills_what_is_required() -> None:
 
 
 def test_its_example_uploads_a_file() -> None:
-    command = operation(requestBody=body("Upload", "multipart/form-data")).curl
+    command = curl(requestBody=body("Upload", "multipart/form-data"))
     assert words(command)[-4:] == ["-F", "file=@recording.wav", "-F", "model=m"]
     assert "-d" not in words(command)
 

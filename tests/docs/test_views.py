@@ -9,9 +9,15 @@ import pytest
 from django.test import AsyncClient
 
 from voiceapp.api import openapi_document
+from voiceapp.docs.families import FAMILIES
 from voiceapp.docs.manual import pages
 
-PAGES = ["/docs", "/docs/manual", *(f"/docs/manual/{page.slug}" for page in pages())]
+FAMILY_PAGES = [f"/docs/reference/{family.slug}" for family in FAMILIES]
+PAGES = [
+    *("/docs", "/docs/reference/errors", *FAMILY_PAGES, "/docs/search", "/docs/search?q=task", "/docs/search?q=zzzz"),
+    *("/docs/manual", *(f"/docs/manual/{page.slug}" for page in pages())),
+]
+SCRIPT = '<script type="module" src="/static/docs/docs.js"></script>'
 
 
 @pytest.fixture
@@ -19,14 +25,46 @@ def client() -> AsyncClient:
     return AsyncClient()
 
 
-async def test_the_reference_tells_of_every_operation(client: AsyncClient) -> None:
-    text = html.unescape((await client.get("/docs")).content.decode())
+async def test_the_reference_tells_of_every_operation_once(client: AsyncClient) -> None:
+    shown = [html.unescape((await client.get(address)).content.decode()) for address in FAMILY_PAGES]
+    titles: list[str] = []
+    for text in shown:
+        titles += re.findall(r'<h2 id="(\w+)"><a class="place" href="#\1">', text)
+    everywhere = "".join(shown)
     for path, operations in openapi_document()["paths"].items():
-        assert f"<code>{path}</code>" in text
+        assert f"<code>{path}</code>" in everywhere
+        if not path.startswith("/api/v1/agentsvc/"):
+            assert f""" "http://testserver{path.partition("{")[0]}""" in everywhere
+            for operation in operations.values():
+                assert titles.count(operation["operationId"]) == 1
+    assert not any(title.startswith("agentsvc_") for title in titles)
+
+
+async def test_operations_of_a_page_have_names_of_their_own(client: AsyncClient) -> None:
+    for address in FAMILY_PAGES:
+        names = re.findall(
+            r'<h2 id="\w+"><a class="place" href="#\w+">([^<]+)', (await client.get(address)).content.decode()
+        )
+        assert len(set(names)) == len(names), address
+
+
+async def test_former_links_lead_to_the_contents_and_on(client: AsyncClient) -> None:
+    """Every operation had a place on the one page that the reference was."""
+    text = (await client.get("/docs")).content.decode()
+    for operations in openapi_document()["paths"].values():
         for operation in operations.values():
             assert f'id="{operation["operationId"]}"' in text
-            assert f'href="#{operation["operationId"]}"' in text
-        assert f""" "http://testserver{path.partition("{")[0]}""" in text
+    for former in ("start", "failures", "chat", "tasks", "webhooks", "realtime", "openai-compatible"):
+        assert f'id="{former}"' in text
+    for former in ("embedding-and-reranking", "temporary-tokens"):
+        assert f'id="{former}"' in text
+
+
+async def test_every_family_has_a_page_that_its_contents_name(client: AsyncClient) -> None:
+    for family in FAMILIES:
+        text = (await client.get(f"/docs/reference/{family.slug}")).content.decode()
+        assert f'<a href="/docs/reference/{family.slug}" aria-current="page">{family.title}</a>' in text
+        assert f"<h1>{family.title}</h1>" in text
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -35,6 +73,8 @@ async def test_every_page_works_without_scripts_and_under_the_policy(client: Asy
     assert answer.status_code == 200
     assert "unsafe" not in answer["Content-Security-Policy"]
     text = answer.content.decode()
+    assert text.count(SCRIPT) == 1
+    text = text.replace(SCRIPT, "")
     for forbidden in ("<script", "<style", " style=", " onclick=", "http://", "https://"):
         assert forbidden not in re.sub(r"<code.*?</code>|https?://testserver", "", text, flags=re.DOTALL)
 
@@ -48,7 +88,10 @@ async def test_every_link_leads_somewhere(client: AsyncClient, address: str) -> 
         if target.startswith("#"):
             assert target[1:] in places
         elif target != "/":
-            assert (await client.get(target)).status_code == 200
+            page, _, place = html.unescape(target).partition("#")
+            found = await client.get(page)
+            assert found.status_code == 200
+            assert not place or f'id="{place}"' in found.content.decode()
 
 
 async def test_the_manual_is_read_from_page_to_page(client: AsyncClient) -> None:
@@ -61,10 +104,47 @@ async def test_the_manual_is_read_from_page_to_page(client: AsyncClient) -> None
     assert f'<a href="/docs/manual/{second.slug}" aria-current="page">' in text
 
 
-@pytest.mark.parametrize("address", ["/docs/manual/nothing", "/docs/manual/..", "/docs/nothing"])
+@pytest.mark.parametrize(
+    "address", ["/docs/manual/nothing", "/docs/manual/..", "/docs/nothing", "/docs/reference/nothing"]
+)
 async def test_it_has_no_other_pages(client: AsyncClient, address: str) -> None:
-    assert (await client.get(address)).status_code == 404
+    assert (await client.get(f"/docs/{address}")).status_code == 404
 
 
 async def test_it_only_reads(client: AsyncClient) -> None:
     assert (await client.post("/docs")).status_code == 405
+
+
+async def found(client: AsyncClient, query: str) -> list[str]:
+    """The addresses that search answers with."""
+    text = (await client.get("/docs/search", {"q": query})).content.decode()
+    return re.findall(r'<li><a href="(/docs/[^"]+)">', text.partition('class="results"')[2])
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("cancel a task", "/docs/reference/tasks#tasks_cancel_task"),
+        ("/v1/responses", "/docs/reference/chat#compatible_responses_create_response"),
+        ("/api/v1/agentsvc/webhook_endpoints", "/docs/reference/webhooks#agentstudio_create_endpoint"),
+        ("max_output_tokens", "/docs/reference/chat#compatible_responses_create_response"),
+        ("4402", "/docs/reference/errors#close-codes"),
+        ("insufficient_quota", "/docs/reference/errors#refusals"),
+        ("push to talk", "/docs/manual/push-to-talk-and-mute"),
+    ],
+)
+async def test_search_finds_operations_fields_codes_and_the_manual(client: AsyncClient, query: str, place: str) -> None:
+    assert place in (await found(client, query))[:5]
+
+
+async def test_search_marks_what_it_found_and_nothing_else(client: AsyncClient) -> None:
+    text = (await client.get("/docs/search", {"q": "Cancel <b>"})).content.decode()
+    assert "<b>" not in text
+    assert 'value="Cancel &lt;b&gt;"' in text
+    text = (await client.get("/docs/search", {"q": "cancel task"})).content.decode()
+    assert "<mark>Cancel</mark> a <mark>task</mark>" in text
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\x00", "(((", "a" * 5000, "zzzz", "\\", "&" * 50, "é ß İ"])
+async def test_search_takes_any_query(client: AsyncClient, query: str) -> None:
+    assert (await client.get("/docs/search", {"q": query})).status_code == 200

@@ -28,9 +28,11 @@ def test_it_shows_html_as_text(hostile: str) -> None:
 
 def test_it_makes_every_heading_a_place() -> None:
     html = to_html("## What you need\n\ntext\n\n## What you need\n\n## ?")
-    assert '<h2 id="what-you-need">' in html
+    assert '<h2 id="what-you-need"><a class="place" href="#what-you-need">What you need</a></h2>' in html
     assert '<h2 id="what-you-need-2">' in html
     assert '<h2 id="section">' in html
+    assert to_html("## See [this](/docs)") == '<h2 id="see-this-docs">See <a href="/docs">this</a></h2>\n'
+    assert to_html("## Part", has_links=False) == "<h2>Part</h2>\n"
 
 
 def test_it_lets_the_keyboard_scroll_what_is_wide() -> None:

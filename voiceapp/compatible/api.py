@@ -41,7 +41,9 @@ PLAIN: dict[str, Callable[[Transcript], str]] = {
 """Forms of a transcript that are no JSON."""
 
 
-@router.post("/chat/completions", summary="Answer a conversation", response=Completion, openapi_extra=STREAMED)
+@router.post(
+    "/chat/completions", summary="Answer a conversation, OpenAI style", response=Completion, openapi_extra=STREAMED
+)
 async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpResponseBase:
     """The same as the native operation, for the `openai` libraries; with `stream`, as events ended by `[DONE]`."""
     caller = _caller(request)

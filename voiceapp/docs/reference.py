@@ -1,10 +1,8 @@
-"""The reference: every operation of the OpenAPI document, grouped, with an example that can be pasted into a shell."""
+"""The reference: every operation of the OpenAPI document once, on the page of its family, with examples to copy."""
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from mimetypes import guess_extension
@@ -13,16 +11,15 @@ from urllib.parse import quote, urlencode
 
 from django.utils.safestring import SafeString
 
+from voiceapp.http.roots import ALIASES, COMPATIBLE_ROOT
+
+from .examples import FILE, LANGUAGES, ExampleCall
+from .families import FAMILIES, Family, family_of
 from .fields import Field, Json, Schemas
-from .writing import anchor, to_html
+from .writing import to_html
 
-FILE = "recording.wav"
-"""What examples upload."""
-OFFER = "offer.sdp"
-"""What they send that is neither JSON nor a form."""
-
-_FIRST = {"get": "curl", "head": "curl --head"}
-"""How a command begins; told HEAD by -X, curl waits for a body that never comes."""
+SHOWN_ROOT, SAME_ROOT = "/api/v1/agentstudio/", "/api/v1/agentsvc/"
+"""Two roots of the same operations; the first is shown, the second mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +38,58 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    language: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     id: str
     """Its place on the page."""
     method: str
     path: str
+    also: list[str]
+    """Further paths of the same operation."""
+    former_ids: list[str]
+    """Where it stood a second time."""
     summary: str
     description: SafeString
     parameters: list[Field]
     body: Body | None
     answers: list[Answer]
     failures: list[Answer]
-    curl: str
-    """A command that calls it. What only the caller knows is left to variables: `$API_KEY`, `$TASK_ID`, …"""
+    examples: list[Example]
+    """In each language."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    id: str
-    title: str
+class Page:
+    family: Family
     operations: list[Operation] = field(default_factory=list)
 
 
-def groups(document: Json, origin: str) -> list[Group]:
-    """The operations under their tags, in the order of the document; `origin` is this server, `https://host`."""
-    found: dict[str, Group] = {}
-    for path, operations in document["paths"].items():
+def pages(document: Json, origin: str) -> list[Page]:
+    """The operations of each family, in the order of the document; `origin` is this server, `https://host`."""
+    found = {family.slug: Page(family) for family in FAMILIES}
+    paths: Json = document["paths"]
+    for path, operations in paths.items():
+        if path.startswith(SAME_ROOT) and path.replace(SAME_ROOT, SHOWN_ROOT) in paths:
+            continue
+        same: Json = paths.get(path.replace(SHOWN_ROOT, SAME_ROOT), {}) if path.startswith(SHOWN_ROOT) else {}
         for method, details in operations.items():
-            title = (details.get("tags") or ["Other"])[0]
-            group = found.setdefault(title, Group(anchor(title), title))
-            group.operations.append(_operation(Schemas(document), method, path, details, origin))
-    return list(found.values())
+            operation = _operation(Schemas(document), method, path, details, origin)
+            former = [same[method]["operationId"]] if method in same else []
+            found[family_of(path).slug].operations.append(replace(operation, former_ids=former))
+    return [page for page in found.values() if page.operations]
+
+
+def also(path: str) -> list[str]:
+    """Further paths under which an operation is served."""
+    if path.startswith(COMPATIBLE_ROOT):
+        aliases = [alias for alias, meant in ALIASES.items() if meant == path and not alias.endswith("/")]
+        return ["/" + path.removeprefix(COMPATIBLE_ROOT), *aliases]
+    return [path.replace(SHOWN_ROOT, SAME_ROOT)] if path.startswith(SHOWN_ROOT) else []
 
 
 def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> Operation:
@@ -80,17 +98,20 @@ def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: 
         Answer(status, answer.get("description", ""), list(_bodies(schemas, answer)))
         for status, answer in ((status, schemas.resolve(answer)) for status, answer in details["responses"].items())
     ]
+    call = call_of(schemas, method, path, details, origin)
     return Operation(
         id=details["operationId"],
         method=method.upper(),
         path=path,
+        also=also(path),
+        former_ids=[],
         summary=details["summary"],
-        description=to_html(details.get("description", "")),
+        description=to_html(details.get("description", ""), has_links=False),
         parameters=[_parameter(schemas, parameter) for parameter in details.get("parameters", ())],
         body=body,
         answers=[answer for answer in answers if answer.status < "400"],
         failures=[answer for answer in answers if answer.status >= "400"],
-        curl=_curl(schemas, method, path, details, origin),
+        examples=[Example(language, written(call)) for language, written in LANGUAGES.items()],
     )
 
 
@@ -116,8 +137,8 @@ def _parameter(schemas: Schemas, parameter: Json) -> Field:
     )
 
 
-def _curl(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> str:
-    """A command for a POSIX shell, one option to a line."""
+def call_of(schemas: Schemas, method: str, path: str, details: Json, origin: str) -> ExampleCall:
+    """The call that the examples of an operation make."""
     values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
     for parameter in details.get("parameters", ()):
         if "example" in parameter:
@@ -126,27 +147,30 @@ def _curl(schemas: Schemas, method: str, path: str, details: Json, origin: str) 
             values[parameter["in"]][parameter["name"]] = schemas.example(parameter["schema"])
 
     def part(name: re.Match[str]) -> str:
-        return quote(str(values["path"][name[1]])) if name[1] in values["path"] else f"${name[1].upper()}"
+        return quote(str(values["path"][name[1]])) if name[1] in values["path"] else name[0]
 
     address = origin + re.sub(r"\{(\w+)\}", part, path)
     address += f"?{urlencode(values['query'])}" if values["query"] else ""
-    lines = [f'{_FIRST.get(method, f"curl -X {method.upper()}")} "{address}"']
-    if details.get("security"):
-        lines.append('-H "Authorization: Bearer $API_KEY"')
-    lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in values["header"].items()]
-    for content_type, media in details.get("requestBody", {}).get("content", {}).items():
-        lines += _sent(content_type, _example_of(schemas, media))
-        break
-    return " \\\n  ".join(lines + _kept(details))
+    asked = details.get("requestBody", {}).get("content", {})
+    content_type = next(iter(asked), "")
+    answered = details["responses"].get("200", {}).get("content", {})
+    return ExampleCall(
+        method=method,
+        address=address,
+        needs_key=bool(details.get("security")),
+        headers=values["header"],
+        content_type=content_type,
+        body=_example_of(schemas, asked[content_type]) if content_type else None,
+        saved_as=_saved_as(answered),
+        is_json="application/json" in answered,
+    )
 
 
-def _kept(details: Json) -> list[str]:
-    """Into which file an answer goes that a terminal cannot show."""
-    content = details["responses"].get("200", {}).get("content", {})
-    sounds = [content_type for content_type in content if content_type.startswith("audio/")]
+def _saved_as(answered: Json) -> str:
+    sounds = [content_type for content_type in answered if content_type.startswith("audio/")]
     if sounds:
-        return [f"--output answer{guess_extension(sounds[0])}"]
-    return ["--remote-name"] if "application/octet-stream" in content else []
+        return f"speech{guess_extension(sounds[0])}"
+    return "*" if "application/octet-stream" in answered else ""
 
 
 def _example_of(schemas: Schemas, media: Json) -> Any:
@@ -160,12 +184,3 @@ def _example_of(schemas: Schemas, media: Json) -> Any:
     parts = schemas.resolve(schema).get("properties", {})
     files = {name: f"@{FILE}" for name, part in parts.items() if schemas.type_of(part) == "file"}
     return {**example, **files} if files else example
-
-
-def _sent(content_type: str, example: Any) -> list[str]:
-    if content_type.startswith("multipart/"):
-        return [f"-F {shlex.quote(f'{name}={value}')}" for name, value in dict(example).items()]
-    header = f"-H {shlex.quote(f'Content-Type: {content_type}')}"
-    if content_type != "application/json":
-        return [header, f"--data-binary @{OFFER}"]
-    return [header, f"-d {shlex.quote(json.dumps(example, ensure_ascii=False, indent=2))}"]

@@ -6,6 +6,9 @@ from . import views
 
 urlpatterns = [
     path("docs", views.reference, name="docs"),
+    path("docs/reference/errors", views.errors, name="docs-errors"),
+    path("docs/reference/<slug:slug>", views.family, name="docs-family"),
+    path("docs/search", views.find, name="docs-search"),
     path("docs/manual", views.contents, name="manual"),
     path("docs/manual/<slug:slug>", views.manual_page, name="manual-page"),
 ]

@@ -17,14 +17,26 @@ WIDE = '<div class="wide" tabindex="0" role="group" aria-label="Table">'
 """What scrolls by itself on a narrow screen, and can be reached with the keyboard."""
 
 
-def to_html(text: str) -> SafeString:
-    """Rendered Markdown. HTML in the text is shown as text, and addresses are only those that browsers may follow."""
+def to_html(text: str, *, has_links: bool = True) -> SafeString:
+    """Rendered Markdown. HTML in the text is shown as text, and addresses are only those that browsers may follow.
+
+    With `has_links`, every heading is a place and has a link to itself.
+    """
     tokens = _PARSER.parse(text)
     taken: set[str] = set()
     for opening, content in itertools.pairwise(tokens):
-        if opening.type == "heading_open":
+        if has_links and opening.type == "heading_open":
             opening.attrSet("id", unique(anchor(content.content), taken))
+            _link(content, str(opening.attrs["id"]))
     return mark_safe(_PARSER.renderer.render(_reachable(tokens), _PARSER.options, {}))  # noqa: S308 (escaped above)
+
+
+def _link(heading: Token, place: str) -> None:
+    """Make the words of a heading a link to it, unless they hold one already."""
+    words = heading.children or []
+    if not any(word.type == "link_open" for word in words):
+        opening = Token("link_open", "a", 1, attrs={"class": "place", "href": f"#{place}"})
+        heading.children = [opening, *words, Token("link_close", "a", -1)]
 
 
 def to_inline_html(text: str) -> SafeString:

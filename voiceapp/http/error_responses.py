@@ -162,7 +162,7 @@ def error_body(path: str, refusal: ErrorResponse, request_id: str) -> dict[str, 
         "error": {
             "message": refusal.message,
             "type": _compatible_type(refusal),
-            "code": _compatible_code(refusal.code),
+            "code": compatible_code(refusal.code),
             "param": refusal.param,
         },
         "request_id": request_id,
@@ -226,7 +226,7 @@ def _dotted(location: tuple[str | int, ...]) -> str:
     return ".".join(parts[:-1] if parts and parts[-1] in _KINDS_OF_VALUE else parts)
 
 
-def _compatible_code(code: str) -> str:
+def compatible_code(code: str) -> str:
     """`Throttling.RateQuota` → `rate_limit_exceeded`; without a name there: `AccessDenied` → `access_denied`."""
     return _COMPATIBLE_CODES.get(code) or re.sub(r"(?<=[a-z])(?=[A-Z])|\.", "_", code).lower()
 

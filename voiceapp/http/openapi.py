@@ -49,7 +49,7 @@ RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its failures, headers and examples declared, in place; for the server it comes from."""
+    """The document with its failures, headers and examples declared, in place. Its server is named when it is sent."""
     document.pop("servers", None)
     components = document.setdefault("components", {})
     drawn = components.setdefault("schemas", {})

@@ -70,7 +70,7 @@ async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse
     return await _json(_native_reply, embedded, request.request_id)
 
 
-@compatible.post("/embeddings", summary="Embed texts", response=CompatibleEmbeddingReply)
+@compatible.post("/embeddings", summary="Embed texts, OpenAI style", response=CompatibleEmbeddingReply)
 async def create_embeddings(request: HttpRequest, body: CompatibleEmbeddingBody) -> HttpResponse:
     """The same as the native operation, for the `openai` libraries: dense vectors, as numbers or as base64."""
     embedded = await embedding.embed(
@@ -140,7 +140,9 @@ async def rerank_documents_flat(request: HttpRequest, body: FlatRerankBody) -> F
     )
 
 
-@compatible.post("/rerank", summary="Rerank documents", response=ListRerankReply, exclude_none=True)
+@compatible.post(
+    "/rerank", summary="Rerank documents, Jina and Cohere style", response=ListRerankReply, exclude_none=True
+)
 async def create_rerank(request: HttpRequest, body: ListRerankBody) -> ListRerankReply:
     """The same for clients of Jina and of Cohere; also at `/rerank`, `/v1/rerank` and `/v2/rerank`."""
     documents = _plain(body.documents)

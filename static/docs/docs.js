@@ -1,0 +1,82 @@
+// What makes the documentation quicker to use. Without it everything can be read, copied by hand and searched.
+
+const LANGUAGE = "voiceapp.docs.language";
+
+/** @type {NodeListOf<HTMLInputElement>} */
+const choices = document.querySelectorAll(".example input[type=radio]");
+
+/** Shows every example on the page in one language. */
+function choose(language) {
+  for (const choice of choices) {
+    if (choice.value === language) choice.checked = true;
+  }
+}
+
+function remembered() {
+  try {
+    return localStorage.getItem(LANGUAGE);
+  } catch {
+    return null; // a browser may keep nothing
+  }
+}
+
+function remember(language) {
+  try {
+    localStorage.setItem(LANGUAGE, language);
+  } catch {
+    // then it is chosen again on the next page
+  }
+}
+
+choose(remembered());
+for (const choice of choices) {
+  choice.addEventListener("change", () => {
+    choose(choice.value);
+    remember(choice.value);
+  });
+}
+
+/** The example that is shown beside a button. */
+function shownBeside(button) {
+  const codes = [...button.closest(".example").querySelectorAll("code")];
+  return codes.find((code) => code.checkVisibility());
+}
+
+async function copy(button) {
+  const code = shownBeside(button);
+  const label = button.firstElementChild;
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    label.textContent = "Copied";
+  } catch {
+    // Pages may write to the clipboard over HTTPS and on this machine only.
+    getSelection().selectAllChildren(code);
+    label.textContent = "Press Ctrl+C (⌘C)";
+  }
+  setTimeout(() => {
+    label.textContent = "Copy";
+  }, 2000);
+}
+
+for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".example .copy"))) {
+  button.addEventListener("click", () => copy(button));
+  button.hidden = false;
+}
+
+document.addEventListener("keydown", (event) => {
+  const search = document.getElementById("search");
+  const isTyping = event.target instanceof HTMLElement && event.target.matches("input:not([type=radio]), textarea, select");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+  event.preventDefault();
+  search.focus();
+});
+
+/** Links to operations led to the contents, when they all stood on that page: go on to where the operation is. */
+function followFormerLink() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const link = place?.closest(".operations li")?.querySelector("a");
+  if (link) location.replace(link.href);
+}
+
+addEventListener("hashchange", followFormerLink);
+followFormerLink();
