@@ -7,13 +7,15 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from tests.engines.further_visitors import FURTHER
 from tests.engines.visitors import MODEL, TALKS
 from voiceapp.engines.embedded.chat import RetrievalAssistant
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 
 EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("UTC"))
 LEAST_RIGHT = 0.95
-LEAST_UTTERANCES = 150
 
 
 def in_the_evening(zone: tzinfo) -> datetime:
@@ -37,9 +39,12 @@ async def wrong_replies(
     return found
 
 
-async def test_visitors_get_the_right_kind_of_reply(models: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("talks", "least"), [(TALKS, 150), (FURTHER, 100)])
+async def test_visitors_get_the_right_kind_of_reply(
+    models: None, tmp_path: Path, talks: tuple[tuple[tuple[str, str], ...], ...], least: int
+) -> None:
     assistant = RetrievalAssistant(cache_dir=tmp_path, clock=in_the_evening)
-    wrong = await wrong_replies(assistant, TALKS)
-    count = sum(map(len, TALKS))
-    assert count >= LEAST_UTTERANCES
+    wrong = await wrong_replies(assistant, talks)
+    count = sum(map(len, talks))
+    assert count >= least
     assert len(wrong) <= count * (1 - LEAST_RIGHT), wrong

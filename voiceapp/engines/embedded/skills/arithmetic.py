@@ -18,7 +18,7 @@ _LEAD = re.compile(
     r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|in|are|does|would)|how much (?:is|are|does)"
     r"|calculate|compute|work out|evaluate|solve|add up|the (?:result|value) of)\b ?"
 )
-_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=)$")
+_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|dollars|euros)$")
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
 _HOMOPHONES = {"to": 2, "too": 2, "for": 4, "won": 1, "ate": 8}
 """What a recognizer writes for a number; believed only where nothing but a number can stand."""
@@ -26,7 +26,7 @@ _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
 """24/7, 9/11, 555-1234: without words around them these are names."""
 _NAMES = {"9/11", "24/7", "50/50", "20/20"}
 
-_ADD = {"+": "+", "plus": "+", "-": "-", "minus": "-"}
+_ADD = {"+": "+", "plus": "+", "add": "+", "-": "-", "minus": "-"}
 _MULTIPLY = {
     ("times",): "*",
     ("multiplied", "by"): "*",
@@ -106,6 +106,10 @@ class _Sum:
 
     def whole(self) -> tuple[Fraction, str]:
         value, text = self._leading() or self._sum()
+        while self._accept("and", "then") or self._accept("then"):
+            if (sign := self._factor_sign() or self._term_sign()) is None:
+                raise _NoSum
+            value, text = self._apply(sign, (value, f"{text},"), self._operand())
         if self._at != len(self._words) or self._operations == 0:
             raise _NoSum
         return value, text
@@ -178,6 +182,7 @@ class _Sum:
                 base = self._count(base[0] * whole[0] / 100), f"{base[1]} percent of {whole[1]}"
             elif self._next_are("percent", "off") or self._next_are("%", "off"):
                 self._at += 2
+                self._accept("of")
                 whole = self._operand()
                 base = self._count(whole[0] * (1 - base[0] / 100)), f"{base[1]} percent off {whole[1]}"
             elif self._next_are("of") and 0 < base[0] < 1:  # "half of 30", "two thirds of 9"

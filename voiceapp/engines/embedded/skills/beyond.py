@@ -42,7 +42,8 @@ _BEYOND: tuple[tuple[Phrases, str], ...] = (
         Phrases(
             "(play|put on|start) [some|a|the|my|me|a bit of]* [jazz|rock|pop|classical|good|relaxing|happy|favorite]*"
             " (music|song|songs|jazz|radio|playlist|album|rock|podcast|classical music|audiobook)",
-            "play {what} by {who}",
+            "(play|put on) {what} by {who}",
+            "(play|put on) (some|a bit of|something from|the song|the album) {what}",
             "play (next|previous|the next|the previous) (song|track)",
             "(play|pause) the music",
         ),
@@ -67,7 +68,7 @@ _BEYOND: tuple[tuple[Phrases, str], ...] = (
             "(is|will) it [going to|be|get]* (rain|snow|raining|snowing|sunny|cold|warm|hot|cloudy|windy) [today|"
             "tomorrow|outside|"
             "now|later|tonight|here|this weekend]*",
-            "(is|will) it (raining|snowing|rain|snow|sunny|cold|hot|warm) [in] {place}",
+            "(is|will) it [be] (raining|snowing|rain|snow|sunny|cold|hot|warm) [in|at|on|over] {place}",
             "(do i need|should i take|will i need) (an umbrella|a jacket|a coat) [today|tomorrow]*",
             "(is|will) it [going to|be|get]* (rain|snow|raining|snowing|sunny|cold|warm|hot) [today|tomorrow|outside|"
             "now|later|tonight|here]*",
@@ -86,6 +87,7 @@ _BEYOND: tuple[tuple[Phrases, str], ...] = (
             "(what is|how much is|what is the price of|how is) [the|a]* (bitcoin|stock price|stock market|share price|"
             "exchange rate|dollar|euro|gold price|price of gold|price of oil|price of gas) [worth|today|now|right "
             "now|at|trading at|doing]*",
+            "[what is|how is|how much is]* [the|a]* [current]* (stock|share) (price|prices) [of|for] {company}",
             "(search|google|look up|look on) [the|for|up|on|internet|web|online|google]* {what}",
             "(what is|how is) [the]* traffic [like]* [today|now|to {place}|on {road}]*",
             "(find|show me|are there any|where is) [a|an|the|some]* (nearest|closest|nearby|next|good) {place}",

@@ -22,6 +22,8 @@ _SELF_HARM = re.compile(
     r"(?:hurt|harm|cut)(?:ting|ing)? my ?self|"
     r"take my own life|(?:want|wish|going|rather) (?:to (?:die|be dead)|i (?:was|were) dead)|"
     r"(?:do not|dont|don t) want to (?:live|be alive|exist|be here anymore)|better off dead|no reason to live|"
+    r"(?:no|any|the|what is the|a) (?:point|sense) (?:in|of) (?:going on|living|life|being alive|staying alive)|"
+    r"better off without me|(?:tired|sick) of (?:living|life|being alive)|never wake up again|"
     r"cannot go on (?:living|any ?more)|life is not worth living)\b"
 )
 _NOT_ONESELF = re.compile(r"\b(?:computer|process|program|server|squad|song|movie|film|book|band|to die for)\b")

@@ -28,6 +28,8 @@ _FEASTS = {
     "halloween": (10, 31),
     "valentines day": (2, 14),
     "the end of the year": (12, 31),
+    "the year": (12, 31),
+    "this year": (12, 31),
 }
 _PLACES = {
     "new york city": "America/New_York", "boston": "America/New_York", "washington": "America/New_York",
@@ -92,6 +94,7 @@ _MONTH = Phrases("(what|which) month (is it|is this|are we in) [now]", "what is 
 _UNTIL = Phrases(
     "how (many|many more) days [is it|are there|are left|left] [left] (until|till|to|before) {day} [from now]",
     "how long [is it] [left] (until|till|to) {day} [from now]",
+    "how many days (are left|are there left|remain) in {day}",
 )
 _WHEN = Phrases("when is {day} [this year]", "how far away is {day}")
 _NEAR_DAYS = {
@@ -102,6 +105,8 @@ _NEAR_DAYS = {
     "yesterdays date": -1,
     "the day after tomorrow": 2,
     "the day before yesterday": -2,
+    "after tomorrow": 2,
+    "before yesterday": -2,
 }
 _DISTANCE = Phrases("[in] {number} (day|days) [from (now|today)]", "[in] {number} (week|weeks) [from (now|today)]")
 _AGO = Phrases("{number} (day|days|week|weeks) ago")
@@ -208,7 +213,7 @@ def _day_at(text: str, today: date) -> SkillReply | None:
     """The date of tomorrow, yesterday, "in 3 weeks" or "10 days ago"."""
     if text in _NEAR_DAYS:
         day = today + timedelta(days=_NEAR_DAYS[text])
-        subject = text.removesuffix("s date")
+        subject = re.sub(r"^(after|before)", r"the day \1", text).removesuffix("s date")
         return SkillReply(f"{subject[:1].upper()}{subject[1:]} {_tense(day, today)} {_long(day)}.")
     ago = _AGO.match(text)
     slots = ago or _DISTANCE.match(text)

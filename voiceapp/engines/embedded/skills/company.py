@@ -8,7 +8,8 @@ from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
 _JOKE = Phrases(
-    "[tell|say|make|know|do you know|have you got|i want|i want to hear|let us hear]* [me] (a|another|one more|any|"
+    "[tell|say|make|know|do you know|do you have|have you got|got|i want|i want to hear|let us hear]* [me] "
+    "(a|another|one more|any|"
     "some|"
     "your best) [good|funny|short|dad|other]* (joke|jokes)",
     "[tell|say] [me] something funny",
@@ -56,7 +57,7 @@ _FIXED: tuple[tuple[Phrases, str], ...] = (
             f"the worst|"
             "ugly|annoying|boring|worthless|garbage|trash|rubbish|horrible|a moron|moron|a piece of garbage|not "
             "smart|not"
-            " very smart|not helpful|no help)",
+            " very smart|not helpful|no help) [are you|is not it]",
             "you [stupid|bloody|fucking|dumb]* (idiot|moron|fool|robot|machine|asshole|bastard|bitch)",
             "you suck",
             "i hate you",

@@ -21,7 +21,8 @@ _ONLY_ENGLISH = {
     "ru": "Извините, я понимаю только по-английски.",
 }
 _WORDS = {
-    "de": "guten hallo danke bitte wie geht ist das ich bin du mir dir uhr spät wetter nicht was heißt und der die auf",
+    "de": "guten hallo danke bitte wie geht ist das ich bin du mir dir uhr spät wetter nicht was heißt und der die auf "
+    "deutsch sprichst sprechen sie",
     "es": "hola gracias buenos buenas días como cómo estás está qué que por favor hora es la el tiempo hace dónde "
     "quiero",
     "fr": "bonjour bonsoir merci salut comment ça va quelle heure est il je suis vous le la quel temps fait parlez où",
@@ -30,7 +31,7 @@ _WORDS = {
     "nl": "hallo goedemorgen dank je wel hoe gaat het met hoe laat is ik ben wat het weer waar alstublieft",
 }
 _OWN = {  # words that English does not have: one of them is needed
-    "de": "guten danke bitte geht ich dir mir uhr wetter nicht heißt spät",
+    "de": "guten danke bitte geht ich dir mir uhr wetter nicht heißt spät deutsch sprichst sprechen",
     "es": "hola gracias buenos buenas días cómo estás está qué favor hora dónde quiero tiempo",
     "fr": "bonjour bonsoir merci beaucoup salut comment ça quelle heure je suis vous quel parlez où",
     "it": "ciao buongiorno grazie stai ora sono dove favore buona voglio",

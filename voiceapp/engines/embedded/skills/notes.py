@@ -10,7 +10,7 @@ from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 from voiceapp.engines.embedded.skills.words import plain, request
 
 _NAMED = Phrases(
-    "[hi|hello|hey]* my name is [actually]* {name}",
+    "[hi|hello|hey]* my name is [actually]* {name} [by the way|and yours|and you]",
     "[you can|please]* call me {name}",
     "[hi|hello|hey]* i am called {name}",
     "people call me {name}",
@@ -44,6 +44,7 @@ MAX_NAME_WORDS = 3
 _MY_NAME = Phrases(
     "what is my [first]* name",
     "what am i called",
+    "do you [still]* (know|remember) who i am",
     "[do you|can you]* [still]* (know|remember|say|tell me) my name [again]*",
     "(who am i|say my name|what was my name)",
     "what did i say my name (is|was)",

@@ -92,7 +92,7 @@ _TEST = Phrases(
 )
 _HOW_ARE_YOU = Phrases("[hi|hello|hey] how (are you|is it|are things) [doing|going|feeling] [today]")
 _GREETING = Phrases(
-    "(hi|hello|hey|hiya|howdy|good (morning|afternoon|evening|day))"
+    "(hi|hello|hey|hiya|howdy|morning|good (morning|afternoon|evening|day))"
     " [there|assistant|computer|voiceapp|voice app|again|everyone|hello|hi|hey|to you]*"
 )
 _THANKS = Phrases(

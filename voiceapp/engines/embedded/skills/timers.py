@@ -34,6 +34,9 @@ _WITHOUT_TIME = Phrases(
     "(set|start|create|make|give me|i need) [me|up]* (a|an|the|another) (timer|alarm|reminder)",
     "remind me (to|about|that|of) {what}",
     "remind me",
+    "remind me (at|on|by|tomorrow|tonight|this|next|every) {when}",
+    "(set|start|create|make|give me|i need) [me|up]* (a|an|the|another|my) (timer|alarm|reminder) (for|at|on) {when}",
+    "wake me [up] (at|by|tomorrow|tonight|on|in the|every) {when}",
 )
 _LEFT = Phrases(
     "how (much time|long) [is|do i have|have i]* [left|remaining|remains|still]* [on|of|in|until|till|for]* [the|my|"
@@ -84,7 +87,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         text = "I canceled the timer." if len(running) == 1 else f"I canceled all {len(running)} timers."
         return SkillReply(text, reminders=ReminderChange(cancels_all=True))
     if _WITHOUT_TIME.fits(said):
-        return SkillReply("For how long? Say for example: in five minutes.")
+        return SkillReply("For how long? Say for example: in five minutes. Two hours are the most.")
     if _LEFT.fits(said) and (running or "timer" in said or "alarm" in said or "reminder" in said):
         if not running:
             return SkillReply(NONE_SET)

@@ -100,8 +100,9 @@ _HOW_MANY = re.compile(
     r"(?P<amount>.+)"
 )
 _CONVERT = re.compile(
-    rf"(?:(?:what (?:is|are)|how much (?:is|are)|how (?:far|long|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|"
-    rf"change|translate) )?(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
+    r"(?:(?:what (?:is|are)|how much (?:is|are)|"
+    r"how (?:far|long|tall|high|deep|wide|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|change|translate) )?"
+    rf"(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
 )
 _QUANTITY = re.compile(rf"(?P<number>.+?) ?(?P<unit>{_NAME})(?: (?:and )?(?P<rest>.+))?")
 _EXPLICIT = re.compile(r"how many |convert |what (?:is|are) |how much (?:is|are) ")

@@ -18,6 +18,7 @@ _CONTRACTIONS = {
     "how's": "how is",
     "where's": "where is",
     "when's": "when is",
+    "name's": "name is",
     "there's": "there is",
     "i'm": "i am",
     "i'd": "i would",
@@ -41,7 +42,7 @@ _CONTRACTIONS = {
     "colour": "color",
 }
 _NOISE = re.compile(
-    r"^(?:(?:hi|hello|there|haha|lol|cool|great|nice|thanks|thank you|not bad|um+|uh+|er+|erm|hmm+|oh|ah|well|so|"
+    r"^(?:(?:hi|hello|there|ha|haha|lol|cool|great|nice|thanks|thank you|not bad|um+|uh+|er+|erm|hmm+|oh|ah|well|so|"
     r"okay|ok|alright|all right|right|hey|please|and|computer|"
     r"assistant|excuse me|sorry|now|also|then|but|voice ?app|actually|listen|yes|yeah|no) )+"
 )
