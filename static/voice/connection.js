@@ -2,6 +2,8 @@
 
 import * as events from "./events.js";
 import { delayMs } from "./backoff.js";
+import { TIMES_BELIEVED, endsSession, finalClose, isFinal, isPassing } from "./final_problems.js";
+import { Resumption } from "./resumption.js";
 
 const { SERVER } = events;
 const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
@@ -12,34 +14,20 @@ const SLOW_SIGN_OF_LIFE_MS = 10000; // behind six seconds of speech that the net
 const HIDDEN_PATIENCE_MS = 120000; // people who look at another tab may still be talking; after that, they have left
 const FRESH_DIAL_MS = 1000;
 
-/** Close codes after which trying again cannot help, and the notice that explains each. */
-const FINAL_CLOSES = { 1000: "ended", 4000: "session_over", 4401: "signed_out" };
-const TOO_SLOW = 4408;
-
-/** What a person has to do something about: trying again would only be refused again. */
-const FINAL_PROBLEMS = ["signed_out", "not_allowed", "guest_limit"];
-
-/** What passes by itself. Whatever else is in the way is believed when it has been said a few times. */
-const PASSING_PROBLEMS = ["unreachable", "at_capacity", "warming_up", "draining", "database_unreachable"];
-const TIMES_BELIEVED = 6;
-
-/** What a close code means: the code of a notice for one that will not change, or null where coming back may help. */
-function finalClose(code) {
-  const isRefusal = code >= 4400 && code < 4500 && code !== TOO_SLOW;
-  return FINAL_CLOSES[code] ?? (isRefusal ? "refused" : null);
-}
-
 /**
  * Events: `phase` (detail {phase, retryAt, reason}), `event` (detail: a server event), `congested` (detail: boolean),
  * `quality` (detail {rttMs, lossShare, playoutMs}), `fallback` (detail: [{name, failure}]) when an open session is
- * not on the transport that was tried first, `lost` before the first attempt to come back, `failed` (detail {code,
- * message, reasons}) when it stays closed.
+ * not on the transport that was tried first, `lost` when the session is gone: before the first attempt to come back, or
+ * after one that came too late, `resumed` when it goes on over another connection, `failed` (detail {code, message,
+ * reasons}) when it stays closed.
  * Phases: closed, connecting, queued, open, reconnecting. `retryAt` is when the next attempt is due (epoch ms), and
  * `reason` the code of what was in the way last.
  */
 export class Connection extends EventTarget {
   #makeTransport;
   #diagnose;
+  #pauseReplies;
+  #resumption = new Resumption();
   #transport = null;
   #phase = "closed";
   #attempt = 0;
@@ -56,11 +44,13 @@ export class Connection extends EventTarget {
   #signOfLife = null; // a timer, while we wait for one
 
   /**
-   * `makeTransport(failed)` gives a fresh one, or null when none is left beside those that failed, [{name, failure}];
-   * `diagnose(failed)` tells why a dial failed: {code, message, reasons}.
+   * `makeTransport(failed, query)` gives a fresh one, or null when none is left beside those that failed, [{name,
+   * failure}]; `diagnose(failed)` tells why a dial failed: {code, message, reasons}; `pauseReplies()` resolves to the
+   * replies that were not heard to their end, [{itemId, heardMs}], when they may go on.
    */
-  constructor({ makeTransport, diagnose }) {
+  constructor({ makeTransport, diagnose, pauseReplies }) {
     super();
+    this.#pauseReplies = pauseReplies;
     this.#makeTransport = makeTransport;
     this.#diagnose = diagnose;
     window.addEventListener("online", () => this.#surroundingsChanged());
@@ -77,8 +67,13 @@ export class Connection extends EventTarget {
     return this.#transport?.name ?? null;
   }
 
+  /** Returns whether the event left, or will when the connection is back. */
   send(event) {
-    return this.#transport?.send(event) ?? false;
+    const isKept = this.#resumption.isHeld || (this.#transport?.send(event) ?? false);
+    if (isKept) {
+      this.#resumption.sent(event);
+    }
+    return isKept;
   }
 
   sendAudio(pcm) {
@@ -117,6 +112,7 @@ export class Connection extends EventTarget {
   close() {
     this.#attempt += 1;
     this.#pausing?.();
+    this.#resumption.forget();
     this.#hangUp();
     this.#enter("closed");
   }
@@ -128,7 +124,7 @@ export class Connection extends EventTarget {
       this.#pausing();
     } else if (this.#triedAt !== null && Date.now() - this.#triedAt > FRESH_DIAL_MS) {
       this.#isHurried = true;
-      this.#transport?.close(); // an attempt that began in the outage may hang for long
+      this.#transport?.abandon(); // an attempt that began in the outage may hang for long
     }
   }
 
@@ -137,7 +133,7 @@ export class Connection extends EventTarget {
     this.#failed = [];
     for (;;) {
       this.#hangUp();
-      const transport = this.#makeTransport(this.#failed);
+      const transport = this.#makeTransport(this.#failed, this.#resumption.query);
       if (!transport) {
         return null;
       }
@@ -165,11 +161,11 @@ export class Connection extends EventTarget {
         if (transport !== this.#transport) {
           return;
         }
-        if (detail.type === SERVER.SESSION_CREATED) {
+        this.#resumption.received(detail);
+        if (detail.type === SERVER.SESSION_CREATED || detail.type === SERVER.SESSION_RESUMED) {
           clearTimeout(timer);
-          this.#greetedAt = Date.now();
-          this.#enter("open");
-          resolve(detail.session);
+          this.#greeted(detail);
+          resolve(detail.session ?? {});
         } else if (detail.type === SERVER.SESSION_CLOSING) {
           this.#closing = detail;
         } else if (detail.type === SERVER.SESSION_UPDATED) {
@@ -197,6 +193,20 @@ export class Connection extends EventTarget {
     return { session, failure };
   }
 
+  #greeted({ type, received }) {
+    this.#greetedAt = Date.now();
+    this.#enter("open");
+    if (type === SERVER.SESSION_RESUMED) {
+      for (const event of this.#resumption.resume(received)) {
+        this.#transport.send(event);
+      }
+      this.dispatchEvent(new Event("resumed"));
+    } else if (this.#resumption.isHeld) {
+      this.#resumption.forget();
+      this.dispatchEvent(new Event("lost")); // we come too late
+    }
+  }
+
   // ── Noticing that it is gone ─────────────────────────────────────────────────────────────────────────────────────
 
   get #isVisible() {
@@ -220,7 +230,7 @@ export class Connection extends EventTarget {
     this.send(events.sessionUpdate({})); // changes nothing, and is confirmed
     this.#signOfLife = setTimeout(() => {
       this.#signOfLife = null;
-      this.#hangUp();
+      this.#hangUp({ isLost: true });
       this.#comeBack();
     }, patienceMs);
   }
@@ -239,7 +249,10 @@ export class Connection extends EventTarget {
     }
     const message = this.#closing?.reason || reason;
     const isQuick = Date.now() - this.#greetedAt < STEADY_MS;
-    this.#quickRefusals = isQuick && code >= 4000 ? this.#quickRefusals + 1 : 0;
+    this.#quickRefusals = isQuick && endsSession(code) ? this.#quickRefusals + 1 : 0;
+    if (endsSession(code)) {
+      this.#resumption.forget();
+    }
     const final = finalClose(code) ?? (this.#quickRefusals >= TIMES_BELIEVED ? "refused" : null);
     if (final) {
       this.#fail({ code: final, message, reasons: [] });
@@ -257,7 +270,7 @@ export class Connection extends EventTarget {
     this.#lostAt = Date.now();
     this.#quickLosses = this.#lostAt - this.#greetedAt < STEADY_MS ? this.#quickLosses + 1 : 0;
     this.#enter("reconnecting");
-    this.dispatchEvent(new Event("lost"));
+    await this.#hold();
     let reason = "";
     let refusals = 0;
     for (this.#tries = Math.max(0, this.#quickLosses - 1); ; ) {
@@ -267,11 +280,23 @@ export class Connection extends EventTarget {
         return;
       }
       reason = problem.code;
-      refusals = PASSING_PROBLEMS.includes(reason) ? 0 : refusals + 1;
-      if (FINAL_PROBLEMS.includes(reason) || refusals >= TIMES_BELIEVED) {
+      refusals = isPassing(reason) ? 0 : refusals + 1;
+      if (isFinal(reason, refusals)) {
         this.#fail(problem);
         return;
       }
+    }
+  }
+
+  /** What may go on waits; what may not is lost. */
+  async #hold() {
+    if (this.#resumption.isPossible) {
+      this.#resumption.hold();
+      this.#isHurried ||= this.#quickLosses <= 1; // the session waits for us, and nobody else comes back with us
+      this.#resumption.keepHeard(await this.#pauseReplies());
+    } else {
+      this.#resumption.forget();
+      this.dispatchEvent(new Event("lost"));
     }
   }
 
@@ -314,15 +339,21 @@ export class Connection extends EventTarget {
     });
   }
 
-  #hangUp() {
+  /** `isLost`: the other side may wait for us. */
+  #hangUp({ isLost = false } = {}) {
     const transport = this.#transport;
     this.#transport = null;
     this.#forgetCheck();
-    transport?.close();
+    if (isLost || this.#resumption.isHeld) {
+      transport?.abandon();
+    } else {
+      transport?.close();
+    }
   }
 
   #fail(problem) {
     this.#attempt += 1;
+    this.#resumption.forget();
     this.#hangUp();
     this.#enter("closed");
     this.dispatchEvent(new CustomEvent("failed", { detail: problem }));

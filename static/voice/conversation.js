@@ -2,6 +2,7 @@
 
 import { USUAL_MS_PER_CHAR, wholeSentences } from "./alignment.js";
 import { SERVER, identifier } from "./events.js";
+import { addPiece, cutPieces } from "./item_audio.js";
 import { Item } from "./item.js";
 import { Reminders } from "./reminders.js";
 
@@ -55,10 +56,18 @@ export class Conversation extends EventTarget {
   addAudio(id, pcm, rateHz) {
     const item = this.find(id);
     if (item && (item.state === "live" || (item.state === "done" && item.audio.isFollowed))) {
-      item.audio.rateHz = rateHz;
-      item.audio.pieces.push(pcm);
-      item.audio.samples += pcm.length;
+      addPiece(item.audio, pcm, rateHz);
       this.#forgetOldAudio();
+    }
+  }
+
+  /** The sound of an item that was cut comes again from where it was heard, at its pace (`isFollowed`) or ahead of it. */
+  goOn(id, heardMs, { isFollowed }) {
+    const item = this.find(id);
+    if (item) {
+      cutPieces(item.audio, heardMs);
+      Object.assign(item.audio, { isFollowed: isFollowed || item.state === "done", isComplete: false });
+      this.heardUntil(id, heardMs);
     }
   }
 

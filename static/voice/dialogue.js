@@ -1,6 +1,7 @@
 // Dialogue: what is said in an open session. The person's turns go out, the server's events come in.
 
 import * as events from "./events.js";
+import { CutReplies } from "./cut_replies.js";
 import { MicrophoneTurn } from "./microphone_turn.js";
 import { problem } from "./readiness.js";
 import { ResponseAudio } from "./response_audio.js";
@@ -29,6 +30,8 @@ export class Dialogue extends EventTarget {
   #quiet = new Set(); // events whose refusal nobody needs to know
   #talkedOver = null; // the reply during which the caller began to speak
   #unheard;
+  #cutReplies = null; // from the first sound on
+  #typedLater = []; // ids of messages that were typed in an outage
   #isTrackPlayed = false; // replies come on a media track
   #isTurnOut = false; // a turn of push to talk has left, and the server has not said that it arrived
   #continued = null; // id of the cut reply that goes on
@@ -88,6 +91,7 @@ export class Dialogue extends EventTarget {
       return; // opened before, or meanwhile
     }
     this.#audio = new ResponseAudio(this.#sound.playback, this.#conversation);
+    this.#cutReplies = new CutReplies(this.#audio, this.#conversation);
     this.#audio.addEventListener("change", () => this.#tell("change"));
   }
 
@@ -108,6 +112,7 @@ export class Dialogue extends EventTarget {
   /** A session has opened: it learns what the person chose, and what was said before. */
   begin(session) {
     this.#unheard.reset();
+    this.#typedLater = [];
     this.#isTrackPlayed = this.#isTrackSent;
     this.#outputRateHz = outputRateHz(session);
     this.#turnDetection = defaultTurnDetection(session);
@@ -137,15 +142,44 @@ export class Dialogue extends EventTarget {
     this.#send(events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent })));
   }
 
-  /** The connection is gone, and may come back. */
-  async lose() {
-    const wasTurnLost = this.#unheard.lose() || this.isHolding || this.#isTurnOut;
-    this.#forgetTurn();
-    const replies = this.#conversation.openReplies;
-    if (replies.length > 0 || this.#isTrackPlayed) {
-      await this.#audio.cut(); // of a complete reply, what has arrived is heard to its end
+  /** The connection is gone, and the session may wait. Resolves to the replies not heard to their end, as CutReplies. */
+  async pause() {
+    if (this.#unheard.lose() || this.isHolding || this.#turn.isUserSpeaking) {
+      this.tellUnheard();
     }
-    if (this.#conversation.loseOpen(replies) || wasTurnLost) {
+    this.#microphone.forget();
+    return this.#cutReplies.hold({ isTrackPlayed: this.#isTrackPlayed });
+  }
+
+  /** The session goes on over another connection. */
+  resume() {
+    this.#unheard.reset();
+    this.#cutReplies.goOn();
+    if (this.#isTrackPlayed !== this.#isTrackSent) {
+      this.#isTrackPlayed = this.#isTrackSent;
+      this.configure();
+    }
+    const typed = this.#conversation.history().filter(({ id }) => this.#typedLater.includes(id));
+    this.#typedLater = [];
+    if (typed.length > 0 && this.#turn.isReplyDue) {
+      this.#sendQuietly(events.responseCancel());
+    }
+    for (const { id, role, text } of typed) {
+      this.#send(events.messageCreate(id, role, text));
+    }
+    if (typed.length > 0) {
+      this.#requestReply();
+    }
+  }
+
+  /** The session is lost: another may follow. */
+  async lose() {
+    if (!this.#cutReplies.isHeld) {
+      await this.pause();
+    }
+    const isTurnLost = this.#isTurnOut;
+    this.#forgetTurn();
+    if (this.#cutReplies.giveUp() || isTurnLost) {
       this.tellUnheard();
     }
   }
@@ -189,6 +223,7 @@ export class Dialogue extends EventTarget {
       await this.interrupt();
     }
     const id = this.typeLater(text);
+    this.#typedLater = []; // it goes out now
     this.#send(events.messageCreate(id, "user", text));
     this.#send(events.responseCreate());
     this.#turn.awaitReply(true);
@@ -198,6 +233,7 @@ export class Dialogue extends EventTarget {
   typeLater(text) {
     const id = events.identifier("item");
     this.#conversation.addTyped(id, text);
+    this.#typedLater.push(id);
     return id;
   }
 

@@ -20,6 +20,8 @@ export const SERVER = Object.freeze({
   ERROR: "error",
   SESSION_CREATED: "session.created",
   SESSION_UPDATED: "session.updated",
+  SESSION_RESUMABLE: "session.resumable",
+  SESSION_RESUMED: "session.resumed",
   SESSION_FINISHED: "session.finished",
   REMINDERS_UPDATED: "session.reminders.updated",
   SESSION_CLOSING: "session.closing",

@@ -48,7 +48,7 @@ export class Item {
     this.metrics = null;
     this.playoutMs = null;
     this.tool = null; // {name, arguments}
-    this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false };
+    this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false, resampler: null };
     this.msPerChar = USUAL_MS_PER_CHAR;
     this.playedMs = 0;
   }

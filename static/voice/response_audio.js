@@ -70,6 +70,19 @@ export class ResponseAudio extends EventTarget {
     return cut;
   }
 
+  /** Silence at once, of what may go on; resolves to what was cut, [{itemId, heardMs}]. */
+  async pause() {
+    const cut = await this.#playback.flush();
+    this.dispatchEvent(new Event("change"));
+    return cut;
+  }
+
+  /** An item that was cut goes on from where it was heard. */
+  goOn(itemId, heardMs) {
+    this.#conversation.goOn(itemId, heardMs, { isFollowed: this.#playback.isFollowing });
+    this.#playback.goOn(itemId, heardMs);
+  }
+
   #started(itemId) {
     const arrivedAt = this.#firstPieceAt.get(itemId);
     if (arrivedAt !== undefined) {

@@ -51,7 +51,8 @@ export class VoiceSession extends EventTarget {
     this.#readiness = new Readiness(fetchConfig);
     this.#choice = new TransportChoice({ preferences, sound, readiness: this.#readiness });
     this.#connection = new Connection({
-      makeTransport: (failed) => this.#choice.make(failed),
+      makeTransport: (failed, query) => this.#choice.make(failed, query),
+      pauseReplies: () => this.#dialogue.pause(),
       diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed.at(-1)?.failure),
     });
     const isLive = () => this.isLive;
@@ -59,6 +60,7 @@ export class VoiceSession extends EventTarget {
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
     this.#connection.addEventListener("lost", () => this.#dialogue.lose());
+    this.#connection.addEventListener("resumed", () => this.#resume());
     this.#connection.addEventListener("failed", ({ detail }) => this.#failed(detail));
     this.#connection.addEventListener("congested", ({ detail }) => this.#tell("congested", detail));
     this.#connection.addEventListener("quality", ({ detail }) => {
@@ -278,6 +280,11 @@ export class VoiceSession extends EventTarget {
   #begin(session) {
     this.#dialogue.begin(session);
     this.liveSince = Date.now();
+    this.#enter("live");
+  }
+
+  #resume() {
+    this.#dialogue.resume();
     this.#enter("live");
   }
 

@@ -25,6 +25,11 @@ from .server import Server, running
 from .speech import recognised, trimmed
 
 QUESTION = "What can you do?"
+WATCH = """() => {
+    window.states = [];
+    new MutationObserver(() => window.states.push(document.body.dataset.state))
+        .observe(document.body, { attributeFilter: ["data-state"] });
+}"""
 FALL_THROUGH_S = 4.0
 TRIES = 3
 
@@ -124,10 +129,12 @@ def test_a_cut_in_the_middle_of_a_reply_moves_the_conversation_to_another_transp
         expect(badge).to_have_text(re.compile("^AOQ"))
         voice.wait_spoken()
         faults.is_cut = True
-        voice.wait("reconnecting")
+        voice.page.evaluate(WATCH)
         expect(badge).to_have_text(re.compile("^WebRTC"))
         voice.wait("listening", timeout=60_000)
-        assert [role for role, _ in voice.turns()][:2] == ["user", "assistant"]
+        assert [role for role, _ in voice.turns()] == ["user", "assistant"]
+        assert [voice.sent(f"session.{event}") for event in ("created", "resumed")] == [1, 1]
+        assert voice.page.evaluate("window.states")[:1] == ["reconnecting"]
         said = " ".join(text for _, text in voice.turns())
         assert said.count("tell you the time") == said.count("about this program") == 1, said
 

@@ -15,7 +15,7 @@ from .server import running
 def test_a_guest_whose_hour_is_used_up_is_told_so_instead_of_tried_again(
     open_page: OpenPage, tmp_path: Path, screenshots: Path
 ) -> None:
-    with running(tmp_path, GUEST_SESSIONS_PER_HOUR="1") as strict:
+    with running(tmp_path, GUEST_SESSIONS_PER_HOUR="1", RESUME_GRACE_S="0") as strict:
         proxy = Proxy(strict.port)
         voice = open_page(f"http://127.0.0.1:{proxy.port}/")
         voice.talk()

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.engines.speech import word_errors, words
+
+from .calls import recording
 from .conftest import OpenPage
 from .page import VoicePage
 from .proxy import Proxy
 from .server import running
+from .speech import recognised, trimmed
 
 SpokenPage = Callable[..., VoicePage]
+RESUMED = '.event[data-type="session.resumed"]'
 
 
 def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: OpenPage, proxy: Proxy) -> None:
@@ -28,8 +34,8 @@ def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: Ope
     proxy.set_down(False)
     voice.wait("listening")
     assert voice.turns() == before
-    expect(voice.page.locator('.event[data-type="conversation.item.created"]')).not_to_have_count(0)
-    assert voice.sent("conversation.item.create") == 1 + len(before)
+    assert [voice.sent(f"session.{event}") for event in ("created", "resumed")] == [1, 1]
+    assert voice.sent("conversation.item.create") == 1
     voice.type("Can you repeat that?")
     voice.wait("ai-speaking")
     expect(voice.caption("assistant")).to_contain_text("4")
@@ -62,27 +68,51 @@ def whole_reply(open_page: OpenPage) -> tuple[str, str]:
     return f"{begin}.", end
 
 
-def test_a_reply_cut_in_the_middle_goes_on_from_the_sentence_that_was_cut(open_page: OpenPage, proxy: Proxy) -> None:
+def test_a_reply_cut_in_the_middle_goes_on_where_it_was_heard(
+    open_page: OpenPage, proxy: Proxy, tmp_path: Path
+) -> None:
     begin, end = whole_reply(open_page)
     voice = open_page()
+    voice.set_switch("is-recording", True)
     voice.type(QUESTION)
     voice.wait("ai-speaking")
-    voice.wait_spoken(len(begin) + 3)
+    voice.wait_spoken(len(begin) // 2)
     proxy.cut()
-    voice.wait("reconnecting")
+    expect(voice.page.locator(RESUMED)).to_have_count(1)
     voice.wait("ai-speaking")
     voice.wait("listening")
-    assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]
-    assert voice.page.locator(".turn .unheard").inner_text() == end
+    assert voice.turns() == [("user", QUESTION), ("assistant", f"{begin} {end}")]
+    expect(voice.page.locator(".turn .unheard")).to_have_count(0)
+    assert [voice.sent(f"session.{event}") for event in ("created", "resumed")] == [1, 1]
+    _, loudspeaker = recording(voice, tmp_path)
+    voice.page.click("#end")
+    assert word_errors(f"{begin} {end}", recognised(trimmed(loudspeaker))) / len(words(f"{begin} {end}")) < 0.35
 
 
-def test_a_reply_cut_before_its_first_sentence_was_heard_is_given_anew(open_page: OpenPage, proxy: Proxy) -> None:
+def test_a_server_that_does_not_wait_goes_on_from_the_sentence_that_was_cut(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    begin, end = whole_reply(open_page)
+    with running(tmp_path, RESUME_GRACE_S="0") as server, closing(Proxy(server.port)) as proxy:
+        voice = open_page(f"http://127.0.0.1:{proxy.port}/")
+        voice.type(QUESTION)
+        voice.wait("ai-speaking")
+        voice.wait_spoken(len(begin) + 3)
+        proxy.cut()
+        voice.wait("reconnecting")
+        voice.wait("ai-speaking")
+        voice.wait("listening")
+        assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]
+        assert voice.page.locator(".turn .unheard").inner_text() == end
+
+
+def test_a_reply_cut_as_it_begins_is_heard_from_its_beginning(open_page: OpenPage, proxy: Proxy) -> None:
     begin, end = whole_reply(open_page)
     voice = open_page()
     voice.type(QUESTION)
     voice.wait("ai-speaking")
     proxy.cut()
-    voice.wait("reconnecting")
+    expect(voice.page.locator(RESUMED)).to_have_count(1)
     voice.wait("ai-speaking")
     voice.wait("listening")
     assert voice.turns() == [("user", QUESTION), ("assistant", f"{begin} {end}")]

@@ -190,6 +190,8 @@ TRANSCRIPTION = "conversation.item.input_audio_transcription"
 SERVER: dict[str, dict[str, Any]] = {
     "session.created": {"session": ANY},
     "session.updated": {"session": ANY},
+    "session.resumable": {"token": "abc", "grace_s": 20.0},
+    "session.resumed": {"received": 7},
     "session.finished": {},
     "session.reminders.updated": {"reminders": [ANY]},
     "session.closing": {"code": 4000, "reason": "time is up"},

@@ -156,10 +156,13 @@ async def call(
     origin: str | None = None,
     address: str | None = None,
     has_microphone: bool = False,
+    query: str = "",
+    awaits: str = "session.created",
     **rates: int,
 ) -> AsyncIterator[Talker]:
-    """An open conversation, its `session.created` read.
+    """An open conversation, its `session.created` read, or what else it `awaits`.
 
+    `query` is what the URL says besides the model.
     `address` is where to connect, when it is not where the URL points. Raises InvalidStatus for a refused handshake.
     """
     sent = dict(headers or {})
@@ -172,7 +175,7 @@ async def call(
         place = {}
     async with (
         websockets.connect(
-            url if model is None else f"{url}?model={model}",
+            url if model is None else f"{url}?model={model}{query}",
             additional_headers=sent,
             origin=origin,  # type: ignore[arg-type]
             max_size=None,
@@ -185,7 +188,7 @@ async def call(
         talker = Talker(socket, **rates)
         running = [tasks.create_task(talker.listen())]
         try:
-            await talker.wait("session.created")
+            await talker.wait(awaits)
             if has_microphone:
                 running.append(tasks.create_task(_until_closed(talker.microphone())))
             yield talker

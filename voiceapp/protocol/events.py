@@ -3,7 +3,8 @@
 Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those
 of the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` and
 `.unheard`, `session.closing`, `session.reminders.…`, `response.source.added` and `response.done.response.metrics` are
-additions that a client may ignore.
+additions that a client may ignore; `session.resumable` and `session.resumed` come only to one that asked for a session
+that can be resumed.
 """
 
 from __future__ import annotations
@@ -316,6 +317,26 @@ class SessionUpdated(ServerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResumable(ServerEvent):
+    """When the connection is lost, the session waits for its client to come back over another one."""
+
+    type = "session.resumable"
+    token: str
+    """To be presented then; a secret."""
+    grace_s: float
+    """How long the session waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResumed(ServerEvent):
+    """The session goes on over this connection; the events that the client has missed follow."""
+
+    type = "session.resumed"
+    received: int
+    """How many events of the client have arrived so far, `input_audio_buffer.append` not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFinished(ServerEvent):
     type = "session.finished"
 
@@ -585,6 +606,8 @@ SERVER_EVENTS: dict[str, type[ServerEvent]] = {
         ErrorEvent,
         SessionCreated,
         SessionUpdated,
+        SessionResumable,
+        SessionResumed,
         SessionFinished,
         RemindersUpdated,
         SessionClosing,

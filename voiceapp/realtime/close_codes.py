@@ -5,6 +5,8 @@ from __future__ import annotations
 NORMAL = 1000
 ABANDONED = 1006
 """RFC 6455, 7.1.5: the connection was lost, and no close arrived."""
+NO_CODE = 1005
+"""The same: the connection was closed without a code."""
 CALLER_LEFT = "The caller left."
 """Close reason of every end that the caller chose; the code is then theirs."""
 CONNECTION_LOST = "The connection was lost."
@@ -12,6 +14,8 @@ CONNECTION_LOST = "The connection was lost."
 LIFETIME_OVER = 4000
 INTERNAL_ERROR = 4011
 SERVER_STOPPING = 4012
+GOES_ON_ELSEWHERE = 4013
+"""Of a connection only, from either side, and never of a session: the session goes on over another connection."""
 KEY_REVOKED = 4401
 BUDGET_USED_UP = 4402
 FLOOD = 4408
@@ -23,7 +27,7 @@ MEANINGS = {
     NORMAL: "finished",
     1001: "caller left: page closed or reloaded",
     1002: "caller broke the WebSocket protocol",
-    1005: "caller left without a code",
+    NO_CODE: "caller left without a code",
     ABANDONED: "connection lost",
     1007: "caller sent text that is not UTF-8",
     1009: "message too large",

@@ -17,6 +17,7 @@ from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import API_OFFER
 from voiceapp.realtime.handshake import Wire, described, read_handshake
+from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, answered, require_offer
 
 router = Router(tags=["OpenAI-compatible"])
@@ -88,7 +89,7 @@ async def create_call(request: HttpRequest) -> HttpResponse:
         )
     )
     admitted = await admit(request.auth, API_OFFER, handshake.model, address_of_request(request))
-    answer = await answered(offer, handshake.open(admitted), handshake.dialect)
+    answer = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
     where = {"Location": f"{CALLS}/{admitted.call.session_id}", "Cache-Control": "no-store"}
     return HttpResponse(answer, status=201, content_type=SDP_TYPE, headers=where)
 

@@ -19,8 +19,10 @@ from voiceapp.http.refusals import Receive, Scope, Send, refuse, request_id_of
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
-from voiceapp.realtime.handshake import Wire, read_handshake
+from voiceapp.realtime.handshake import Handshake, Wire, read_handshake
 from voiceapp.realtime.inference.connection import InferenceConnection
+from voiceapp.realtime.resume import Arrival, arrive
+from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.transports.websocket import WebSocketTransport
 
 logger = logging.getLogger(__name__)
@@ -41,11 +43,14 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     try:
         caller = await caller_from_bearer(wire.bearer)
         handshake = read_handshake(wire)
-        admitted = await _admit(scope, caller, API_SOCKET, handshake.model)
+        resumption = read_resumption(wire.query) if handshake.dialect is OWN else None
+        arrival = await arrive(
+            resumption, caller, API_SOCKET, handshake.model, lambda: _admit(scope, caller, API_SOCKET, handshake)
+        )
     except Exception as error:
         await _refuse(scope, send, error)
     else:
-        await _run(handshake.open(admitted), receive, send, handshake.dialect, wire.subprotocol)
+        await _run(arrival, receive, send, handshake.dialect, wire.subprotocol)
 
 
 async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,12 +72,19 @@ async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:
     try:
         require_own_page(scope)
         caller = await page_caller(scope["user"], guest_of(scope["cookies"]))
-        model = _query(scope).get("model", "")
-        admitted = await _admit(scope, caller, PAGE_SOCKET, model, session_key=scope["session"].session_key or "")
+        query, session_key = _query(scope), scope["session"].session_key or ""
+        handshake = Handshake(query.get("model", ""))
+        arrival = await arrive(
+            read_resumption(query),
+            caller,
+            PAGE_SOCKET,
+            handshake.model,
+            lambda: _admit(scope, caller, PAGE_SOCKET, handshake, session_key=session_key),
+        )
     except Exception as error:
         await _refuse(scope, send, error)
     else:
-        await _run(admitted, receive, send)
+        await _run(arrival, receive, send)
 
 
 async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,17 +93,22 @@ async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:
     await refuse(scope, send, 404, "NotFound", "There is no WebSocket on this path.")
 
 
-async def _admit(scope: Scope, caller: Caller, door: Door, model: str, *, session_key: str = "") -> Admitted:
-    time_zone = _query(scope).get("time_zone", "")
-    return await admit(caller, door, model, address_of_scope(scope), time_zone=time_zone, session_key=session_key)
+async def _admit(scope: Scope, caller: Caller, door: Door, handshake: Handshake, *, session_key: str = "") -> Admitted:
+    time_zone, address = _query(scope).get("time_zone", ""), address_of_scope(scope)
+    admitted = await admit(caller, door, handshake.model, address, time_zone=time_zone, session_key=session_key)
+    return handshake.open(admitted)
 
 
 async def _run(
-    admitted: Admitted, receive: Receive, send: Send, dialect: Dialect = OWN, subprotocol: str | None = None
+    arrival: Arrival, receive: Receive, send: Send, dialect: Dialect = OWN, subprotocol: str | None = None
 ) -> None:
-    with admitted.seat:
+    try:
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        await admitted.run(WebSocketTransport(receive, send, dialect))
+    except BaseException:
+        if arrival.session is None:
+            arrival.admitted.seat.release()
+        raise
+    await arrival.converse(WebSocketTransport(receive, send, dialect))
 
 
 async def _refuse(scope: Scope, send: Send, error: Exception) -> None:

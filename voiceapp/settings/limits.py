@@ -40,6 +40,10 @@ MAX_SESSIONS: int = env.int("MAX_SESSIONS", default=64)
 """Conversations open at once in this process; beyond it a new one is refused with 429."""
 MAX_SESSIONS_PER_ACCOUNT: int = env.int("MAX_SESSIONS_PER_ACCOUNT", default=32)
 SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
+RESUME_GRACE_S: float = env.float("RESUME_GRACE_S", default=20)
+"""How long a conversation whose connection was lost waits for its caller to come back over another one, in seconds; it
+keeps its seat meanwhile. 0 ends it with its connection. It waits only for callers who asked for that, as the page does.
+"""
 REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
 TEMPORARY_KEYS_END_SESSIONS: bool = env.bool("TEMPORARY_KEYS_END_SESSIONS", default=False)
 """Whether a conversation that was opened with a temporary key ends when that expires, or its key is revoked. The

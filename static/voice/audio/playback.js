@@ -22,6 +22,8 @@ export class SilentPlayback extends EventTarget {
 
   expect() {}
 
+  goOn() {}
+
   end() {}
 
   async flush() {
@@ -46,6 +48,7 @@ export class Playback extends EventTarget {
   #flushes = new Map();
   #nextTicket = 1;
   #speaking = null;
+  #heardBefore = new Map(); // by item: ms of it that were heard before it went on
 
   constructor(context, workletUrl) {
     super();
@@ -129,6 +132,15 @@ export class Playback extends EventTarget {
     this.#node.port.postMessage({ kind: "expect", itemId });
   }
 
+  /** An item that was cut goes on from where it was heard. */
+  goOn(itemId, heardMs) {
+    this.#heardBefore.set(itemId, heardMs);
+    this.#node.port.postMessage({ kind: "go-on", itemId });
+    if (this.isFollowing) {
+      this.expect(itemId);
+    }
+  }
+
   end(itemId) {
     this.#node.port.postMessage({ kind: "end", itemId });
   }
@@ -143,7 +155,9 @@ export class Playback extends EventTarget {
     return new Promise((resolve) => {
       this.#flushes.set(ticket, (cut) => {
         const onTheWayMs = isAudible ? this.deviceLatencyMs : 0;
-        resolve(cut.map(({ itemId, playedMs }) => ({ itemId, heardMs: Math.max(0, playedMs - onTheWayMs) })));
+        const heardMs = ({ itemId, playedMs }) => this.#played(itemId, Math.max(0, playedMs - onTheWayMs));
+        resolve(cut.map((item) => ({ itemId: item.itemId, heardMs: heardMs(item) })));
+        this.#heardBefore.clear();
       });
     });
   }
@@ -151,6 +165,10 @@ export class Playback extends EventTarget {
   /** Report every rendered block, so that the page can keep a recording. */
   record(isOn) {
     this.#node.port.postMessage({ kind: "record", isOn });
+  }
+
+  #played(itemId, sinceMs) {
+    return (this.#heardBefore.get(itemId) ?? 0) + sinceMs;
   }
 
   #receive(message) {
@@ -170,6 +188,11 @@ export class Playback extends EventTarget {
       this.#speaking = message.itemId;
     } else if (message.kind === "ended" && message.itemId === this.#speaking) {
       this.#speaking = null;
+    }
+    if (message.kind === "position") {
+      message.playedMs = this.#played(message.itemId, message.playedMs);
+    } else if (message.kind === "ended") {
+      this.#heardBefore.delete(message.itemId);
     }
     this.dispatchEvent(new CustomEvent(message.kind, { detail: message }));
   }

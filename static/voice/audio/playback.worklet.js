@@ -109,6 +109,9 @@ class PlaybackProcessor extends AudioWorkletProcessor {
       this.#follower.end(message.itemId);
     } else if (message.kind === "expect") {
       this.#follower.expect(message.itemId);
+    } else if (message.kind === "go-on") {
+      this.#queue.goOn(message.itemId);
+      this.#follower.goOn(message.itemId);
     } else if (message.kind === "flush") {
       this.#resampledItem = null;
       this.#frames?.clear();

@@ -96,6 +96,11 @@ export class PlayoutQueue {
     return cut;
   }
 
+  /** More will come of an item that was flushed. */
+  goOn(itemId) {
+    this.#flushed.delete(itemId);
+  }
+
   /**
    * Fill `output` with the next samples, or silence. Returns what happened on the way:
    * [{kind: "started" | "ended" | "underrun", itemId}].

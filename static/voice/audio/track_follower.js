@@ -56,6 +56,11 @@ export class TrackFollower {
     return cut;
   }
 
+  /** An item that was flushed may be expected again. */
+  goOn(itemId) {
+    this.#ended.delete(itemId);
+  }
+
   /**
    * Take the next samples of the track and give what is to be heard to `output`. Returns what happened on the way:
    * [{kind: "started" | "ended", itemId}].

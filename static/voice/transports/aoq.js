@@ -4,7 +4,7 @@ import { FrameOrder } from "../audio/frame_order.js";
 import { OpusDecoder, OpusEncoder, hasOpus } from "../audio/opus_codec.js";
 import { SAMPLE_RATE_HZ } from "../audio/capture.js";
 import { SERVER } from "../events.js";
-import { TransportFailure } from "./failure.js";
+import { GOES_ON_ELSEWHERE, TransportFailure } from "./failure.js";
 
 const DRAFT = "moqt-16";
 const GRANT_TIMEOUT_MS = 10000;
@@ -34,6 +34,7 @@ export function hasAoq() {
  */
 export class AoqTransport extends EventTarget {
   #url;
+  #query;
   #sound;
   #csrfToken;
   #web = null; // the WebTransport session
@@ -59,6 +60,7 @@ export class AoqTransport extends EventTarget {
    */
   constructor(path, query, { sound, csrfToken }) {
     super();
+    this.#query = query;
     this.#url = new URL(path, location.href);
     this.#url.search = new URLSearchParams(query).toString();
     this.#sound = sound;
@@ -111,6 +113,11 @@ export class AoqTransport extends EventTarget {
     this.#end();
   }
 
+  /** Give up the connection, and not the session. */
+  abandon() {
+    this.#end();
+  }
+
   // ── Setting up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Begin with one of the grant's relays; a grant that came too late is replaced once. */
@@ -160,7 +167,7 @@ export class AoqTransport extends EventTarget {
     const host = endpoint.includes(":") ? `[${endpoint}]` : endpoint;
     const pinned = fingerprint ? { serverCertificateHashes: [{ algorithm: "sha-256", value: fromHex(fingerprint) }] } : {};
     const options = /** @type {WebTransportOptions} */ ({ ...pinned, protocols: [DRAFT], congestionControl: "low-latency" });
-    const web = new WebTransport(`https://${host}:${port}/aoq/${sid}?jwt=${token}`, options);
+    const web = new WebTransport(`https://${host}:${port}/aoq/${sid}?${new URLSearchParams({ ...this.#query, jwt: token })}`, options);
     web.closed.catch(() => {}); // told where it is awaited
     const isOpen = await Promise.race([web.ready.then(() => true, () => false), after(OPEN_TIMEOUT_MS, false)]);
     if (!isOpen || this.#isClosed || web.protocol !== DRAFT) {
@@ -312,11 +319,11 @@ export class AoqTransport extends EventTarget {
     this.#encoder?.close();
     this.#decoder?.close();
     this.#encoder = this.#decoder = null;
-    const [web, moq] = [this.#web, this.#moq];
+    const [web, moq, isLost] = [this.#web, this.#moq, this.#ending.code === LOST];
     setTimeout(
       () => {
         moq?.close();
-        web?.close();
+        web?.close(isLost ? { closeCode: GOES_ON_ELSEWHERE } : {});
       },
       this.#wasOpen ? GOODBYE_MS : 0, // after what is still on its way, such as the word that we are finished
     );

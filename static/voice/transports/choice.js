@@ -43,16 +43,16 @@ export class TransportChoice {
 
   /**
    * A fresh transport, or null when none is left to be tried. `failed`: those that did not come up in this attempt,
-   * [{name, failure}].
+   * [{name, failure}]; `query`: what the server is told besides the model.
    */
-  make(failed) {
+  make(failed, query) {
     const last = failed.at(-1);
     if (!last) {
       this.#failures.clear();
       const rungs = this.#rungs();
       const first = this.#isAoqLost && rungs.length > 1 ? rungs.find((name) => name !== "AOQ") : rungs[0];
       this.#isAoqLost = false;
-      return this.#made(first);
+      return this.#made(first, query);
     }
     this.#failures.set(last.name, last.failure);
     if (last.failure?.kind === "unreachable") {
@@ -62,7 +62,7 @@ export class TransportChoice {
       this.#paths[last.name]?.block(this.#calledBy(last.name));
     }
     const next = this.#rungs().find((name) => !failed.some((attempt) => attempt.name === name));
-    return HOPELESS.includes(last.failure?.kind) || last.name === "WebSocket" || !next ? null : this.#made(next);
+    return HOPELESS.includes(last.failure?.kind) || last.name === "WebSocket" || !next ? null : this.#made(next, query);
   }
 
   /** Why a better transport than this one is not used, one sentence each. */
@@ -119,8 +119,9 @@ export class TransportChoice {
     return name === "AOQ" ? this.#config.aoq_relays : "";
   }
 
-  #made(name) {
-    const query = { model: this.#preferences.model, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone };
+  #made(name, resumption) {
+    const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const query = { model: this.#preferences.model, time_zone: timeZone, ...resumption };
     if (name === "WebSocket") {
       return new WebSocketTransport(this.#config.socket_path, query);
     }

@@ -1,5 +1,8 @@
 // Why a transport did not come up.
 
+/** Close code of a connection whose session may go on over another one. */
+export const GOES_ON_ELSEWHERE = 4013;
+
 /**
  * `kind` is "unreachable" (nobody answered), "busy" (not now: another transport would be told the same), "refused"
  * (somebody answered no) or "no_path" (they agreed, but nothing gets through: this network carries no UDP, say).

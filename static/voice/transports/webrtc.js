@@ -9,6 +9,8 @@ const GATHERING_TIMEOUT_MS = 2000; // what was found by then must do; the server
 const ANSWER_TIMEOUT_MS = 10000;
 const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
 const GOODBYE_MS = 300;
+const ABANDONED_MS = 10000; // by then the session goes on over another connection, or not at all
+const LOST = 1006;
 const QUALITY_EVERY_MS = 2000;
 const BUSY = [429, 502, 503, 504];
 const LARGEST_BACKLOG_BYTES = 256 * 1024;
@@ -27,7 +29,7 @@ export class WebRTCTransport extends EventTarget {
   #sender = null;
   #isClosed = false;
   #wasOpen = false;
-  #ending = { code: 1006, reason: "" };
+  #ending = { code: LOST, reason: "" };
   #patience = null;
   #measuring = null;
   #unplug = new AbortController();
@@ -84,6 +86,11 @@ export class WebRTCTransport extends EventTarget {
 
   close() {
     this.#ending = { code: 1000, reason: "" };
+    this.#end();
+  }
+
+  /** Give up the connection, and not the session. */
+  abandon() {
     this.#end();
   }
 
@@ -210,7 +217,10 @@ export class WebRTCTransport extends EventTarget {
     this.#unplug.abort();
     this.#sound.playback.follow(null);
     const peer = this.#peer;
-    if (this.#wasOpen) {
+    if (this.#wasOpen && this.#ending.code === LOST) {
+      this.#sender.replaceTrack(null).catch(() => {});
+      setTimeout(() => peer.close(), ABANDONED_MS); // a goodbye that gets through would end the session
+    } else if (this.#wasOpen) {
       this.#sender.replaceTrack(null).catch(() => {});
       this.#channel.close(); // after what is still on its way, such as the word that we are finished
       setTimeout(() => peer.close(), GOODBYE_MS);

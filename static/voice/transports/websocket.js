@@ -2,6 +2,7 @@
 
 import { base64FromInt16 } from "../audio/pcm.js";
 import * as events from "../events.js";
+import { GOES_ON_ELSEWHERE } from "./failure.js";
 
 const OPEN_TIMEOUT_MS = 10000;
 const LARGEST_BACKLOG_BYTES = 256 * 1024; // about six seconds of speech that the network did not take
@@ -68,5 +69,10 @@ export class WebSocketTransport extends EventTarget {
 
   close() {
     this.#socket?.close(1000);
+  }
+
+  /** Give up the connection, and not the session. */
+  abandon() {
+    this.#socket?.close(GOES_ON_ELSEWHERE);
   }
 }

@@ -17,12 +17,15 @@ class World {
   failures = [];
   sessions = 0;
   losses = 0;
+  greeting = { type: "session.created", session: {} };
+  sent = [];
 
   constructor(clock) {
     this.clock = clock;
     document.visibilityState = "visible";
     this.connection = new Connection({
-      makeTransport: (failed) => (failed.length === 0 ? new Line(this) : null),
+      makeTransport: (failed, query) => (failed.length === 0 ? new Line(this, query) : null),
+      pauseReplies: async () => [{ itemId: "item_1", heardMs: 1200 }],
       diagnose: async () => this.problem ?? { code: this.isReachable && !this.isSilent ? "refused" : "unreachable", message: "" },
     });
     this.connection.addEventListener("failed", ({ detail }) => this.failures.push(detail));
@@ -47,9 +50,10 @@ class World {
 class Line extends EventTarget {
   name = "WebSocket";
 
-  constructor(world) {
+  constructor(world, query) {
     super();
     this.world = world;
+    this.query = query;
     world.dials.push(world.clock.nowMs);
   }
 
@@ -65,7 +69,7 @@ class Line extends EventTarget {
         return;
       }
       resolve();
-      setTimeout(() => this.tell({ type: "session.created", session: {} }), 1);
+      setTimeout(() => this.tell(this.world.greeting), 1);
       if (this.world.lastsMs < Infinity) {
         setTimeout(() => this.end(this.world.closesWith.code, this.world.closesWith.reason), this.world.lastsMs);
       }
@@ -81,10 +85,15 @@ class Line extends EventTarget {
   }
 
   send(event) {
+    this.world.sent.push(event.event_id);
     if (event.type === "session.update" && !this.world.isSilent) {
       setTimeout(() => this.tell({ type: "session.updated", session: {} }), 100);
     }
     return true;
+  }
+
+  abandon() {
+    this.close();
   }
 
   close() {
@@ -274,3 +283,59 @@ for (const [change, happen] of [
     assert.deepEqual([world.losses, world.dials.length, world.connection.phase], [0, 0, "open"]);
   });
 }
+
+/** The session can be resumed from now on. */
+function promise(world) {
+  world.line.tell({ type: "session.resumable", event_id: "event_2", token: "secret", grace_s: 20 });
+  world.line.tell({ type: "response.created", event_id: "event_7", response: {} });
+}
+
+inWorld("a session that waits goes on over the next connection", async (world) => {
+  promise(world);
+  world.connection.send({ type: "response.create", event_id: "arrived" });
+  world.connection.send({ type: "response.cancel", event_id: "lost on the way" });
+  world.greeting = { type: "session.resumed", event_id: "event_0", received: 1 };
+  let resumed = 0;
+  world.connection.addEventListener("resumed", () => {
+    resumed += 1;
+  });
+  world.sent = [];
+  world.cut();
+  assert.equal(world.connection.send({ type: "session.update", event_id: "said meanwhile" }), true);
+  await world.pass(0.1);
+  assert.equal(world.connection.phase, "open");
+  assert.deepEqual(world.line.query, { resume: "secret", last: 7, heard: "item_1:1200" });
+  assert.deepEqual([world.sessions, world.losses, resumed], [0, 0, 1]);
+  assert.deepEqual(world.sent, ["lost on the way", "said meanwhile"]);
+});
+
+inWorld("a session that does not wait any more is lost, and another begins", async (world) => {
+  promise(world);
+  world.cut();
+  await world.pass(3);
+  assert.equal(world.line.query.resume, "secret");
+  assert.deepEqual([world.sessions, world.losses], [1, 1]);
+  world.cut();
+  await world.pass(3);
+  assert.deepEqual(world.line.query, { resume: "on" });
+  assert.deepEqual([world.sessions, world.losses], [2, 2]);
+});
+
+inWorld("after the time that it waits, a session is not asked for", async (world) => {
+  promise(world);
+  world.isReachable = false;
+  world.cut();
+  await world.pass(30);
+  assert.deepEqual(world.line.query, { resume: "on" });
+  world.isReachable = true;
+  await world.pass(10);
+  assert.deepEqual([world.sessions, world.losses], [1, 1]);
+});
+
+inWorld("a session that the server has ended is not asked for", async (world) => {
+  promise(world);
+  world.cut(4012, "The server is stopping; connect again.");
+  await world.pass(3);
+  assert.deepEqual(world.line.query, { resume: "on" });
+  assert.deepEqual([world.sessions, world.losses], [1, 1]);
+});

@@ -109,3 +109,15 @@ test("an underrun makes it more careful, clean items make it bolder again", () =
 test("nothing to flush is nothing cut", () => {
   assert.deepEqual(new PlayoutQueue(RATE).flush(), []);
 });
+
+test("an item that was flushed may go on", () => {
+  const queue = new PlayoutQueue(RATE);
+  queue.push("a", new Float32Array(RATE).fill(0.5));
+  queue.flush();
+  queue.push("a", new Float32Array(RATE).fill(0.5));
+  assert.equal(queue.queuedMs < 1000 + 1, true);
+  queue.goOn("a");
+  queue.push("a", new Float32Array(RATE).fill(0.5));
+  queue.end("a");
+  assert.deepEqual(queue.pull(new Float32Array(128)), [{ kind: "started", itemId: "a" }]);
+});

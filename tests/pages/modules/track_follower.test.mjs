@@ -122,3 +122,17 @@ test("a voice that pauses for long goes on where it was", () => {
   pass(follower, 300);
   assert.ok(Math.abs(follower.position().playedMs - 2000) < 10);
 });
+
+test("an item that was cut may go on, where it is expected again", () => {
+  const follower = new TrackFollower(RATE);
+  follower.expect("a");
+  pass(follower, 300);
+  follower.flush();
+  pass(follower, 200, 0);
+  follower.expect("a");
+  assert.deepEqual(pass(follower, 300).happened, []);
+  pass(follower, 200, 0);
+  follower.goOn("a");
+  follower.expect("a");
+  assert.deepEqual(pass(follower, 300).happened, ["started a"]);
+});

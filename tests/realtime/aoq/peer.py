@@ -224,13 +224,17 @@ class Peer:
 
 
 @contextlib.asynccontextmanager
-async def calling(grant: Grant, *, awaits: str = "session.created", port: int = 0) -> AsyncIterator[Peer]:
-    """An open session, its `session.created` read; `port` is that of a proxy in front of the relay."""
+async def calling(
+    grant: Grant, *, awaits: str = "session.created", port: int = 0, query: str = ""
+) -> AsyncIterator[Peer]:
+    """An open session, its `session.created` read. `port` is that of a proxy in front of the relay, `query` what the
+    URL says besides the token.
+    """
     origin = moq.OriginProducer()
     broadcast = origin.create_broadcast("client")
     audio, data = broadcast.publish_track("audio"), broadcast.publish_track("data")
     broadcast.announce()
-    async with client(url_of(grant, port=port), grant["clientRelayCertFingerprint"], origin) as connection:
+    async with client(url_of(grant, port=port) + query, grant["clientRelayCertFingerprint"], origin) as connection:
         peer = Peer(connection, broadcast, audio, data)
         assert connection.session is not None
         tasks = [asyncio.create_task(peer.watch(connection.session))]

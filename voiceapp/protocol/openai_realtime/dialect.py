@@ -253,6 +253,8 @@ _WRITERS: dict[type[ev.ServerEvent], Callable[[Any, Any], list[JsonObject]]] = {
     ev.SessionUpdated: OpenAIRealtimeDialect._session_shown,
     ev.SessionFinished: OpenAIRealtimeDialect._nothing,
     ev.RemindersUpdated: OpenAIRealtimeDialect._nothing,
+    ev.SessionResumable: OpenAIRealtimeDialect._nothing,
+    ev.SessionResumed: OpenAIRealtimeDialect._nothing,
     ev.SessionClosing: OpenAIRealtimeDialect._closing,
     ev.SpeechStopped: OpenAIRealtimeDialect._speech_stopped,
     ev.AudioCommitted: OpenAIRealtimeDialect._committed,

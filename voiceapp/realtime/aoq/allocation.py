@@ -15,6 +15,8 @@ from voiceapp.realtime.admission import admit
 from voiceapp.realtime.aoq import grants, relays
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.resume import arrive
+from voiceapp.realtime.resumption import read_resumption
 
 KNOWN_HEADER = "x-dashscope-rtc-transport"
 """As client programs have it built in; `AOQ_TRANSPORT_HEADER` names another one."""
@@ -36,16 +38,23 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
     """
     client_ip = client_ip_of(request.body)
     address = address_of_request(request)
-    admitted = await admit(
+    model = request.GET.get("model", "")
+    arrival = await arrive(
+        read_resumption(request.GET.dict()),
         caller,
         door,
-        request.GET.get("model", ""),
-        address,
-        time_zone=request.GET.get("time_zone", ""),
-        session_key=session_key,
+        model,
+        lambda: admit(
+            caller,
+            door,
+            model,
+            address,
+            time_zone=request.GET.get("time_zone", ""),
+            session_key=session_key,
+        ),
     )
+    admitted = arrival.admitted
     if admitted.card.forwards_offers:
-        model = admitted.beginning.model
         grant = await forward(admitted, lambda: admitted.provider.request_grant(model, client_ip or address))
         return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
     routes = await relays.routes_for(client_ip or address)

@@ -19,7 +19,7 @@ from voiceapp.errors import FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import Meter
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, MoqConnection
-from voiceapp.realtime.close_codes import ABANDONED, BUDGET_USED_UP, NORMAL, SERVER_STOPPING
+from voiceapp.realtime.close_codes import ABANDONED, BUDGET_USED_UP, GOES_ON_ELSEWHERE, NORMAL, SERVER_STOPPING
 from voiceapp.realtime.media import rtp
 from voiceapp.realtime.media.arrivals import Arrivals
 from voiceapp.realtime.media.leg import MediaLeg
@@ -148,7 +148,7 @@ class AoqTransport:
 
     async def _watch(self) -> None:
         lost = await self._connection.wait_closed()
-        self._lost(ABANDONED if lost.code is None else GONE)
+        self._lost(ABANDONED if lost.code in (None, GOES_ON_ELSEWHERE) else GONE)
 
     def _lost(self, code: int) -> None:
         if not self._gone.is_set():
@@ -172,7 +172,7 @@ class AoqTransport:
             await self._wait_sent()
         with suppress(ConnectionLost):
             self._connection.send_event(text)
-        if isinstance(event, ev.SessionCreated):
+        if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):
             self._leg.listen()
             self._leg.watch()
 

@@ -64,7 +64,7 @@ class WebRtcTransport:
         self._channel: RTCDataChannel | None = None
         self._is_unused = False
         """The channel is this server's own, and the caller has said nothing yet."""
-        self._created: ev.SessionCreated | None = None
+        self._greeting: ev.SessionCreated | ev.SessionResumed | None = None
         self._writable = asyncio.Event()
         self._leg = MediaLeg(self._arrivals.hear, lambda: self._lost(ABANDONED))
         self._state = PeerState.NEGOTIATING
@@ -130,8 +130,8 @@ class WebRtcTransport:
         elif self._is_unused:  # the caller's was on its way, and is the one they listen to
             self._is_unused = False
             self._adopt(channel)
-            if self._created is not None:
-                self._write(self._created)
+            if self._greeting is not None:
+                self._write(self._greeting)
 
     def _adopt(self, channel: RTCDataChannel) -> None:
         self._channel = channel
@@ -206,8 +206,8 @@ class WebRtcTransport:
             self._leg.play(event.audio)
             if self._dialect is OWN:
                 return
-        if isinstance(event, ev.SessionCreated):
-            self._created = event
+        if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):
+            self._greeting = event
             self._leg.listen()
         channel = self._channel
         if not self.is_open or self._is_slow or channel is None:

@@ -9,9 +9,11 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.http.error_responses import MediaTypeRefused
 from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.realtime.admission import Admitted, admit
+from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.resume import Arrival, arrive
+from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.webrtc import peers, sdp
 
 SDP_TYPE = "application/sdp"
@@ -35,19 +37,26 @@ async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_
         EngineUnavailable: the server cannot talk over WebRTC now, or the service that the offer is for does not.
     """
     require_offer(request)
-    admitted = await admit(
+    model = request.GET.get("model", "")
+    arrival = await arrive(
+        read_resumption(request.GET.dict()),
         caller,
         door,
-        request.GET.get("model", ""),
-        address_of_request(request),
-        time_zone=request.GET.get("time_zone", ""),
-        session_key=session_key,
+        model,
+        lambda: admit(
+            caller,
+            door,
+            model,
+            address_of_request(request),
+            time_zone=request.GET.get("time_zone", ""),
+            session_key=session_key,
+        ),
     )
-    answer = await answered(request.body, admitted)
+    answer = await answered(request.body, arrival)
     return HttpResponse(answer, content_type=SDP_TYPE, headers={"Cache-Control": "no-store"})
 
 
-async def answered(body: bytes, admitted: Admitted, dialect: Dialect = OWN) -> str:
+async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str:
     """The SDP answer to an offer.
 
     Raises:
@@ -55,6 +64,7 @@ async def answered(body: bytes, admitted: Admitted, dialect: Dialect = OWN) -> s
         EngineUnavailable: the server cannot talk over WebRTC now, or the service that the offer is for does not.
     """
     offer = await sdp.read_offer(body, allow_private=settings.RTC_ALLOW_PRIVATE)
+    admitted = arrival.admitted
     if admitted.card.forwards_offers:
         return await forward(admitted, lambda: admitted.provider.relay_offer(offer, admitted.beginning.model))
-    return await peers.answer(offer, admitted, dialect)
+    return await peers.answer(offer, arrival, dialect)

@@ -19,8 +19,7 @@ from voiceapp.drain import drain_event
 from voiceapp.errors import EngineUnavailable
 from voiceapp.event_loops import per_loop
 from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.realtime.admission import Admitted
-from voiceapp.realtime.close_codes import ABANDONED
+from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import ice_config
 from voiceapp.realtime.webrtc.pending import PendingOffer, PendingOffers
@@ -57,10 +56,10 @@ peers = per_loop(Peers)
 """The peers of the running event loop."""
 
 
-async def answer(offer: str, admitted: Admitted, dialect: Dialect = OWN) -> str:
-    """Accept an offer: returns the answer, and lets the session begin when the caller has it.
+async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
+    """Accept an offer: returns the answer, and lets the session begin, or go on, when the caller has it.
 
-    The session takes its seat when the caller connects: until then the offer is pending.
+    A new session takes its seat when the caller connects: until then the offer is pending.
 
     Raises:
         InvalidParameter: the offer cannot be read.
@@ -70,6 +69,7 @@ async def answer(offer: str, admitted: Admitted, dialect: Dialect = OWN) -> str:
     if not ice.available():
         reason = "libopus is missing" if settings.RTC_ENABLED else "it is switched off"
         raise EngineUnavailable(f"This server does not talk over WebRTC: {reason}. Use a WebSocket.")
+    admitted = arrival.admitted
     pending = peers().pending.add(admitted.beginning.caller, admitted.beginning.client_address)
     transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(admitted.limits.lifetime_s)), dialect)
     try:
@@ -78,20 +78,21 @@ async def answer(offer: str, admitted: Admitted, dialect: Dialect = OWN) -> str:
         peers().pending.remove(pending)
         await transport.hang_up()
         raise
-    peers().keep(_converse(transport, admitted, pending), f"session {admitted.call.session_id}")
+    peers().keep(_converse(transport, arrival, pending), f"peer of session {admitted.call.session_id}")
     return text
 
 
-async def _converse(transport: WebRtcTransport, admitted: Admitted, pending: PendingOffer) -> None:
+async def _converse(transport: WebRtcTransport, arrival: Arrival, pending: PendingOffer) -> None:
+    admitted = arrival.admitted
     with drain_event().work():
         try:
             if await _connect(transport, pending):
-                await admitted.run(transport)
+                await arrival.converse(transport)
             elif pending.dropped.is_set():  # nothing is written of it: a flood of offers is not one of rows
                 logger.info("session %s: offer dropped, a newer one took its place", admitted.call.session_id)
             else:
                 await transport.hang_up()
-                await admitted.recorder.finish(ABANDONED, "The connection was not established.")
+                await arrival.give_up()
         finally:
             await transport.hang_up()
 

@@ -16,6 +16,7 @@ from voiceapp.engines import providers
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.aoq.listener import relay_beside
+from voiceapp.realtime.resume import resumable_sessions
 from voiceapp.realtime.stale_sessions import close_abandoned
 from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
@@ -86,6 +87,7 @@ async def _tidy_and_work() -> None:
 
 
 async def _close() -> None:
+    await resumable_sessions().close()
     await peers().close()  # those that the stop did not move; their requests are long over
     await providers.close()
 

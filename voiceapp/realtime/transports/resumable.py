@@ -1,0 +1,239 @@
+"""A transport that outlives its connections: when one is lost, the session waits until its caller has another.
+
+Inside is the transport in use, if there is one. Each has a task that reads and a task that writes, so that a dead
+connection, which takes nothing for seconds, holds up neither the session nor its successor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from voiceapp.drain import drain_event
+from voiceapp.errors import FloodError
+from voiceapp.protocol import events as ev
+from voiceapp.realtime.close_codes import ABANDONED, GOES_ON_ELSEWHERE, NO_CODE
+from voiceapp.realtime.resumption import Resumption
+from voiceapp.realtime.transports.interface import Disconnected, Transport
+from voiceapp.realtime.transports.sent_events import SentEvents
+
+logger = logging.getLogger(__name__)
+
+LOST = frozenset({ABANDONED, NO_CODE, GOES_ON_ELSEWHERE})
+"""Codes of callers who may come back. uvicorn tells a lost connection by the second."""
+MAX_AHEAD = 64
+"""Events that may wait for a connection that takes them slowly."""
+LAST_WORDS_S = 2.5
+"""For what waits at the end of the session."""
+TAKEN_OVER = "The conversation goes on over another connection."
+OVER = "The conversation does not wait any more; connect again."
+
+
+class _Line:
+    """A transport in use."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.waiting: deque[ev.ServerEvent] = deque()
+        self.news = asyncio.Event()
+        """Something waits, or the line is not in use any more."""
+        self.moved = asyncio.Event()
+        """Something was written, or the line is not in use any more."""
+        self.released = asyncio.Event()
+        """The line is not in use any more."""
+        self.is_left_behind = False
+        """The session goes on without this line."""
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def put(self, event: ev.ServerEvent) -> None:
+        self.waiting.append(event)
+        self.news.set()
+
+    def cut_playout(self) -> None:
+        self.waiting = deque(event for event in self.waiting if not isinstance(event, ev.AudioDelta))
+        self.transport.cut_playout()
+
+    def release(self) -> None:
+        """Stop using it; whoever carries the connection then closes it."""
+        for task in self.tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        self.released.set()
+        self.moved.set()
+
+
+class ResumableTransport:
+    """The connections of one session, one after the other, as a `Transport`. Belongs to one event loop."""
+
+    def __init__(self, name: str, token: str, grace_s: float, end: Callable[[], Awaitable[None]]) -> None:
+        """`name` is that of the session, for logs; its caller presents `token` to come back; `end` ends the session."""
+        self._name = name
+        self._token = token
+        self._end = end
+        self._grace_s = grace_s
+        self._line: _Line | None = None
+        self._sent = SentEvents()
+        self._came: asyncio.Queue[ev.ClientEvent | Exception] = asyncio.Queue(1)
+        self._received = 0
+        self._grace: asyncio.Task[None] | None = None
+        self._lost_after = 0
+        """Number of the latest event when the connection was lost."""
+        self._is_finishing = False
+        self._is_over = False
+
+    # ── Connections ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def can_resume(self, last: int) -> bool:
+        """Whether a caller who has received everything up to event number `last` can be told the rest."""
+        return not self._is_over and not self._is_finishing and self._sent.forgotten <= last <= self._sent.last
+
+    async def carry(self, transport: Transport, resumption: Resumption | None = None) -> None:
+        """Talk over this connection; returns when it is lost, when another takes its place, or the session has ended.
+
+        With a resumption the caller is told what they missed. Cancelling this while the connection is in use ends the
+        session.
+        """
+        if self._is_over:  # it ended while the connection was being established
+            await transport.close(GOES_ON_ELSEWHERE, OVER)
+            return
+        line = _Line(transport)
+        self._replace(line, resumption)
+        line.tasks = [
+            asyncio.create_task(self._read(line), name=f"session {self._name}: reading"),
+            asyncio.create_task(self._write(line), name=f"session {self._name}: writing"),
+        ]
+        try:
+            await line.released.wait()
+        except asyncio.CancelledError:
+            if self._line is line:
+                await self._end()
+            raise
+        finally:
+            if self._line is line:
+                self._line = None
+            line.release()
+            await asyncio.gather(*line.tasks, return_exceptions=True)
+        if line.is_left_behind:
+            await transport.close(GOES_ON_ELSEWHERE, TAKEN_OVER)
+
+    def _replace(self, line: _Line, resumption: Resumption | None) -> None:
+        if self._line is not None:
+            self._line.is_left_behind = True
+            self._line.release()
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+        self._line = line
+        missed = resumption or Resumption()
+        if resumption is not None:
+            line.put(ev.SessionResumed(event_id="event_0", received=self._received))
+        for event in self._sent.missed(missed.last, missed.heard_ms):
+            line.put(event)
+        if resumption is not None:
+            logger.info("session %s: resumed, %d events said again", self._name, len(line.waiting) - 1)
+
+    def release(self) -> None:
+        """The session is over, whether or not it could close its connection."""
+        self._is_over = True
+        if self._line is not None:
+            self._line.release()
+
+    async def _read(self, line: _Line) -> None:
+        while True:
+            arrival = await _arrival(line.transport)
+            if isinstance(arrival, Disconnected):
+                await self._lost(line, arrival)
+                return
+            self._is_finishing = self._is_finishing or isinstance(arrival, ev.SessionFinish)
+            await self._came.put(arrival)
+            if isinstance(arrival, FloodError):
+                return
+            self._received += not isinstance(arrival, ev.AudioAppend)
+
+    async def _write(self, line: _Line) -> None:
+        while True:
+            while line.waiting:
+                try:
+                    await line.transport.send(line.waiting.popleft())
+                except FloodError as slow:
+                    await self._came.put(slow)
+                    return
+                line.moved.set()
+            line.news.clear()
+            await line.news.wait()
+
+    async def _lost(self, line: _Line, gone: Disconnected) -> None:
+        """The caller of a line is gone, who comes back if they did not mean it."""
+        is_waited_for = gone.code in LOST and not self._is_finishing and not drain_event().begun
+        if is_waited_for and self._sent.last and not self._is_over:
+            logger.info("session %s: connection lost, waiting %g s for another", self._name, self._grace_s)
+            self._lost_after = self._sent.last
+            line.is_left_behind = True
+            self._line = None
+            self._grace = asyncio.create_task(self._wait(), name=f"session {self._name}: waiting")
+        else:
+            await self._came.put(gone)
+        line.release()
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace_s):
+                await drain_event().wait_begun()
+        self._is_over = True
+        await self._came.put(Disconnected(ABANDONED))
+
+    # ── As a transport ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self) -> ev.ClientEvent:
+        arrival = await self._came.get()
+        if isinstance(arrival, Exception):
+            raise arrival
+        return arrival
+
+    async def send(self, event: ev.ServerEvent) -> None:
+        self._keep(event)
+        if isinstance(event, ev.SessionCreated):
+            self._keep(ev.SessionResumable(token=self._token, grace_s=self._grace_s))
+        while (line := self._line) is not None and len(line.waiting) > MAX_AHEAD:
+            line.moved.clear()
+            await line.moved.wait()
+
+    def _keep(self, event: ev.ServerEvent) -> None:
+        event = self._sent.add(event)
+        if self._line is not None:
+            self._line.put(event)
+        elif self._sent.forgotten > self._lost_after:
+            raise FloodError("More was said while the connection was lost than is kept.", code="too_much_missed")
+
+    def cut_playout(self) -> None:
+        self._sent.cut_audio()
+        if self._line is not None:
+            self._line.cut_playout()
+
+    async def close(self, code: int, reason: str) -> None:
+        self._is_over = True
+        if self._grace is not None:
+            self._grace.cancel()
+        if (line := self._line) is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                while line.waiting and not line.released.is_set():
+                    line.moved.clear()
+                    await line.moved.wait()
+        self._line = None
+        try:
+            await line.transport.close(code, reason)
+        finally:
+            line.release()
+
+
+async def _arrival(transport: Transport) -> ev.ClientEvent | Exception:
+    """What comes next, whatever it is."""
+    try:
+        return await transport.receive()
+    except (ev.EventError, FloodError, Disconnected) as error:
+        return error
