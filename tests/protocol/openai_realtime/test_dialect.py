@@ -247,6 +247,37 @@ def test_what_does_not_exist_is_refused_with_the_name_of_the_field(call: Call, n
     call.assert_error("invalid_value" if name != "audio" else "invalid_type", param=param)
 
 
+ABOUT_ITEMS = [
+    ("conversation.item.retrieve", {"item_id": "item_x"}, "item_retrieve_invalid_item_id"),
+    ("conversation.item.delete", {"item_id": "item_x"}, "item_delete_invalid_item_id"),
+    (
+        "conversation.item.truncate",
+        {"item_id": "item_x", "content_index": 0, "audio_end_ms": 5},
+        "item_truncate_invalid_item_id",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "code"), ABOUT_ITEMS)
+def test_an_unknown_item_is_refused_with_the_code_that_clients_look_for(
+    call: Call, kind: str, fields: dict[str, Any], code: str
+) -> None:
+    call.tell(kind, **fields)
+    call.assert_error(code)
+
+
+def test_an_item_that_is_there_already_is_refused_with_its_code(call: Call) -> None:
+    item = {"id": "item_a", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello."}]}
+    call.tell("conversation.item.create", item=item)
+    call.tell("conversation.item.create", item=item)
+    call.assert_error("item_create_duplicate_item_id")
+
+
+def test_clients_do_not_mind_that_there_is_nothing_to_cancel(call: Call) -> None:
+    call.tell("response.cancel")
+    call.assert_error("response_cancel_not_active", message="Cancellation failed: no active response found")
+
+
 def test_responses_outside_the_conversation_are_refused(call: Call) -> None:
     call.tell("response.create", response={"conversation": "none"})
     call.assert_error("invalid_value", param="response.conversation")

@@ -10,6 +10,7 @@ from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.openai_realtime.lengths import Lengths
+from voiceapp.protocol.openai_realtime.refusals import refusal_to
 from voiceapp.protocol.openai_realtime.settings import (
     PCM_RATE_HZ,
     REALTIME,
@@ -51,6 +52,8 @@ class OpenAIRealtimeDialect:
         self._words: dict[str, str] = {}
         """Of utterances under way: the words that were told."""
         self._lengths = Lengths()
+        self._asked: tuple[str | None, str] = (None, "")
+        """Id and type of the event that was read last, `input_audio_buffer.append` left out."""
         self._sounding = ""
         """Id of the response whose audio goes out on the track."""
 
@@ -63,6 +66,7 @@ class OpenAIRealtimeDialect:
         if kind == ev.AudioAppend.type:  # fifty a second
             return self._lengths.appended(ev.client_event_of(fields))
         fields = tidy(fields)
+        self._asked = (fields.event_id, str(kind))
         if kind == "output_audio_buffer.clear":
             return ev.ResponseCancel(event_id=fields.event_id) if self._sounding else None
         if kind == ev.SessionUpdate.type:
@@ -127,6 +131,10 @@ class OpenAIRealtimeDialect:
             given = audio["input"]["format"]
             self._lengths.format = AudioFormat(given["type"], given["sample_rate"])
         return [{**event.to_wire(), "session": shown}]
+
+    def _refused(self, event: ev.ErrorEvent) -> list[JsonObject]:
+        about, asked = self._asked
+        return [refusal_to(event, asked if event.about == about else "").to_wire()]
 
     def _closing(self, event: ev.SessionClosing) -> list[JsonObject]:
         """The close code says the rest; a client that reads of an error before the end would give up too early."""
@@ -256,6 +264,7 @@ _WRITERS: dict[type[ev.ServerEvent], Callable[[Any, Any], list[JsonObject]]] = {
     ev.SessionResumable: OpenAIRealtimeDialect._nothing,
     ev.SessionResumed: OpenAIRealtimeDialect._nothing,
     ev.SessionClosing: OpenAIRealtimeDialect._closing,
+    ev.ErrorEvent: OpenAIRealtimeDialect._refused,
     ev.SpeechStopped: OpenAIRealtimeDialect._speech_stopped,
     ev.AudioCommitted: OpenAIRealtimeDialect._committed,
     ev.ItemCreated: OpenAIRealtimeDialect._item_created,
