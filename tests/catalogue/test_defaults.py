@@ -83,9 +83,10 @@ def test_a_fresh_installation_has_all_that_a_conversation_needs_and_calls_no_ser
 
 
 def test_names_of_realtime_models_are_those_of_realtime_models_only() -> None:
-    """A listed name works where its clients use it."""
+    """A listed name works where its clients use it; models of synthesis read text aloud there."""
     named = {name: card.kind for card in fresh() for name in card.names if name.endswith("-realtime")}
-    assert set(named.values()) == {"realtime"}, named
+    assert {kind for name, kind in named.items() if "-tts-" not in name} == {"realtime"}, named
+    assert {kind for name, kind in named.items() if "-tts-" in name} == {"tts"}, named
 
 
 def test_what_a_server_does_is_not_counted_as_done_here() -> None:

@@ -37,9 +37,11 @@ SPEAKING_ALIASES = (
     *(f"sambert-{voice}-v1" for voice in ("betty", "hanna", "indah", "perla", "waan", "zhichu", "zhida", "zhiwei")),
     "qwen-tts",
     "qwen3-tts-flash",
+    "qwen-tts-realtime",
+    "qwen3-tts-flash-realtime",
+    "qwen3-tts-instruct-flash-realtime",
 )
-"""Names of synthesis that client programs have built in, but for those of sessions that read text aloud, which do not
-exist here."""
+"""Names of synthesis that client programs have built in; on the realtime address they read text aloud."""
 OPENAI_LISTENING_ALIASES = ("gpt-realtime-whisper", "gpt-live-transcribe")
 """Names of OpenAI's under which a session only transcribes."""
 OPENAI_REALTIME_ALIASES = (

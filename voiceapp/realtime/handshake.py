@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
+from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import provider_of
 from voiceapp.errors import InvalidParameter
@@ -87,6 +88,12 @@ def read_handshake(wire: Wire) -> Handshake:
     dialect = OpenAIRealtimeDialect(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
     opening = _settings(session)
     return Handshake(model, dialect, without_formats(opening) if wire.has_track else _with_rates(opening), listens)
+
+
+def reading_card(wire: Wire) -> ModelCard | None:
+    """The model of synthesis, where a handshake names one instead of a realtime model."""
+    named = wire.query.get("model") or ""
+    return None if catalogue().find(named, "realtime") else catalogue().find(named, "tts")
 
 
 def listening_model(named: str) -> str:

@@ -19,10 +19,11 @@ from voiceapp.http.refusals import Receive, Scope, Send, refuse, request_id_of
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
-from voiceapp.realtime.handshake import Handshake, Wire, read_handshake
+from voiceapp.realtime.handshake import Handshake, Wire, read_handshake, reading_card
 from voiceapp.realtime.inference.connection import InferenceConnection
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.speech_session import SpeechSession
 from voiceapp.realtime.transports.websocket import WebSocketTransport
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,20 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     )
     try:
         caller = await caller_from_bearer(wire.bearer)
+        card = reading_card(wire)
+    except Exception as error:
+        await _refuse(scope, send, error)
+    else:
+        if card is not None:
+            await _read_aloud(
+                scope, receive, send, SpeechSession(caller, card, wire.query["model"], address_of_scope(scope))
+            )
+        else:
+            await _converse(scope, receive, send, caller, wire)
+
+
+async def _converse(scope: Scope, receive: Receive, send: Send, caller: Caller, wire: Wire) -> None:
+    try:
         handshake = read_handshake(wire)
         resumption = read_resumption(wire.query) if handshake.dialect is OWN else None
         arrival = await arrive(
@@ -51,6 +66,17 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
         await _refuse(scope, send, error)
     else:
         await _run(arrival, receive, send, handshake.dialect, wire.subprotocol)
+
+
+async def _read_aloud(scope: Scope, receive: Receive, send: Send, session: SpeechSession) -> None:
+    try:
+        await session.admit()
+    except Exception as error:
+        await _refuse(scope, send, error)
+    else:
+        with session.seat:
+            await send({"type": "websocket.accept"})
+            await session.run(receive, send)
 
 
 async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:

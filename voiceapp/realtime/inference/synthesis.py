@@ -5,67 +5,48 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.charges import Charge, charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.values import read_integer, read_number, read_text
 from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
+from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, Speech, SpeechSettings
 
 USUAL_RATE_HZ = 22_050
 USUAL_FORMAT = "mp3"
-FORMATS = ("pcm", "wav", "mp3", "opus")
 WAITING_TEXTS = 64
 """Pieces of text that were not spoken yet; the client's next one waits in its connection."""
-FULL_VOLUME = 50
-"""The volume at which the sound is what the engine made."""
 
 
-@dataclass(frozen=True, slots=True)
-class SynthesisSettings:
-    """How a task speaks."""
+def read_settings(parameters: dict[str, Any]) -> SpeechSettings:
+    """From a task's parameters; what is unknown among them is ignored.
 
-    voice: str
-    format: str
-    sample_rate_hz: int
-    rate: float
-    """1.0 is the voice's own."""
-    gain: float
-
-    @classmethod
-    def read(cls, parameters: dict[str, Any]) -> SynthesisSettings:
-        """From a task's parameters; what is unknown among them is ignored.
-
-        Raises:
-            InvalidParameter: if one is of the wrong type or out of range.
-        """
-        given = read_text(parameters.get("format") or USUAL_FORMAT, "parameters.format", limit=16).lower()
-        kind = USUAL_FORMAT if given == "default" else given
-        if kind not in FORMATS:
-            raise InvalidParameter(f"parameters.format must be one of {', '.join(FORMATS)}.", param="parameters.format")
-        if str(parameters.get("text_type") or "PlainText") != "PlainText":
-            raise InvalidParameter("SSML is not read here: text_type must be PlainText.", param="parameters.text_type")
-        volume = parameters.get("volume")
-        rate = parameters.get("rate")
-        return cls(
-            voice=read_text(parameters.get("voice") or "", "parameters.voice", limit=128),
-            format=kind,
-            sample_rate_hz=read_integer(
-                parameters.get("sample_rate") or USUAL_RATE_HZ, "parameters.sample_rate", 8_000, 48_000
-            ),
-            rate=1.0 if rate is None else read_number(rate, "parameters.rate", 0.5, 2.0),
-            gain=1.0 if volume is None else read_number(volume, "parameters.volume", 0, 100) / FULL_VOLUME,
-        )
+    Raises:
+        InvalidParameter: if one is of the wrong type or out of range.
+    """
+    given = read_text(parameters.get("format") or USUAL_FORMAT, "parameters.format", limit=16).lower()
+    kind = USUAL_FORMAT if given == "default" else given
+    if kind not in FORMATS:
+        raise InvalidParameter(f"parameters.format must be one of {', '.join(FORMATS)}.", param="parameters.format")
+    if str(parameters.get("text_type") or "PlainText") != "PlainText":
+        raise InvalidParameter("SSML is not read here: text_type must be PlainText.", param="parameters.text_type")
+    volume = parameters.get("volume")
+    rate = parameters.get("rate")
+    return SpeechSettings(
+        voice=read_text(parameters.get("voice") or "", "parameters.voice", limit=128),
+        format=kind,
+        sample_rate_hz=read_integer(
+            parameters.get("sample_rate") or USUAL_RATE_HZ, "parameters.sample_rate", 8_000, 48_000
+        ),
+        rate=1.0 if rate is None else read_number(rate, "parameters.rate", 0.5, 2.0),
+        gain=1.0 if volume is None else read_number(volume, "parameters.volume", 0, 100) / FULL_VOLUME,
+    )
 
 
 class SynthesisTask:
@@ -84,13 +65,10 @@ class SynthesisTask:
         self._line = line
         self._request_id = request_id
         self._card = catalogue().get(command.model, "tts")
-        self._settings = SynthesisSettings.read(command.parameters)
-        self._writer = SoundWriter(self._settings.format, self._settings.sample_rate_hz)
+        self._speech = Speech(provider_of(self._card), read_settings(command.parameters))
         self._splitter = SentenceSplitter()
         self._texts: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue(WAITING_TEXTS)
         """Text, and whether all so far is to be spoken now; None: nothing more follows."""
-        self._characters = 0
-        self._has_sounded = False
 
     async def write(self, text: str, *, is_flush: bool = False) -> None:
         """Take more text; waits while much was not spoken yet."""
@@ -109,17 +87,16 @@ class SynthesisTask:
             EngineError: if the engine fails.
             FloodError: if the client reads too slowly, or sends nothing.
         """
-        engine: Synthesizer = provider_of(self._card)
         async with charge(
             self._caller, operation="speech", model=self._card.name, family="tts", request_id=self._request_id
         ) as meter:
             await self._line.say(wire.task_started(self._task_id))
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
-                    await self._speak(engine, piece, meter)
-            if self._has_sounded and (rest := self._writer.finish()):
+                    await self._speak(piece, meter)
+            if rest := self._speech.rest():
                 await self._line.sound(rest)
-        usage = {"characters": self._characters}
+        usage = {"characters": self._speech.characters}
         await self._line.say(wire.task_finished(self._task_id, usage, has_output=self._takes_more))
 
     async def _pieces(self) -> AsyncGenerator[str, None]:
@@ -136,21 +113,7 @@ class SynthesisTask:
             if arrival is None:
                 return
 
-    async def _speak(self, engine: Synthesizer, text: str, meter: Charge) -> None:
-        await meter.reserve(characters=self._characters + len(text))
-        self._characters += len(text)
-        meter.used(characters=self._characters)
-        how = self._settings
-        async with aclosing(
-            engine.speak(text, voice=how.voice, sample_rate_hz=how.sample_rate_hz, rate=how.rate)
-        ) as sound:
-            async for pcm in sound:
-                if written := self._writer.feed(self._loud(pcm)):
-                    self._has_sounded = True
-                    await self._line.sound(written)
-
-    def _loud(self, pcm: bytes) -> bytes:
-        if self._settings.gain == 1.0:
-            return pcm
-        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) * self._settings.gain
-        return bytes(np.clip(samples, -32768, 32767).astype("<i2").tobytes())
+    async def _speak(self, text: str, meter: Charge) -> None:
+        async with aclosing(self._speech.say(text, meter)) as sound:
+            async for written in sound:
+                await self._line.sound(written)

@@ -1,0 +1,71 @@
+"""Speech of one answer: text in pieces, sound in the format that was asked for, counted as it is spoken."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import numpy as np
+
+from voiceapp.accounts.charges import Charge
+from voiceapp.engines.interfaces import Synthesizer
+from voiceapp.engines.sound_files import SoundWriter
+
+FORMATS = ("pcm", "wav", "mp3", "opus")
+FULL_VOLUME = 50
+"""The volume at which the sound is what the engine made."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechSettings:
+    """How a text is spoken."""
+
+    voice: str
+    format: str
+    sample_rate_hz: int
+    rate: float
+    """1.0 is the voice's own."""
+    gain: float
+
+
+class Speech:
+    """One file or stream of sound."""
+
+    def __init__(self, engine: Synthesizer, settings: SpeechSettings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._writer = SoundWriter(settings.format, settings.sample_rate_hz)
+        self._has_sounded = False
+        self.characters = 0
+        """Spoken so far."""
+
+    async def say(self, text: str, meter: Charge) -> AsyncGenerator[bytes, None]:
+        """The sound of more text, as it is made.
+
+        Raises:
+            AccessDenied: if the caller's budget is used up.
+            Throttled: if a rate or quota is used up.
+            EngineError: if the engine fails.
+        """
+        await meter.reserve(characters=self.characters + len(text))
+        self.characters += len(text)
+        meter.used(characters=self.characters)
+        how = self._settings
+        async with aclosing(
+            self._engine.speak(text, voice=how.voice, sample_rate_hz=how.sample_rate_hz, rate=how.rate)
+        ) as sound:
+            async for pcm in sound:
+                if written := self._writer.feed(self._loud(pcm)):
+                    self._has_sounded = True
+                    yield written
+
+    def rest(self) -> bytes:
+        """What a format holds back until the end."""
+        return self._writer.finish() if self._has_sounded else b""
+
+    def _loud(self, pcm: bytes) -> bytes:
+        if self._settings.gain == 1.0:
+            return pcm
+        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) * self._settings.gain
+        return bytes(np.clip(samples, -32768, 32767).astype("<i2").tobytes())
