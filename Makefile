@@ -22,7 +22,11 @@ PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ON
 # its neighbours for longer than its patience. The first report stays above, with why each of them failed.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --no-header
 
-.PHONY: run install llm models key test lint format bench bench-webrtc soak lock screenshot clean
+# Client libraries with requirements of their own, and those that `make test` tries.
+CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
+LIGHT_CLIENTS := openai-agents
+
+.PHONY: run install llm models key test test-clients lint format bench bench-webrtc soak lock screenshot clean
 
 run: install llm
 	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
@@ -41,8 +45,13 @@ models: install llm
 key: install
 	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
 
-test: .venv/tests.stamp models .venv/system.stamp lint
+test: .venv/tests.stamp models .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) lint
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || $(ALONE)
+
+# Every client library that is tried, those included that are too heavy for `make test`: about 1.5 GB in environments of
+# their own under var/clients. Those for JavaScript need Node 22.
+test-clients: .venv/tests.stamp models .venv/system.stamp $(CLIENTS:%=var/clients/%/stamp) var/clients/javascript/stamp
+	TEST_CLIENTS=all $(BIN)/python -m pytest -n 0 tests/clients $(ARGS)
 
 lint: .venv/tests.stamp var/javascript/stamp
 	$(BIN)/ruff check .
@@ -106,6 +115,9 @@ lock: .venv/tests.stamp
 		requirements-llm.in -o requirements-llm.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-wyoming.in -o requirements-wyoming.txt
+	for client in $(CLIENTS); do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+			tests/clients/$$client-requirements.in -o tests/clients/$$client-requirements.txt || exit; done
 
 clean:
 	rm -rf .venv staticfiles .pytest_cache .ruff_cache .mypy_cache .hypothesis
@@ -134,6 +146,18 @@ clean:
 var/fastrtc/stamp: tests/bench/fastrtc-requirements.txt
 	[ -x var/fastrtc/bin/python ] || $(PYTHON) -m venv var/fastrtc
 	var/fastrtc/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+var/clients/javascript/stamp: $(addprefix tests/clients/javascript/,package.json package-lock.json)
+	mkdir -p var/clients/javascript
+	cp $^ var/clients/javascript
+	cd var/clients/javascript && npm ci --no-audit --no-fund --ignore-scripts --loglevel error
+	touch $@
+
+var/clients/%/stamp: tests/clients/%-requirements.txt
+	[ -x var/clients/$*/bin/python ] || $(PYTHON) -m venv var/clients/$*
+	@echo "Installing the client library $*." >&2
+	var/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 var/javascript/stamp: .venv/system.stamp $(addprefix tests/javascript/,package.json package-lock.json eslint.config.mjs)

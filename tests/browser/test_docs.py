@@ -15,6 +15,7 @@ from .server import Server
 from .test_looks import SIZES, VARIANTS
 
 PAGES = {
+    "connect": "/docs/connect",
     "reference": "/docs",
     "family": "/docs/reference/chat",
     "errors": "/docs/reference/errors",

@@ -3,9 +3,11 @@
 from django.urls import path
 
 from . import views
+from .connect_page import connect
 
 urlpatterns = [
     path("docs", views.reference, name="docs"),
+    path("docs/connect", connect, name="connect"),
     path("docs/reference/errors", views.errors, name="docs-errors"),
     path("docs/reference/<slug:slug>", views.family, name="docs-family"),
     path("docs/search", views.find, name="docs-search"),
