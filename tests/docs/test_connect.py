@@ -14,7 +14,7 @@ from tests.conftest import Member
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import ApiKey
 from voiceapp.accounts.own_keys import AT_ONCE
-from voiceapp.docs.connect import FOLDER, LIBRARIES, Example, addressed
+from voiceapp.docs.connect import FOLDER, LIBRARIES, Program, addressed
 
 ADDRESS = "/docs/connect"
 KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{49}\b")
@@ -33,7 +33,7 @@ def test_every_file_is_shown_once() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file)
-def test_a_program_is_short_and_has_an_address_and_a_key_to_replace(example: Example) -> None:
+def test_a_program_is_short_and_has_an_address_and_a_key_to_replace(example: Program) -> None:
     program = example.program("https://voice.example.org", "sk-mine")
     assert len([line for line in program.splitlines() if line]) <= LONGER.get(example.file, MAX_LINES)
     assert "voice.example.org" in program

@@ -16,7 +16,7 @@ KEY = "sk-…"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Program:
     """A program that people can copy."""
 
     file: str
@@ -41,7 +41,7 @@ class Library:
 
     id: str
     title: str
-    examples: tuple[Example, ...]
+    examples: tuple[Program, ...]
 
 
 DASHSCOPE = "pip install dashscope"
@@ -51,41 +51,41 @@ LIBRARIES = (
         "dashscope",
         "dashscope",
         (
-            Example("dashscope_realtime.py", "A realtime conversation", DASHSCOPE),
-            Example("dashscope_recognition.py", "Recognition of speech", DASHSCOPE),
-            Example("dashscope_synthesis.py", "Synthesis of speech", DASHSCOPE),
-            Example("dashscope_chat.py", "Chat and embedding", DASHSCOPE),
-            Example("dashscope_tasks.py", "Transcription as a task", DASHSCOPE),
+            Program("dashscope_realtime.py", "A realtime conversation", DASHSCOPE),
+            Program("dashscope_recognition.py", "Recognition of speech", DASHSCOPE),
+            Program("dashscope_synthesis.py", "Synthesis of speech", DASHSCOPE),
+            Program("dashscope_chat.py", "Chat and embedding", DASHSCOPE),
+            Program("dashscope_tasks.py", "Transcription as a task", DASHSCOPE),
         ),
     ),
     Library(
         "openai",
         "OpenAI",
         (
-            Example("openai_realtime.py", "A realtime conversation in Python", f'{OPENAI}"[realtime]"'),
-            Example("openai_chat.py", "Chat and speech in Python", OPENAI),
-            Example("openai_realtime.mjs", "A chat and a realtime conversation in JavaScript", "npm install openai ws"),
-            Example("openai_agents_realtime.py", "An agent in Python", "pip install openai-agents"),
-            Example("openai_agents_realtime.mjs", "An agent in JavaScript", "npm install @openai/agents-realtime zod"),
+            Program("openai_realtime.py", "A realtime conversation in Python", f'{OPENAI}"[realtime]"'),
+            Program("openai_chat.py", "Chat and speech in Python", OPENAI),
+            Program("openai_realtime.mjs", "A chat and a realtime conversation in JavaScript", "npm install openai ws"),
+            Program("openai_agents_realtime.py", "An agent in Python", "pip install openai-agents"),
+            Program("openai_agents_realtime.mjs", "An agent in JavaScript", "npm install @openai/agents-realtime zod"),
         ),
     ),
     Library(
         "frameworks",
         "Frameworks",
         (
-            Example("pipecat_bot.py", "Pipecat", 'pip install "pipecat-ai[openai]"'),
-            Example("livekit_agent.py", "LiveKit Agents", "pip install livekit-agents livekit-plugins-openai"),
-            Example("langchain_chat.py", "LangChain", "pip install langchain-openai"),
-            Example("litellm_chat.py", "LiteLLM", "pip install litellm"),
-            Example("ai_sdk.mjs", "AI SDK of Vercel", "npm install ai @ai-sdk/openai"),
+            Program("pipecat_bot.py", "Pipecat", 'pip install "pipecat-ai[openai]"'),
+            Program("livekit_agent.py", "LiveKit Agents", "pip install livekit-agents livekit-plugins-openai"),
+            Program("langchain_chat.py", "LangChain", "pip install langchain-openai"),
+            Program("litellm_chat.py", "LiteLLM", "pip install litellm"),
+            Program("ai_sdk.mjs", "AI SDK of Vercel", "npm install ai @ai-sdk/openai"),
         ),
     ),
     Library(
         "without",
         "Without a library",
         (
-            Example("browser.html", "A page that talks"),
-            Example("curl.sh", "curl"),
+            Program("browser.html", "A page that talks"),
+            Program("curl.sh", "curl"),
         ),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,20 @@ def read_format(value: object, *, param: str, default_rate_hz: int) -> AudioForm
             f"{param}.sample_rate must be one of {', '.join(map(str, SAMPLE_RATES_HZ))}.", param=f"{param}.sample_rate"
         )
     return AudioFormat(name, rate)
+
+
+def with_rate(settings: dict[str, Any], current: AudioFormat) -> dict[str, Any]:
+    """Settings of a session whose `sample_rate`, as clients of recognition give it beside the name of their format, is
+    taken into `input_audio_format`.
+
+    Raises:
+        InvalidParameter: an unknown rate.
+    """
+    rate, name = settings.get("sample_rate"), settings.get("input_audio_format") or current.name
+    if rate is None or not isinstance(name, str) or name in g711.LAWS:
+        return settings
+    read_format({"sample_rate": rate}, param="session", default_rate_hz=current.sample_rate_hz)
+    return {**settings, "input_audio_format": {"type": name, "sample_rate": rate}}
 
 
 WAV_HEADER_BYTES = 44

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol import g711
-from voiceapp.protocol.audio import AudioFormat, read_format
+from voiceapp.protocol.audio import AudioFormat, read_format, with_rate
 from voiceapp.protocol.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
@@ -128,16 +127,7 @@ def merge(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
     Raises:
         InvalidParameter: a value of the wrong type or out of range; nothing is applied then.
     """
-    return _merge(config, _with_rate(config, patch), "session")
-
-
-def _with_rate(config: SessionConfig, patch: dict[str, Any]) -> dict[str, Any]:
-    """`sample_rate` beside the flat name of a format, as clients of recognition give that of the audio they send."""
-    rate, name = patch.get("sample_rate"), patch.get("input_audio_format") or config.input_format.name
-    if rate is None or not isinstance(name, str) or name in g711.LAWS:
-        return patch
-    read_format({"sample_rate": rate}, param="session", default_rate_hz=config.input_format.sample_rate_hz)
-    return {**patch, "input_audio_format": {"type": name, "sample_rate": rate}}
+    return _merge(config, with_rate(patch, config.input_format), "session")
 
 
 def merge_response(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:

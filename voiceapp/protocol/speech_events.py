@@ -12,6 +12,25 @@ from typing import Any
 from voiceapp.formats import identifier
 from voiceapp.protocol.reading import EventError, JsonObject, parse_fields, tidy
 
+__all__ = [
+    "COMMIT",
+    "MAX_TEXT",
+    "RESPONSE_CANCEL",
+    "SERVER_COMMIT",
+    "SESSION_FINISH",
+    "SESSION_UPDATE",
+    "TEXT_APPEND",
+    "TEXT_CLEAR",
+    "TEXT_COMMIT",
+    "EventError",
+    "JsonObject",
+    "SpeechEvent",
+    "SpeechResponse",
+    "event",
+    "new_id",
+    "read_speech_event",
+]
+
 SESSION_UPDATE = "session.update"
 TEXT_APPEND = "input_text_buffer.append"
 TEXT_COMMIT = "input_text_buffer.commit"
@@ -56,6 +75,10 @@ def read_speech_event(text: str) -> SpeechEvent:
         message = f"A session that reads text aloud takes {', '.join(_KINDS)}."
         raise EventError(message, code="unknown_event_type", param="type", event_id=fields.event_id)
     return SpeechEvent(str(kind), fields.event_id)
+
+
+new_id = identifier
+"""An id of a session, a response or an item."""
 
 
 def event(kind: str, **about: Any) -> JsonObject:

@@ -6,16 +6,11 @@ message and awaits each handler in turn: audio must not wait there.
 
 from __future__ import annotations
 
-import logging
-from urllib.parse import parse_qs
-
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.accounts.guests import guest_of
 from voiceapp.accounts.page import page_caller, require_own_page
-from voiceapp.formats import one_line
-from voiceapp.http.error_responses import error_response_of
-from voiceapp.http.refusals import Receive, Scope, Send, refuse, request_id_of
+from voiceapp.http.refusals import Receive, Scope, Send, refuse
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
@@ -23,10 +18,9 @@ from voiceapp.realtime.handshake import Handshake, Wire, read_handshake, reading
 from voiceapp.realtime.inference.connection import InferenceConnection
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.scopes import header_of, query_of, refuse_handshake
 from voiceapp.realtime.speech_session import SpeechSession
 from voiceapp.realtime.transports.websocket import WebSocketTransport
-
-logger = logging.getLogger(__name__)
 
 
 async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,16 +30,16 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """
     await receive()  # websocket.connect
     wire = Wire(
-        _query(scope),
-        authorization=_header(scope, b"authorization"),
-        beta=_header(scope, b"openai-beta"),
+        query_of(scope),
+        authorization=header_of(scope, b"authorization"),
+        beta=header_of(scope, b"openai-beta"),
         subprotocols=tuple(scope.get("subprotocols", ())),
     )
     try:
         caller = await caller_from_bearer(wire.bearer)
         card = reading_card(wire)
     except Exception as error:
-        await _refuse(scope, send, error)
+        await refuse_handshake(scope, send, error)
     else:
         if card is not None:
             await _read_aloud(
@@ -63,7 +57,7 @@ async def _converse(scope: Scope, receive: Receive, send: Send, caller: Caller, 
             resumption, caller, API_SOCKET, handshake.model, lambda: _admit(scope, caller, API_SOCKET, handshake)
         )
     except Exception as error:
-        await _refuse(scope, send, error)
+        await refuse_handshake(scope, send, error)
     else:
         await _run(arrival, receive, send, handshake.dialect, wire.subprotocol)
 
@@ -72,7 +66,7 @@ async def _read_aloud(scope: Scope, receive: Receive, send: Send, session: Speec
     try:
         await session.admit()
     except Exception as error:
-        await _refuse(scope, send, error)
+        await refuse_handshake(scope, send, error)
     else:
         with session.seat:
             await send({"type": "websocket.accept"})
@@ -83,10 +77,10 @@ async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """`/api-ws/v1/inference`: tasks of recognition and synthesis, for programs with a key."""
     await receive()  # websocket.connect
     try:
-        caller = await caller_from_bearer(_header(scope, b"authorization"))
+        caller = await caller_from_bearer(header_of(scope, b"authorization"))
         caller.require("realtime")
     except Exception as error:
-        await _refuse(scope, send, error)
+        await refuse_handshake(scope, send, error)
     else:
         await send({"type": "websocket.accept"})
         await InferenceConnection(caller, address_of_scope(scope), receive, send).run()
@@ -98,7 +92,7 @@ async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:
     try:
         require_own_page(scope)
         caller = await page_caller(scope["user"], guest_of(scope["cookies"]))
-        query, session_key = _query(scope), scope["session"].session_key or ""
+        query, session_key = query_of(scope), scope["session"].session_key or ""
         handshake = Handshake(query.get("model", ""))
         arrival = await arrive(
             read_resumption(query),
@@ -108,7 +102,7 @@ async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:
             lambda: _admit(scope, caller, PAGE_SOCKET, handshake, session_key=session_key),
         )
     except Exception as error:
-        await _refuse(scope, send, error)
+        await refuse_handshake(scope, send, error)
     else:
         await _run(arrival, receive, send)
 
@@ -120,7 +114,7 @@ async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _admit(scope: Scope, caller: Caller, door: Door, handshake: Handshake, *, session_key: str = "") -> Admitted:
-    time_zone, address = _query(scope).get("time_zone", ""), address_of_scope(scope)
+    time_zone, address = query_of(scope).get("time_zone", ""), address_of_scope(scope)
     admitted = await admit(caller, door, handshake.model, address, time_zone=time_zone, session_key=session_key)
     return handshake.open(admitted)
 
@@ -135,22 +129,3 @@ async def _run(
             arrival.admitted.seat.release()
         raise
     await arrival.converse(WebSocketTransport(receive, send, dialect))
-
-
-async def _refuse(scope: Scope, send: Send, error: Exception) -> None:
-    response = error_response_of(error)
-    if response.is_fault:
-        logger.error(
-            "socket %s: the handshake failed (%s)", one_line(scope["path"]), request_id_of(scope), exc_info=error
-        )
-    headers = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
-    await refuse(scope, send, response.status, response.code, response.message, headers)
-
-
-def _query(scope: Scope) -> dict[str, str]:
-    parameters = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    return {name: values[0] for name, values in parameters.items()}
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in scope.get("headers", ()) if key.lower() == name), "")

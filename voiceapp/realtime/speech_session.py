@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -18,15 +17,14 @@ from voiceapp.drain import drain_event
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import FloodError, InvalidParameter, ServiceUnavailable
-from voiceapp.formats import identifier
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import speech_events as wire
-from voiceapp.protocol.reading import EventError, JsonObject
-from voiceapp.protocol.values import read_integer, read_number, read_text
+from voiceapp.protocol.speech_events import EventError, JsonObject
 from voiceapp.realtime import close_codes
 from voiceapp.realtime.inference.line import Line
-from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, Speech, SpeechSettings
+from voiceapp.realtime.inference.reading_settings import ReadingSettings
+from voiceapp.realtime.inference.speech import Speech
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +34,6 @@ PAUSE_S = 1.0
 """With `server_commit`, text that does not go on for this long is complete."""
 WAITING_TEXTS = 64
 """Pieces of text that were not spoken yet; the client's next one waits in its connection."""
-RATE_HZ = 24_000
 
 
 class _Mark(Enum):
@@ -44,37 +41,6 @@ class _Mark(Enum):
     """All text so far is one response."""
     CLEARED = auto()
     """Text that was not spoken yet is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    mode: str
-    speech: SpeechSettings
-
-    def merged(self, given: JsonObject) -> _Settings:
-        """With the fields of a `session.update`; what is unknown among them is ignored.
-
-        Raises:
-            InvalidParameter: if one is of the wrong type or out of range.
-        """
-        mode = given.get("mode") or self.mode
-        if mode not in (wire.SERVER_COMMIT, wire.COMMIT):
-            raise InvalidParameter("session.mode must be server_commit or commit.", param="session.mode")
-        changes: dict[str, Any] = {}
-        if given.get("voice") is not None:
-            changes["voice"] = read_text(given["voice"], "session.voice", limit=128)
-        if (kind := given.get("response_format")) is not None:
-            if kind not in FORMATS:
-                message = f"session.response_format must be one of {', '.join(FORMATS)}."
-                raise InvalidParameter(message, param="session.response_format")
-            changes["format"] = kind
-        if (rate_hz := given.get("sample_rate")) is not None:
-            changes["sample_rate_hz"] = read_integer(rate_hz, "session.sample_rate", 8_000, 48_000)
-        if (rate := given.get("speech_rate")) is not None:
-            changes["rate"] = read_number(rate, "session.speech_rate", 0.5, 2.0)
-        if (volume := given.get("volume")) is not None:
-            changes["gain"] = read_number(volume, "session.volume", 0, 100) / FULL_VOLUME
-        return _Settings(str(mode), replace(self.speech, **changes))
 
 
 class SpeechSession:
@@ -86,8 +52,8 @@ class SpeechSession:
         self._card = card
         self._model = model
         self.seat = seats().seat(caller, address)
-        self._id = identifier("sess")
-        self._settings = _Settings(wire.SERVER_COMMIT, SpeechSettings("", "pcm", RATE_HZ, 1.0, 1.0))
+        self._id = wire.new_id("sess")
+        self._settings = ReadingSettings()
         self._waiting = ""
         """Text that waits for a commit."""
         self._texts: asyncio.Queue[str | _Mark | None] = asyncio.Queue(WAITING_TEXTS)
@@ -187,7 +153,7 @@ class SpeechSession:
         elif event.kind == wire.TEXT_APPEND:
             await self._append(event.text)
         elif event.kind == wire.TEXT_COMMIT:
-            await self._say(wire.event("input_text_buffer.committed", item_id=identifier("item")))
+            await self._say(wire.event("input_text_buffer.committed", item_id=wire.new_id("item")))
             await self._commit()
         elif event.kind == wire.TEXT_CLEAR:
             self._drop()
