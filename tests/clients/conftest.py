@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.clients.environments import is_tried
 from tests.realtime.conftest import home, servers, voices
 
 __all__ = ["home", "servers", "voices"]
+
+collect_ignore = [] if is_tried("llamaindex") else ["test_llamaindex.py"]
