@@ -91,6 +91,8 @@ class RecognitionTransport:
         self._number = 1
         self._began_ms: dict[str, int] = {}
         self._ended_ms: dict[str, int] = {}
+        self._said_until_ms = 0
+        """The end of the last sentence: one that nobody heard begin, as at the end of a file, begins there."""
 
     # ── From the connection ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,14 +180,16 @@ class RecognitionTransport:
 
     async def _sentence(self, event: ev.TranscriptionCompleted) -> None:
         if event.transcript:
-            began_ms = self._began_ms.get(event.item_id, 0)
-            await self._result(event.item_id, event.transcript, self._ended_ms.get(event.item_id, began_ms))
+            end_ms = self._ended_ms.get(event.item_id, round(self._heard_ms))
+            await self._result(event.item_id, event.transcript, end_ms)
             self._number += 1
+            self._said_until_ms = end_ms
         self._began_ms.pop(event.item_id, None)
         self._ended_ms.pop(event.item_id, None)
 
     async def _result(self, item_id: str, text: str, end_ms: int | None = None) -> None:
-        found = wire.sentence(self._number, text, begin_ms=self._began_ms.get(item_id, 0), end_ms=end_ms)
+        begin_ms = self._began_ms.get(item_id, self._said_until_ms)
+        found = wire.sentence(self._number, text, begin_ms=begin_ms, end_ms=end_ms)
         usage = None if end_ms is None else {"duration": self._duration_s}
         await self._line.say(wire.result_generated(self._task_id, found, usage))
 
