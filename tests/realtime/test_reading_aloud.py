@@ -13,7 +13,7 @@ from typing import Any
 import dashscope
 import pytest
 from dashscope.audio.qwen_tts_realtime import QwenTtsRealtime, QwenTtsRealtimeCallback
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.realtime.conftest import Servers
@@ -176,6 +176,49 @@ def test_what_waits_for_a_commit_is_bounded(product: Product) -> None:
         tell(socket, "input_text_buffer.append", text="x" * 20_000)
         tell(socket, "input_text_buffer.append", text="x")
         assert heard(socket, "error")["error"]["code"] == "input_text_buffer_full"
+
+
+async def closed_books(product: Product, session_id: str) -> dict[str, Any]:
+    return await product.row("select * from realtime_realtimesession where id = ? and ended_at is not null", session_id)
+
+
+async def test_it_leaves_the_rows_of_a_session(product: Product) -> None:
+    with opened(product) as socket:
+        session_id = heard(socket, "session.created")["session"]["id"]
+        tell(socket, "session.update", session={"mode": "commit"})
+        for text in ("Two swans swim.", "Ten green bottles."):
+            tell(socket, "input_text_buffer.append", text=text)
+            tell(socket, "input_text_buffer.commit")
+            heard(socket, "response.done")
+        tell(socket, "session.finish")
+        heard(socket, "session.finished")
+    session = await closed_books(product, session_id)
+    turns = product.rows("select * from realtime_turn where session_id = ? order by ordinal", session_id)
+
+    assert (session["close_code"], session["model"], session["transport"]) == (1000, MODEL, "websocket")
+    assert [(turn["assistant_text"], turn["status"]) for turn in turns] == [
+        ("Two swans swim.", "completed"),
+        ("Ten green bottles.", "completed"),
+    ]
+    assert session["turn_count"] == 2
+    assert session["output_audio_ms"] == sum(turn["output_audio_ms"] for turn in turns) > 600
+    assert not product.rows("select * from accounts_usagerecord where request_id like ?", f"{session_id}%")
+
+
+async def test_it_ends_when_its_key_is_revoked(product: Product) -> None:
+    with opened(product, key="doomed") as socket:
+        session_id = heard(socket, "session.created")["session"]["id"]
+        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
+        try:
+            assert heard(socket, "error")["error"]["code"] == "invalid_api_key"
+            with pytest.raises(ConnectionClosedError) as closed:
+                socket.recv(PATIENCE_S)
+        finally:
+            product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
+
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
+    assert (await closed_books(product, session_id))["close_code"] == 4401
 
 
 @pytest.mark.parametrize(

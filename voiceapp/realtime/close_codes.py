@@ -45,6 +45,12 @@ MEANINGS = {
 """By code: RFC 6455, 7.4.1, below 4000; from there on what this server ends sessions with."""
 
 
+def left_with(code: object) -> tuple[int, str]:
+    """Close code and reason of a session whose caller left with this code, or None."""
+    found = int(str(code)) if code else ABANDONED
+    return found, CONNECTION_LOST if found == ABANDONED else CALLER_LEFT
+
+
 def in_words(code: int | None, reason: str = "") -> str:
     """What a close code says, with the number; the reason stands in for codes that others chose."""
     if code is None:

@@ -6,6 +6,8 @@ message and awaits each handler in turn: audio must not wait there.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.accounts.guests import guest_of
@@ -43,7 +45,10 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     else:
         if card is not None:
             await _read_aloud(
-                scope, receive, send, SpeechSession(caller, card, wire.query["model"], address_of_scope(scope))
+                scope,
+                receive,
+                send,
+                SpeechSession.admitted(caller, card, wire.query["model"], address_of_scope(scope)),
             )
         else:
             await _converse(scope, receive, send, caller, wire)
@@ -62,9 +67,9 @@ async def _converse(scope: Scope, receive: Receive, send: Send, caller: Caller, 
         await _run(arrival, receive, send, handshake.dialect, wire.subprotocol)
 
 
-async def _read_aloud(scope: Scope, receive: Receive, send: Send, session: SpeechSession) -> None:
+async def _read_aloud(scope: Scope, receive: Receive, send: Send, admission: Awaitable[SpeechSession]) -> None:
     try:
-        await session.admit()
+        session = await admission
     except Exception as error:
         await refuse_handshake(scope, send, error)
     else:

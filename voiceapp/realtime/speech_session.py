@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from enum import Enum, auto
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.accounts.charges import charge, require_model
-from voiceapp.accounts.seats import seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.drain import drain_event
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.errors import FloodError, InvalidParameter, ServiceUnavailable
+from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import speech_events as wire
@@ -25,6 +23,7 @@ from voiceapp.realtime import close_codes
 from voiceapp.realtime.inference.line import Line
 from voiceapp.realtime.inference.reading_settings import ReadingSettings
 from voiceapp.realtime.inference.speech import Speech
+from voiceapp.realtime.readings import ReadingEnded, ReadingSession, admit_reading
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +45,13 @@ class _Mark(Enum):
 class SpeechSession:
     """One accepted connection."""
 
-    def __init__(self, caller: Caller, card: ModelCard, model: str, address: str) -> None:
+    def __init__(self, reading: ReadingSession, model: str) -> None:
         """`model` is what the client calls it."""
-        self._caller = caller
-        self._card = card
+        self.seat = reading.seat
+        self._reading = reading
+        self._card = reading.card
         self._model = model
-        self.seat = seats().seat(caller, address)
-        self._id = wire.new_id("sess")
+        self._id = reading.id
         self._settings = ReadingSettings()
         self._waiting = ""
         """Text that waits for a commit."""
@@ -65,36 +64,42 @@ class SpeechSession:
         self._is_over = False
         """Nothing more follows."""
 
-    async def admit(self) -> None:
-        """Take `seat`, which the door gives back.
+    @classmethod
+    async def admitted(cls, caller: Caller, card: ModelCard, model: str, address: str) -> SpeechSession:
+        """A session that may begin; whoever does not let it begin gives its `seat` back.
 
         Raises:
-            AccessDenied: if the key may not be used for this.
+            AccessDenied: if the key may not be used for this, or its budget is used up.
             ServiceUnavailable: if the server is stopping.
             Throttled: if no seat is free.
         """
-        self._caller.require("realtime")
-        require_model(self._caller, self._card.name, "tts")
-        if drain_event().begun:
-            raise ServiceUnavailable("The server is stopping; connect again in a moment.")
-        await self.seat.take()
+        return cls(await admit_reading(caller, card, model, address), model)
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Carry the session to its end; nothing of it runs on."""
         self._receive, self._line = receive, Line(send)
-        code, reason = close_codes.NORMAL, ""
         try:
-            async with asyncio.timeout(self.seat.lifetime_s), asyncio.TaskGroup() as group:
-                await self._say(wire.event("session.created", session=self._shown()))
-                speaker = group.create_task(self._speak(), name=f"{self._id} speaks")
-                code, reason = await self._listen(speaker)
-                speaker.cancel()
-        except* TimeoutError:
-            code, reason = close_codes.LIFETIME_OVER, "The session has reached its longest duration."
-        except* FloodError:
-            code, reason = close_codes.FLOOD, "The connection is too slow for this session."
+            await self._reading.carry(self._converse())
+        except ReadingEnded as ended:
+            if ended.error is not None:
+                with suppress(FloodError):
+                    await self._refuse(ended.error, ended.reason)
+        except FloodError as slow:
+            logger.info("session %s: %s", self._id, slow.message)
         finally:
-            await self._line.close(code, reason)
+            try:
+                await self._line.close(*self._reading.ending)
+            finally:
+                await self._reading.finish()
+
+    async def _converse(self) -> tuple[int, str] | None:
+        """Until the session is over: close code and reason, unless it was finished."""
+        async with asyncio.TaskGroup() as group:
+            await self._say(wire.event("session.created", session=self._shown()))
+            speaker = group.create_task(self._speak(), name=f"{self._id} speaks")
+            ending = await self._listen(speaker)
+            speaker.cancel()
+        return ending
 
     def _shown(self) -> JsonObject:
         how = self._settings.speech
@@ -104,8 +109,8 @@ class SpeechSession:
 
     # ── What the client says ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _listen(self, speaker: asyncio.Task[None]) -> tuple[int, str]:
-        """Until everything is spoken, the client leaves or is silent, or the server stops: close code and reason."""
+    async def _listen(self, speaker: asyncio.Task[None]) -> tuple[int, str] | None:
+        """Until everything is spoken, or the client leaves or is silent, or the server stops: close code and reason."""
         stop = asyncio.ensure_future(drain_event().wait_begun())
         arrival: asyncio.Future[Any] = asyncio.ensure_future(self._receive())
         try:
@@ -114,7 +119,7 @@ class SpeechSession:
                 done, _ = await asyncio.wait(waits, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
                 if speaker in done:
                     await self._say(wire.event("session.finished"))
-                    return close_codes.NORMAL, ""
+                    return None
                 if stop in done:
                     return close_codes.SERVER_STOPPING, "The server is stopping; connect again in a moment."
                 if not done and not self._is_speaking:
@@ -122,7 +127,7 @@ class SpeechSession:
                 if arrival in done:
                     if arrival.result()["type"] == "websocket.disconnect":
                         self._line.lost()
-                        return close_codes.NORMAL, ""
+                        return close_codes.left_with(arrival.result().get("code"))
                     await self._read(arrival.result().get("text"))
                     arrival = asyncio.ensure_future(self._receive())
         finally:
@@ -211,15 +216,16 @@ class SpeechSession:
         how = self._settings.speech
         response = wire.SpeechResponse(how.voice or provider_of(self._card).default_voice)
         speech = Speech(provider_of(self._card), how)
-        status, error = "completed", None
+        status, error = "cancelled", None
         for message in response.begun():
             await self._say(message)
         try:
             await self._sound(text, speech, response)
+            status = "completed"
         except asyncio.CancelledError:
             if not self._is_cancelled:
                 raise
-            self._is_cancelled, status = False, "cancelled"
+            self._is_cancelled = False
         except FloodError:
             raise
         except Exception as failed:
@@ -228,12 +234,13 @@ class SpeechSession:
                 logger.error("session %s: failed with an unexpected error", self._id, exc_info=failed)
             status, error = "failed", {"code": refusal.code, "message": refusal.message}
             await self._refuse(refusal.code, refusal.message)
+        finally:
+            self._reading.spoke(speech, status)
         for message in response.done(status, speech.characters, error=error):
             await self._say(message)
 
     async def _sound(self, text: str, speech: Speech, response: wire.SpeechResponse) -> None:
-        reading = charge(self._caller, operation="speech", model=self._card.name, family="tts", request_id=response.id)
-        async with reading as meter, aclosing(self._pieces(text)) as pieces:
+        async with self._reading.charge(response.id) as meter, aclosing(self._pieces(text)) as pieces:
             async for piece in pieces:
                 async with aclosing(speech.say(piece, meter)) as sound:
                     async for audio in sound:

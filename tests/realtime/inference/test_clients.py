@@ -308,6 +308,53 @@ async def test_recognition_leaves_the_rows_of_a_session(product: Product, voices
     assert [row["operation"] for row in charged] == ["realtime"]
 
 
+async def test_synthesis_leaves_the_rows_of_a_session(product: Product) -> None:
+    SpeechSynthesizer(model="cosyvoice-v1", voice="x", format=AudioFormat.PCM_16000HZ_MONO_16BIT).call(TEXT)
+    session = await product.row(
+        "select * from realtime_realtimesession where model = ? and ended_at is not null", "cosyvoice-v1"
+    )
+    turn = await product.row("select * from realtime_turn where session_id = ?", session["id"])
+
+    assert (session["close_code"], session["turn_count"], session["transport"]) == (1000, 1, "websocket")
+    assert (turn["assistant_text"], turn["status"]) == (TEXT, "completed")
+    assert 1000 < session["output_audio_ms"] < 10_000
+    assert not product.rows("select * from accounts_usagerecord where request_id like ?", f"{session['id']}%")
+
+
+async def test_a_revoked_key_ends_its_tasks_of_synthesis(product: Product) -> None:
+    headers = {"Authorization": f"Bearer {product.keys['doomed']}"}
+    with connect(address(product), additional_headers=headers, max_size=None, proxy=None) as line:
+        line.send(run("tts", model="cosyvoice-v3-plus"))
+        assert told(line)["event"] == "task-started"
+        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
+        try:
+            failed = told(line)
+        finally:
+            product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
+    session = await product.row(
+        "select close_code from realtime_realtimesession where model = ? and ended_at is not null", "cosyvoice-v3-plus"
+    )
+
+    assert (failed["event"], failed["error_code"]) == ("task-failed", "invalid_api_key")
+    assert session["close_code"] == 4401
+
+
+async def test_a_task_whose_client_vanishes_is_recorded(product: Product) -> None:
+    headers = {"Authorization": f"Bearer {product.keys['good']}"}
+    with connect(address(product), additional_headers=headers, max_size=None, proxy=None) as line:
+        line.send(run("tts", model="cosyvoice-v3-flash", format="pcm"))
+        line.send(command("continue-task", input={"text": "This is a sentence. " * 200}))
+        assert told(line)["event"] == "task-started"
+        line.recv(PATIENCE_S)
+        line.socket.close()
+    session = await product.row(
+        "select * from realtime_realtimesession where model = ? and ended_at is not null", "cosyvoice-v3-flash"
+    )
+    turn = await product.row("select status from realtime_turn where session_id = ?", session["id"])
+
+    assert (session["close_code"], turn["status"]) == (1006, "cancelled")
+
+
 def test_keys_are_checked_before_the_socket_opens(product: Product) -> None:
     for key, status in (("revoked", "401"), ("elsewhere", "403")):
         with pytest.raises(Exception, match=status):

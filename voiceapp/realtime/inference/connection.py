@@ -1,7 +1,7 @@
 """`/api-ws/v1/inference`: one WebSocket, several tasks on it, each from `run-task` to its end.
 
-A task of recognition is a session (`recognition`), one of synthesis a call (`synthesis`). Whatever a client sends in
-the wrong order fails the task that it names, with a code and a sentence.
+Each task is a session, of recognition (`recognition`) or of synthesis (`synthesis`). Whatever a client sends in the
+wrong order fails the task that it names, with a code and a sentence.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.accounts.seats import seats
 from voiceapp.drain import drain_event
 from voiceapp.engines.providers import recognized_languages
-from voiceapp.errors import RemoteProtocolError, ServiceUnavailable
-from voiceapp.formats import identifier, one_line
+from voiceapp.errors import RemoteProtocolError
+from voiceapp.formats import one_line
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import run_task as wire
@@ -26,6 +25,7 @@ from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.inference.line import Line
 from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
 from voiceapp.realtime.inference.synthesis import SynthesisTask
+from voiceapp.realtime.readings import ReadingEnded
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class InferenceConnection:
                 for transport in self._hearing.values():
                     transport.lose(code)
                 for task_id in self._speaking:
-                    self._work[task_id].cancel()
+                    self._silence(task_id, code)
         finally:
             await self._line.close(NORMAL, "")
 
@@ -104,9 +104,14 @@ class InferenceConnection:
         if (transport := self._hearing.get(refused.task_id)) is not None:
             transport.lose(NORMAL)
         elif refused.task_id in self._speaking:
-            self._work[refused.task_id].cancel()
+            self._silence(refused.task_id, NORMAL)
         if (work := self._work.get(refused.task_id)) is not None:
             await asyncio.wait((work,))
+
+    def _silence(self, task_id: str, code: int) -> None:
+        """A task of synthesis is given up, or its client has left with this code."""
+        self._speaking[task_id].reading.left(code)
+        self._work[task_id].cancel()
 
     async def _hear(self, data: bytes) -> None:
         task_id = self._tasks.hearing
@@ -127,8 +132,9 @@ class InferenceConnection:
             if isinstance(command, wire.ContinueTask):
                 await speech.write(command.text, is_flush=command.is_flush)
             elif command.is_cancelled:
-                self._work[task_id].cancel()
-                await asyncio.wait((self._work[task_id],))
+                work = self._work[task_id]
+                self._silence(task_id, NORMAL)
+                await asyncio.wait((work,))
                 await self._line.say(wire.task_finished(task_id, {}))
             else:
                 await speech.finish()
@@ -160,22 +166,13 @@ class InferenceConnection:
         return work()
 
     async def _synthesis(self, command: wire.RunTask) -> Coroutine[Any, Any, None]:
-        if drain_event().begun:
-            raise ServiceUnavailable("The server is stopping; connect again in a moment.")
-        task = SynthesisTask(command, self._caller, self._line, identifier("speech"))
-        seat = seats().seat(self._caller, self._address)
-        await seat.take()
+        task = await SynthesisTask.admitted(command, self._caller, self._line, self._address)
         self._speaking[command.task_id] = task
         if command.text:
             await task.write(command.text)
         if not command.takes_more:
             await task.finish()
-
-        async def work() -> None:
-            with seat:
-                await task.run()
-
-        return work()
+        return task.run()
 
     async def _carry(self, task_id: str, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -188,14 +185,18 @@ class InferenceConnection:
             transport = self._hearing.get(task_id)
             self._has_failed = self._has_failed or (transport is not None and transport.has_failed)
             self._tasks.ended(task_id)
-            for kept in (self._hearing, self._speaking, self._work):
-                kept.pop(task_id, None)
+            self._hearing.pop(task_id, None)
+            self._work.pop(task_id, None)
+            if (speech := self._speaking.pop(task_id, None)) is not None:
+                await speech.reading.finish()  # the task's id may be used again meanwhile
 
 
 def _refusal(task_id: str, error: Exception) -> wire.RunTaskError:
     """What a task fails with; what nobody expected is logged whole."""
     if isinstance(error, RemoteProtocolError):
         return wire.RunTaskError(error.message, code=error.code, task_id=task_id)
+    if isinstance(error, ReadingEnded):
+        return wire.RunTaskError(error.reason, code=error.error or "ServiceUnavailable", task_id=task_id)
     response = error_response_of(error)
     if response.is_fault:
         logger.error("inference task %s: failed with an unexpected error", one_line(task_id), exc_info=error)

@@ -59,6 +59,6 @@ class Line:
                 await self._send(message)
         except TimeoutError:
             self._is_open = False
-            raise FloodError("The connection is too slow for this task.", code="too_slow") from None
+            raise FloodError("The connection is too slow.", code="too_slow") from None
         except OSError:
             self._is_open = False

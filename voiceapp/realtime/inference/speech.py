@@ -13,6 +13,8 @@ from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.sound_files import SoundWriter
 
 FORMATS = ("pcm", "wav", "mp3", "opus")
+KEPT_TEXT = 20_000
+"""Characters of one answer that its record keeps."""
 FULL_VOLUME = 50
 """The volume at which the sound is what the engine made."""
 
@@ -39,6 +41,9 @@ class Speech:
         self._has_sounded = False
         self.characters = 0
         """Spoken so far."""
+        self.text = ""
+        """What was spoken so far, the first of it if it is long."""
+        self._samples = 0
 
     async def say(self, text: str, meter: Charge) -> AsyncGenerator[bytes, None]:
         """The sound of more text, as it is made.
@@ -50,15 +55,22 @@ class Speech:
         """
         await meter.reserve(characters=self.characters + len(text))
         self.characters += len(text)
+        self.text = (self.text + text)[:KEPT_TEXT]
         meter.used(characters=self.characters)
         how = self._settings
         async with aclosing(
             self._engine.speak(text, voice=how.voice, sample_rate_hz=how.sample_rate_hz, rate=how.rate)
         ) as sound:
             async for pcm in sound:
+                self._samples += len(pcm) // 2
                 if written := self._writer.feed(self._loud(pcm)):
                     self._has_sounded = True
                     yield written
+
+    @property
+    def audio_ms(self) -> int:
+        """How long what was spoken lasts."""
+        return self._samples * 1000 // self._settings.sample_rate_hz
 
     def rest(self) -> bytes:
         """What a format holds back until the end."""

@@ -8,15 +8,17 @@ from contextlib import aclosing
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.accounts.charges import Charge, charge
+from voiceapp.accounts.charges import Charge
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import FloodError, InvalidParameter
+from voiceapp.formats import identifier
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.values import read_integer, read_number, read_text
 from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
 from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, Speech, SpeechSettings
+from voiceapp.realtime.readings import ReadingSession, admit_reading
 
 USUAL_RATE_HZ = 22_050
 USUAL_FORMAT = "mp3"
@@ -52,52 +54,80 @@ def read_settings(parameters: dict[str, Any]) -> SpeechSettings:
 class SynthesisTask:
     """One task. `run` lasts as long as it does."""
 
-    def __init__(self, command: wire.RunTask, caller: Caller, line: Line, request_id: str) -> None:
-        """Read the task's settings.
+    @classmethod
+    async def admitted(cls, command: wire.RunTask, caller: Caller, line: Line, address: str) -> SynthesisTask:
+        """The task, if it may begin; `run` gives its seat back.
 
         Raises:
             InvalidParameter: if its parameters cannot be used.
             ModelNotFound: if the model does not exist.
+            AccessDenied: if the key may not be used for it, or its budget is used up.
+            ServiceUnavailable: if the server is stopping.
+            Throttled: if no seat is free.
         """
+        card = catalogue().get(command.model, "tts")
+        speech = Speech(provider_of(card), read_settings(command.parameters))
+        return cls(command, speech, line, await admit_reading(caller, card, command.model, address))
+
+    def __init__(self, command: wire.RunTask, speech: Speech, line: Line, reading: ReadingSession) -> None:
+        self.reading = reading
         self._task_id = command.task_id
         self._takes_more = command.takes_more
-        self._caller = caller
         self._line = line
-        self._request_id = request_id
-        self._card = catalogue().get(command.model, "tts")
-        self._speech = Speech(provider_of(self._card), read_settings(command.parameters))
+        self._speech = speech
         self._splitter = SentenceSplitter()
         self._texts: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue(WAITING_TEXTS)
         """Text, and whether all so far is to be spoken now; None: nothing more follows."""
+        self._is_over = False
 
     async def write(self, text: str, *, is_flush: bool = False) -> None:
         """Take more text; waits while much was not spoken yet."""
-        await self._texts.put((text, is_flush))
+        if not self._is_over:
+            await self._texts.put((text, is_flush))
 
     async def finish(self) -> None:
         """Nothing more follows."""
-        await self._texts.put(None)
+        if not self._is_over:
+            await self._texts.put(None)
 
     async def run(self) -> None:
         """Speak until the text has ended.
 
         Raises:
-            AccessDenied: if the key may not use the model, or its budget is used up.
+            AccessDenied: if the key's budget is used up.
             Throttled: if a rate or quota is used up.
             EngineError: if the engine fails.
             FloodError: if the client reads too slowly, or sends nothing.
+            ReadingEnded: if the task may not go on, as when its key was revoked.
         """
-        async with charge(
-            self._caller, operation="speech", model=self._card.name, family="tts", request_id=self._request_id
-        ) as meter:
+        try:
+            await self.reading.carry(self._read())
+        finally:
+            self._is_over = True
+            while not self._texts.empty():
+                self._texts.get_nowait()  # whoever waits to put one goes on
+
+    async def _read(self) -> None:
+        status = "failed"
+        try:
+            await self._speak_all()
+            status = "completed"
+        except asyncio.CancelledError:
+            status = "cancelled"
+            raise
+        finally:
+            self.reading.spoke(self._speech, status)
+        usage = {"characters": self._speech.characters}
+        await self._line.say(wire.task_finished(self._task_id, usage, has_output=self._takes_more))
+
+    async def _speak_all(self) -> None:
+        async with self.reading.charge(identifier("speech")) as meter:
             await self._line.say(wire.task_started(self._task_id))
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
                     await self._speak(piece, meter)
             if rest := self._speech.rest():
                 await self._line.sound(rest)
-        usage = {"characters": self._speech.characters}
-        await self._line.say(wire.task_finished(self._task_id, usage, has_output=self._takes_more))
 
     async def _pieces(self) -> AsyncGenerator[str, None]:
         while True:
