@@ -27,6 +27,7 @@ ENVIRONMENTS = {
     "openai_agents_realtime.py": "openai-agents",
     "pipecat_bot.py": "pipecat",
     "livekit_agent.py": "livekit",
+    "llamaindex_chat.py": "llamaindex",
     "litellm_chat.py": "litellm",
     "openai_realtime.mjs": "javascript",
     "openai_agents_realtime.mjs": "javascript",

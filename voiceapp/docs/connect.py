@@ -76,6 +76,7 @@ LIBRARIES = (
             Program("pipecat_bot.py", "Pipecat", 'pip install "pipecat-ai[openai]"'),
             Program("livekit_agent.py", "LiveKit Agents", "pip install livekit-agents livekit-plugins-openai"),
             Program("langchain_chat.py", "LangChain", "pip install langchain-openai"),
+            Program("llamaindex_chat.py", "LlamaIndex", "pip install llama-index-llms-openai"),
             Program("litellm_chat.py", "LiteLLM", "pip install litellm"),
             Program("ai_sdk.mjs", "AI SDK of Vercel", "npm install ai @ai-sdk/openai"),
         ),

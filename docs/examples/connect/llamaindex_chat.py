@@ -1,0 +1,13 @@
+from llama_index.core.llms import ChatMessage
+from llama_index.llms.openai import OpenAI
+
+llm = OpenAI(model="gpt-4o-mini", api_base="http://localhost:8000/v1", api_key="sk-…")
+for piece in llm.stream_complete("How many miles are ten kilometres?"):
+    print(piece.delta, end="", flush=True)  # prints: 10 kilometers are about 6.2137 miles.
+print()
+
+messages = [
+    ChatMessage(role="system", content="Be brief."),
+    ChatMessage(role="user", content="What is two plus two?"),
+]
+print(llm.chat(messages).message.content)  # prints: 2 plus 2 is 4.
