@@ -81,16 +81,17 @@ def table() -> str:
         parts.append(f"## {type(client).__name__}\n\n| Method | Parameters | Event | Fields |\n|---|---|---|---|\n")
         for name, signature, event in sent_by(client):
             parameters = ", ".join(f"`{each}`" for each in signature.parameters) or "none"
-            fields = ", ".join(f"`{path}`" for path in sorted(_paths(event)) if path not in ("type", "event_id"))
+            fields = ", ".join(f"`{path}`" for path in sorted(paths(event)) if path not in ("type", "event_id"))
             parts.append(f"| `{name}` | {parameters} | `{event['type']}` | {fields or 'none'} |\n")
         parts.append("\n")
     return "".join(parts).rstrip() + "\n"
 
 
-def _paths(value: Json, prefix: str = "") -> Iterator[str]:
+def paths(value: Json, prefix: str = "") -> Iterator[str]:
+    """The fields of an event, inner ones behind the names of outer ones."""
     for name, inner in value.items():
         if isinstance(inner, dict) and inner:
-            yield from _paths(inner, f"{prefix}{name}.")
+            yield from paths(inner, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 
