@@ -50,6 +50,12 @@ def test_a_refused_update_changes_nothing(talk: Conversation) -> None:
     assert talk.session.config.voice == "Tina"
 
 
+@pytest.mark.parametrize("role", [[], {}, None, "narrator"])
+def test_an_item_of_no_known_role_is_refused(talk: Conversation, role: object) -> None:
+    talk.tell("conversation.item.create", item={**message("Hi."), "role": role})
+    talk.assert_error("invalid_value", param="item.role")
+
+
 def test_what_cannot_be_read_is_an_error_and_the_session_lives_on(talk: Conversation) -> None:
     talk.tell("session.explode")
     talk.assert_error("unknown_event_type", param="type")

@@ -219,6 +219,25 @@ class TestOpenAICurrent:
     def client(product: Product) -> AsyncOpenAI:
         return AsyncOpenAI(api_key=product.keys["good"], base_url=f"http://{product.address}/v1", max_retries=0)
 
+    async def test_an_out_of_band_response_reads_its_input_alone(self, product: Product) -> None:
+        request = {"conversation": "none", "input": [TYPED], "output_modalities": ["text"], "metadata": {"for": "me"}}
+        types = []
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            self.client(product).realtime.connect(model="gpt-realtime") as connection,
+        ):
+            await connection.response.create(response=request)
+            async for event in connection:
+                assert event.type != "error", event
+                require_valid(event)
+                types.append(event.type)
+                if event.type == "response.done":
+                    break
+
+        assert event.response.output[0].content[0].text == ANSWER
+        assert (event.response.conversation_id, event.response.metadata) == (None, {"for": "me"})
+        assert not [kind for kind in types if kind.startswith("conversation.")]
+
     async def test_it_completes_a_spoken_and_a_written_turn(self, product: Product, voices: Voices) -> None:
         sound, words, types = b"", "", []
         async with (

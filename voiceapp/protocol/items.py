@@ -130,7 +130,7 @@ def read_item(wire: dict[str, Any], new_id: str) -> tuple[Item, str | None]:
     if kind != "message":
         raise InvalidParameter("item.type must be message, function_call or function_call_output.", param="item.type")
     role = wire.get("role")
-    if role not in set(Role):
+    if role not in tuple(Role):
         raise InvalidParameter("item.role must be user, assistant or system.", param="item.role")
     message = Message(item_id, Role(role))
     audio = _read_content(message, wire.get("content"))

@@ -49,7 +49,7 @@ class Responder:
     ) -> None:
         self.response: Response | None = None
         """The latest response, live or ended."""
-        self.turn_log = TurnLog(conversation)
+        self.turn_log = TurnLog()
         self.reminders = Reminders(new_id)
         self._reminding: Response | None = None
         """The response that says what is due."""
@@ -192,17 +192,30 @@ class Responder:
         self.owes_response = False
         self.cancel("client_cancelled", now)
 
-    def begin(self, config: SessionConfig, now: float, *, is_idle_prompt: bool = False, instead: str = "") -> None:
-        """Announce a response; the model writes its reply when `generate` is called, unless `instead` is said."""
+    def begin(
+        self,
+        config: SessionConfig,
+        now: float,
+        *,
+        is_idle_prompt: bool = False,
+        instead: str = "",
+        context: Conversation | None = None,
+    ) -> None:
+        """Announce a response; the model writes its reply when `generate` is called, unless `instead` is said.
+
+        With `context` it reads that, and its output is not added to the conversation.
+        """
         self._taken_turn = None
         self._to_say = instead
         before = self.response
-        begun = None if is_idle_prompt or instead else self._speculation.response_id(self._waiting_turn, config)
+        begun = (
+            None if is_idle_prompt or instead or context else self._speculation.response_id(self._waiting_turn, config)
+        )
         self.response = Response(
             id=begun or self._new_id("resp"),
-            conversation_id=self._conversation_id,
+            conversation_id=None if context else self._conversation_id,
             config=config,
-            conversation=self._conversation,
+            conversation=context or self._conversation,
             send=self._send,
             new_id=self._new_id,
             origin=now,
@@ -226,14 +239,15 @@ class Responder:
         response = self.response
         if not response or response.state is not ResponseState.WAITING:
             return
-        self.owes_response = self._owes_stock_reply = False
-        self._taken_turn, self._waiting_turn = self._waiting_turn, None
+        if not response.is_out_of_band:
+            self.owes_response = self._owes_stock_reply = False
+            self._taken_turn, self._waiting_turn = self._waiting_turn, None
         if self._taken_turn:
             response.note_turn(self._taken_turn)
         response.generate()
         if self._speculation.confirm(response.id):
             return
-        history = self._conversation.history(max_history_turns)
+        history = response.conversation.history(max_history_turns)
         self._start(
             Respond(
                 response.id,

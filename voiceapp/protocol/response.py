@@ -79,9 +79,11 @@ class Response:
     """A response under way. Methods append the events they cause through `send`."""
 
     id: str
-    conversation_id: str
+    conversation_id: str | None
+    """None for one out of band."""
     config: SessionConfig
     conversation: Conversation
+    """What it reads, and what its output is added to."""
     send: Callable[[ev.ServerEvent], None]
     new_id: Callable[[str], str]
     origin: float
@@ -109,6 +111,11 @@ class Response:
     @property
     def is_live(self) -> bool:
         return self.state in LIVE
+
+    @property
+    def is_out_of_band(self) -> bool:
+        """Its output is not part of the session's conversation."""
+        return self.conversation_id is None
 
     def owns(self, item: Item) -> bool:
         """The item is part of this response."""
@@ -235,6 +242,8 @@ class Response:
     def _keep_heard(self, heard_ms: float) -> None:
         if self.message and self.config.speaks:
             self.message.cut(heard_ms)
+            if self.is_out_of_band:
+                return
             self.send(
                 ev.ItemTruncated(
                     item_id=self.message.id,
@@ -264,7 +273,8 @@ class Response:
         shown = {**item.to_wire(), **({"content": []} if isinstance(item, Message) else {})}
         self.send(ev.OutputItemAdded(response_id=self.id, output_index=len(self._output) - 1, item=shown))
         before = self.conversation.add(item)
-        self.send(ev.ItemCreated(item=shown, previous_item_id=before))
+        if not self.is_out_of_band:
+            self.send(ev.ItemCreated(item=shown, previous_item_id=before))
 
     def _close(self) -> None:
         """The one end. Calls are closed with everything else, not when the model has written them: a client that acts

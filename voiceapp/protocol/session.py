@@ -23,6 +23,7 @@ from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.item_events import ItemEvents
 from voiceapp.protocol.items import Message
 from voiceapp.protocol.listening import Listener, response_is_wanted
+from voiceapp.protocol.out_of_band import out_of_band_context
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.states import SESSION_STEPS, SessionState, step
@@ -214,7 +215,8 @@ class Session:
     def _create_response(self, event: ev.ResponseCreate, now: float) -> None:
         self._responder.require_responses(self.config)
         self._responder.require_free(is_speech_open=self._listener.is_speech_open)
-        self._responder.begin(merge_response(self.config, event.response), now)
+        context = out_of_band_context(event.response, self.conversation, self._new_id)
+        self._responder.begin(merge_response(self.config, event.response), now, context=context)
 
     def _finish(self, event: ev.SessionFinish, now: float) -> None:
         self._listener.finish(now)

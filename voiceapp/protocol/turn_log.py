@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.items import Message, Role
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.states import ResponseState
@@ -15,10 +14,9 @@ from voiceapp.protocol.work import TurnEnded
 class TurnLog:
     """Makes one record per response; a truncation of the latest response makes it again."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self) -> None:
         self.turns = 0
         """Responses that have ended."""
-        self._conversation = conversation
         self._new: list[TurnEnded] = []
         self._latest: tuple[Message | None, TurnEnded] | None = None
 
@@ -86,7 +84,7 @@ class TurnLog:
 
     def _last_typed(self, response: Response) -> str:
         """The user's words that the response followed."""
-        for item in reversed(self._conversation.items):
+        for item in reversed(response.conversation.items):
             if isinstance(item, Message) and not response.owns(item):
                 return item.text if item.role is Role.USER else ""
         return ""

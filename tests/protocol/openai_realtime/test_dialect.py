@@ -15,7 +15,7 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.settings import TRANSCRIPTION
-from voiceapp.protocol.work import PlayoutCut
+from voiceapp.protocol.work import PlayoutCut, Respond
 
 NAMES = {kind.model_fields["type"].annotation.__args__[0]: kind for kind in RealtimeServerEvent.__origin__.__args__}
 """The library's types, by the names of their events."""
@@ -278,8 +278,32 @@ def test_clients_do_not_mind_that_there_is_nothing_to_cancel(call: Call) -> None
     call.assert_error("response_cancel_not_active", message="Cancellation failed: no active response found")
 
 
-def test_responses_outside_the_conversation_are_refused(call: Call) -> None:
-    call.tell("response.create", response={"conversation": "none"})
+def test_an_out_of_band_response_has_no_items_in_the_conversation(call: Call) -> None:
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Is this spam?"}]}
+    request = {"conversation": "none", "input": [item], "output_modalities": ["text"], "metadata": {"topic": "spam"}}
+    call.tell("response.create", response=request)
+    call.skip()
+    call.answer(call.take(Respond).response_id, "No.", ms=0)
+
+    call.assert_types(
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.done",
+    )
+    response = call.of("response.done")[-1]["response"]
+    assert (response["conversation_id"], response["metadata"]) == (None, {"topic": "spam"})
+    call.answer(call.ask(), "It is noon.")
+    call.wait(3000)
+    call.assert_event("conversation.item.done", previous_item_id=None)
+    assert call.assert_event("conversation.item.done")["item"]["role"] == "assistant"
+
+
+def test_a_response_belongs_to_the_conversation_or_to_none(call: Call) -> None:
+    call.tell("response.create", response={"conversation": "other"})
     call.assert_error("invalid_value", param="response.conversation")
 
 

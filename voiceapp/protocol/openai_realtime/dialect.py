@@ -56,6 +56,8 @@ class OpenAIRealtimeDialect:
         """Id and type of the event that was read last, `input_audio_buffer.append` left out."""
         self._sounding = ""
         """Id of the response whose audio goes out on the track."""
+        self._out_of_band = ""
+        """Id of the latest response whose items are not of the conversation."""
 
     # ── From the client ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -93,15 +95,15 @@ class OpenAIRealtimeDialect:
 
     def _response(self, fields: Fields) -> JsonObject:
         given = fields.maybe_object("response") or {}
-        if given.get("conversation") not in (None, "auto") or given.get("input") is not None:
-            name = "input" if given.get("input") is not None else "conversation"
+        if given.get("conversation") not in (None, "auto", "none"):
             raise EventError(
-                "Responses outside the conversation do not exist here: leave out 'input' and 'conversation'.",
+                "conversation must be auto or none.",
                 code="invalid_value",
-                param=f"response.{name}",
+                param="response.conversation",
                 event_id=fields.event_id,
             )
         patch = _about(fields, settings_from, given, "response")
+        patch.update({name: given[name] for name in ("conversation", "input") if name in given})
         if voice := patch.pop("audio", {}).get("output", {}).get("voice"):
             patch["voice"] = voice
         return patch
@@ -201,12 +203,16 @@ class OpenAIRealtimeDialect:
         return [event.to_wire()]
 
     def _response_created(self, event: ev.ResponseCreated) -> list[JsonObject]:
+        if event.response["conversation_id"] is None:
+            self._out_of_band = event.response["id"]
         return [{**event.to_wire(), "response": self._response_to(event.response)}]
 
     def _output_item(self, event: ev.OutputItemAdded | ev.OutputItemDone) -> list[JsonObject]:
         item = item_to(event.item)
         wire = {**event.to_wire(), "item": item}
         if isinstance(event, ev.OutputItemAdded):
+            return [wire]
+        if event.response_id == self._out_of_band:
             return [wire]
         done = {
             "type": "conversation.item.done",
