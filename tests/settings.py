@@ -9,6 +9,8 @@ os.environ.setdefault("DEFAULT_VOICE", "en-us")
 
 from voiceapp.settings import *  # noqa: F403
 
+ALLOWED_HOSTS = [*ALLOWED_HOSTS, "testserver"]  # noqa: F405
+"""Whom test clients call, also where a file asks for the interface before its first test."""
 LOGGING = {}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WEBHOOK_ALLOWED_NETWORKS = []
