@@ -292,7 +292,7 @@ export class Connection extends EventTarget {
   async #hold() {
     if (this.#resumption.isPossible) {
       this.#resumption.hold();
-      this.#isHurried ||= this.#quickLosses <= 1; // the session waits for us, and nobody else comes back with us
+      this.#isHurried ||= this.#quickLosses <= 1; // the server holds the session: reconnect at once
       this.#resumption.keepHeard(await this.#pauseReplies());
     } else {
       this.#resumption.forget();

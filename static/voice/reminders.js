@@ -1,6 +1,6 @@
 // The timers and reminders that are set. A session takes them to its grave, so the page brings them to the next one.
 
-const LATE_MS = 15 * 60 * 1000; // what was due longer ago is no news to anybody
+const LATE_MS = 15 * 60 * 1000; // reminders that were due longer ago are not announced
 
 /** Event: `change`. */
 export class Reminders extends EventTarget {

@@ -39,14 +39,14 @@ class House:
 
     def __init__(self, **changes: int) -> None:
         self.now = 5000.0
-        self.elsewhere: Sequence[str] = ()
+        self.in_others: Sequence[str] = ()
         """Addresses of the sessions that other processes hold."""
         self.looks = 0
         """How often the other processes were asked."""
         self.written_after = 0
         """After so many looks, the ends of those sessions are written."""
         self.seats = Seats(
-            dataclasses.replace(RULES, **changes), elsewhere=self._open_elsewhere, clock=lambda: self.now
+            dataclasses.replace(RULES, **changes), open_in_others=self._open_in_others, clock=lambda: self.now
         )
 
     async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
@@ -65,9 +65,9 @@ class House:
         assert refused.value.retry_after_s >= 1
         return refused.value
 
-    async def _open_elsewhere(self, caller: Caller) -> Sequence[str]:
+    async def _open_in_others(self, caller: Caller) -> Sequence[str]:
         self.looks += 1
-        return () if self.looks == self.written_after else self.elsewhere
+        return () if self.looks == self.written_after else self.in_others
 
 
 async def test_it_admits_an_account_up_to_its_own_limit() -> None:
@@ -182,22 +182,22 @@ async def test_it_tells_a_guest_to_wait_when_guests_may_never_begin() -> None:
 async def test_it_counts_what_other_processes_hold() -> None:
     house = House(guests_total=4)
     await house.take(member(1), "192.0.2.1")
-    house.elsewhere = ["192.0.2.1", "192.0.2.2"]
+    house.in_others = ["192.0.2.1", "192.0.2.2"]
     assert (await house.refusal(member(1))).code == "Throttling.Concurrency"
-    house.elsewhere = ["192.0.2.2"]
+    house.in_others = ["192.0.2.2"]
     await house.take(member(1))
 
-    house.elsewhere = ["2001:db8::2"]
+    house.in_others = ["2001:db8::2"]
     await house.take(GUEST, "2001:db8::1")
     await house.refusal(GUEST, "2001:db8::3")
-    house.elsewhere = ["192.0.2.2"] * 2
+    house.in_others = ["192.0.2.2"] * 2
     await house.take(GUEST)
     await house.refusal(GUEST)
 
 
 async def test_it_looks_again_at_sessions_of_other_processes_that_may_just_have_ended() -> None:
     house = House(per_account=1)
-    house.elsewhere = ["192.0.2.1"]
+    house.in_others = ["192.0.2.1"]
     house.written_after = 2
     await house.seats.seat(member(1), "").take()
     assert (house.looks, house.seats.open_sessions) == (2, 1)

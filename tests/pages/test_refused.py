@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 def test_an_address_where_nothing_is_leads_back_to_the_page() -> None:
     answer = Client().get("/nothing/here")
     assert answer.status_code == 404
-    assert "There is no page here" in (page := answer.content.decode())
+    assert "No page exists at this address" in (page := answer.content.decode())
     assert 'href="/"' in page
 
 

@@ -1,7 +1,7 @@
 """Seats: how many sessions may be open at once, and how often guests may begin one.
 
-Counted in this process; `count_elsewhere` names a function that tells what other processes hold. Not safe for several
-threads: seats are taken and released on the event loop's thread.
+Counted in this process; `count_other_processes` names a function that tells what other processes hold. Not safe for
+several threads: seats are taken and released on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
 TRY_AGAIN_S = 10
 """What Retry-After says when room comes only with the end of another session."""
 
-OpenElsewhere = Callable[[Caller], Awaitable[Collection[str]]]
+OpenInOthers = Callable[[Caller], Awaitable[Collection[str]]]
 """Client addresses of the sessions that other processes hold: of the caller's account, or of all guests for a guest."""
 
 
@@ -38,13 +38,13 @@ async def _no_other_processes(caller: Caller) -> Collection[str]:
     return ()
 
 
-_elsewhere: OpenElsewhere = _no_other_processes
+_open_in_others: OpenInOthers = _no_other_processes
 
 
-def count_elsewhere(open_sessions: OpenElsewhere) -> None:
+def count_other_processes(open_sessions: OpenInOthers) -> None:
     """Count what other processes hold as well, in the `seats` of this process."""
-    global _elsewhere
-    _elsewhere = open_sessions
+    global _open_in_others
+    _open_in_others = open_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class Seat:
     def leaving(self) -> Iterator[None]:
         """The session has ended; what the block does is written of it.
 
-        The seat is given back at once, so that nobody waits for a slow database. While as many sessions as may be open
-        are being written down already, it is given back at the end of the block.
+        The seat is free at once, so that a slow database keeps no new session out. If as many ended sessions as may be
+        open are still being written, it becomes free at the end of the block instead.
         """
         with self._seats.leaving(self):
             yield
@@ -126,11 +126,11 @@ class Seats:
         self,
         rules: SeatRules,
         *,
-        elsewhere: OpenElsewhere = _no_other_processes,
+        open_in_others: OpenInOthers = _no_other_processes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
-        self._elsewhere = elsewhere
+        self._open_in_others = open_in_others
         self._clock = clock
         self._open = 0
         self._leaving = 0
@@ -198,7 +198,7 @@ class Seats:
     async def _require_room(self, caller: Caller, address: str) -> None:
         self._check(caller, address, ())  # a full process refuses without asking for the others
         try:
-            self._check(caller, address, await self._elsewhere(caller))
+            self._check(caller, address, await self._open_in_others(caller))
         except Throttled:
             await self._look_again(caller, address)
 
@@ -207,26 +207,26 @@ class Seats:
         so yet."""
         for wait_s in LOOKS_AGAIN_S:
             await asyncio.sleep(wait_s)
-            elsewhere = await self._elsewhere(caller)
+            in_others = await self._open_in_others(caller)
             with suppress(Throttled):
-                return self._check(caller, address, elsewhere)
-        self._check(caller, address, elsewhere)
+                return self._check(caller, address, in_others)
+        self._check(caller, address, in_others)
 
-    def _check(self, caller: Caller, address: str, elsewhere: Collection[str]) -> None:
+    def _check(self, caller: Caller, address: str, in_others: Collection[str]) -> None:
         if self._open >= self._rules.total:
             raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
         if caller.is_guest:
-            self._check_guest(neighbourhood(address), elsewhere)
-        elif self._held[_account(caller)] + len(elsewhere) >= self._rules.per_account:
+            self._check_guest(neighbourhood(address), in_others)
+        elif self._held[_account(caller)] + len(in_others) >= self._rules.per_account:
             raise _full(
                 f"Your account has {self._rules.per_account} conversations open already. End one of them first."
             )
 
-    def _check_guest(self, place: str, elsewhere: Collection[str]) -> None:
+    def _check_guest(self, place: str, in_others: Collection[str]) -> None:
         rules = self._rules
-        if self._guests + len(elsewhere) >= rules.guests_total:
+        if self._guests + len(in_others) >= rules.guests_total:
             raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
-        from_here = sum(neighbourhood(address) == place for address in elsewhere)
+        from_here = sum(neighbourhood(address) == place for address in in_others)
         if self._held[_place(place)] + from_here >= rules.guests_per_address:
             raise _full(
                 f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
@@ -280,4 +280,4 @@ def _full(message: str) -> Throttled:
 @functools.cache
 def seats() -> Seats:
     """The seats of this process, by the settings."""
-    return Seats(SeatRules.from_settings(), elsewhere=_elsewhere)
+    return Seats(SeatRules.from_settings(), open_in_others=_open_in_others)
