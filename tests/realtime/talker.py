@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +34,55 @@ class Heard:
     event: Event
 
 
-class Talker:
+class EventsHeard:
+    """What a caller was told, in order, and ways to wait for more of it."""
+
+    def __init__(self) -> None:
+        self.heard: list[Heard] = []
+        self.close_code: int | None = None
+        self.is_closed = False
+        self._news = asyncio.Condition()
+
+    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
+        """The `count`th event of this type."""
+        try:
+            await self.until(lambda: len(self.all(type_)) >= count, timeout_s=timeout_s)
+        except TimeoutError:
+            raise AssertionError(f"no {type_}: {self.types}") from None
+        found = self.all(type_)
+        assert len(found) >= count, f"closed with {self.close_code} before {type_}: {self.types}"
+        return found[count - 1]
+
+    async def until(self, is_so: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+        """Until something told or heard makes it so, or the session is over."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: is_so() or self.is_closed)
+
+    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> int | None:
+        """The close code, where the transport has one."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(lambda: self.is_closed)
+        return self.close_code
+
+    def all(self, type_: str) -> list[Event]:
+        return [heard.event for heard in self.heard if heard.event["type"] == type_]
+
+    def at(self, type_: str, *, count: int = 1) -> float:
+        """When the `count`th event of this type came."""
+        return [heard.at for heard in self.heard if heard.event["type"] == type_][count - 1]
+
+    @property
+    def types(self) -> list[str]:
+        """The kinds of events in order, repetitions of one kind shown once."""
+        return in_order(heard.event["type"] for heard in self.heard)
+
+
+class Talker(EventsHeard):
     """One conversation from the caller's side."""
 
     def __init__(self, socket: ClientConnection, *, input_rate_hz: int = 16_000, output_rate_hz: int = 24_000) -> None:
+        super().__init__()
         self.socket = socket
-        self.heard: list[Heard] = []
-        self.close_code: int | None = None
         self.spoken_at = 0.0
         """When the last sample of the last utterance was sent."""
         self.asked_at = 0.0
@@ -48,7 +90,6 @@ class Talker:
         self._input_rate_hz = input_rate_hz
         self._output_rate_hz = output_rate_hz
         self._voice: asyncio.Queue[bytes] = asyncio.Queue()
-        self._news = asyncio.Condition()
         self._said = asyncio.Event()
 
     # ── Speaking ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,36 +141,9 @@ class Talker:
         with contextlib.suppress(ConnectionClosed):
             async for text in self.socket:
                 await self._note(json.loads(text))
-        self.close_code = self.socket.close_code
         async with self._news:
+            self.close_code, self.is_closed = self.socket.close_code, True
             self._news.notify_all()
-
-    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
-        """The `count`th event of this type."""
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: len(self.all(type_)) >= count or self.close_code is not None)
-        found = self.all(type_)
-        assert len(found) >= count, f"closed with {self.close_code} before {type_}: {self.types}"
-        return found[count - 1]
-
-    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> int:
-        """The close code."""
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: self.close_code is not None)
-        assert self.close_code is not None
-        return self.close_code
-
-    def all(self, type_: str) -> list[Event]:
-        return [heard.event for heard in self.heard if heard.event["type"] == type_]
-
-    def at(self, type_: str, *, count: int = 1) -> float:
-        """When the `count`th event of this type came."""
-        return [heard.at for heard in self.heard if heard.event["type"] == type_][count - 1]
-
-    @property
-    def types(self) -> list[str]:
-        """The kinds of events in order, repetitions of one kind shown once."""
-        return in_order(heard.event["type"] for heard in self.heard)
 
     def audio(self, response_id: str | None = None) -> bytes:
         """The reply's PCM."""

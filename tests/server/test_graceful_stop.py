@@ -94,7 +94,9 @@ async def converse(product: Product) -> int:
         await talker.send("session.update", session={"modalities": ["text"]})
         await talker.ask("What is two plus two?")
         await talker.send("session.finish")
-        return await talker.wait_closed()
+        code = await talker.wait_closed()
+        assert code is not None
+        return code
 
 
 def read(product: Product) -> int:

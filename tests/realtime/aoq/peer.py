@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import moq
 
-from tests.realtime.talker import PATIENCE_S, Event, Heard, in_order, pcm_at, samples_at
+from tests.realtime.talker import PATIENCE_S, EventsHeard, Heard, pcm_at, samples_at
 from voiceapp.engines import opus
 from voiceapp.engines.interfaces import Samples
 
@@ -86,15 +86,13 @@ async def close_code(url: str, fingerprint: str) -> int | None:
     return 0
 
 
-class Peer:
+class Peer(EventsHeard):
     """One session from the caller's side."""
 
     def __init__(self, connection: moq.Client, broadcast: Any, audio: Any, data: Any) -> None:
+        super().__init__()
         self.connection = connection
-        self.heard: list[Heard] = []
         self.packets: list[Packet] = []
-        self.close_code: int | None = None
-        self.is_closed = False
         self.is_speaking = True
         self._broadcast, self._audio, self._data = broadcast, audio, data
         self._group: Any = None
@@ -102,7 +100,6 @@ class Peer:
         self._encoder = opus.Encoder()
         self._voice: asyncio.Queue[bytes] = asyncio.Queue()
         self._said = asyncio.Event()
-        self._news = asyncio.Condition()
 
     async def say(self, speech: Samples) -> None:
         """Speak; returns when the last packet was sent. `speech` is at 16 kHz."""
@@ -131,33 +128,6 @@ class Peer:
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
         await self.send("conversation.item.create", item=item)
         await self.send("response.create")
-
-    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
-        """The `count`th event of this type."""
-        try:
-            await self.until(lambda: len(self.all(type_)) >= count, timeout_s=timeout_s)
-        except TimeoutError:
-            raise AssertionError(f"no {type_}: {self.types}") from None
-        found = self.all(type_)
-        assert len(found) >= count, f"closed with {self.close_code} before {type_}: {self.types}"
-        return found[count - 1]
-
-    async def until(self, is_so: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
-        """Until something told or heard makes it so, or the session is over."""
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: is_so() or self.is_closed)
-
-    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> int | None:
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: self.is_closed)
-        return self.close_code
-
-    def all(self, type_: str) -> list[Event]:
-        return [heard.event for heard in self.heard if heard.event["type"] == type_]
-
-    @property
-    def types(self) -> list[str]:
-        return in_order(heard.event["type"] for heard in self.heard)
 
     def speech(self) -> Samples:
         """What was heard, as a recognizer hears it; pauses that were not sent are put back."""

@@ -19,13 +19,12 @@ from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessi
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamTrack
 from aiortc.rtp import RTCP_RTPFB_NACK, RtcpRrPacket, RtcpRtpfbPacket
 
-from tests.realtime.talker import Event, Heard, in_order, samples_at
+from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Heard, samples_at
 from tests.realtime.webrtc.network import Faults, in_between
 from voiceapp.engines.interfaces import Samples
 from voiceapp.realtime.media import rtp
 from voiceapp.realtime.media import tracks as listening
 
-PATIENCE_S = 25.0
 RATE_HZ = 16_000
 FRAME = RATE_HZ // 50
 OPUS_TYPE, COPIES_TYPE = 96, 63
@@ -86,20 +85,18 @@ class Sound:
         return int(np.abs(self.pcm.astype(np.int32)).max())
 
 
-class Caller:
+class Caller(EventsHeard):
     """One call from the caller's side."""
 
     def __init__(self, connection: RTCPeerConnection) -> None:
+        super().__init__()
         self.connection = connection
         self.microphone = Microphone()
-        self.heard: list[Heard] = []
         self.sounds: list[Sound] = []
         self.channel: RTCDataChannel | None = None
         self.answer = ""
-        self.is_closed = False
         self.copies_heard = 0
         self._listening: asyncio.Task[None] | None = None
-        self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         connection.on("track", self._listen)
         connection.on("datachannel", self.adopt)
@@ -122,25 +119,6 @@ class Caller:
         )
         await self.send("response.create", **({"response": response} if response else {}))
 
-    async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
-        """The `count`th event of this type."""
-        try:
-            await self.until(lambda: len(self.all(type_)) >= count, timeout_s=timeout_s)
-        except TimeoutError:
-            raise AssertionError(f"no {type_}: {self.types}") from None
-        found = self.all(type_)
-        assert len(found) >= count, f"closed before {type_}: {self.types}"
-        return found[count - 1]
-
-    async def until(self, is_so: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
-        """Until something told or heard makes it so, or the call is over."""
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: is_so() or self.is_closed)
-
-    async def wait_closed(self, timeout_s: float = PATIENCE_S) -> None:
-        async with asyncio.timeout(timeout_s), self._news:
-            await self._news.wait_for(lambda: self.is_closed)
-
     async def wait_loud(self, timeout_s: float = PATIENCE_S) -> None:
         """Until the answer can be heard."""
         seen = len(self.sounds)
@@ -158,16 +136,6 @@ class Caller:
 
     def _last_loud_at(self) -> float:
         return max((sound.at for sound in self.sounds if sound.peak > LOUD), default=0.0)
-
-    def all(self, type_: str) -> list[Event]:
-        return [heard.event for heard in self.heard if heard.event["type"] == type_]
-
-    def at(self, type_: str, *, count: int = 1) -> float:
-        return [heard.at for heard in self.heard if heard.event["type"] == type_][count - 1]
-
-    @property
-    def types(self) -> list[str]:
-        return in_order(heard.event["type"] for heard in self.heard)
 
     def speech(self, since: float = 0.0) -> Samples:
         """What was heard of the answer, as a recognizer hears it; pauses that were not sent are put back."""

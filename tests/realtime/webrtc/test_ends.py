@@ -16,7 +16,8 @@ from django.conf import settings
 
 from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
-from tests.realtime.webrtc.caller import LOUD, PATIENCE_S, Caller, calling, post_offer
+from tests.realtime.talker import PATIENCE_S
+from tests.realtime.webrtc.caller import LOUD, Caller, calling, post_offer
 from tests.realtime.webrtc.network import Faults
 
 PROMPT_S = 15.0

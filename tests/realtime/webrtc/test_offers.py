@@ -17,7 +17,8 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 
 from tests.realtime.conftest import Serve, Servers
 from tests.realtime.product import Product
-from tests.realtime.webrtc.caller import PATIENCE_S, calling, post_offer
+from tests.realtime.talker import PATIENCE_S
+from tests.realtime.webrtc.caller import calling, post_offer
 from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import sdp

@@ -14,8 +14,8 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import call
-from tests.realtime.webrtc.caller import PATIENCE_S, calling
+from tests.realtime.talker import PATIENCE_S, call
+from tests.realtime.webrtc.caller import calling
 from tests.realtime.webrtc.test_ends import media_sockets
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import Throttled
