@@ -18,6 +18,7 @@ from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.values import read_integer, read_text
 from voiceapp.realtime.close_codes import NORMAL
 from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
+from voiceapp.realtime.inference.sentences import Sentence, Sentences
 from voiceapp.realtime.transports.interface import Disconnected
 
 WAITING_FRAMES = 32
@@ -88,11 +89,7 @@ class RecognitionTransport:
         self._is_over = False
         self.has_failed = False
         """The client was told that the task failed."""
-        self._number = 1
-        self._began_ms: dict[str, int] = {}
-        self._ended_ms: dict[str, int] = {}
-        self._said_until_ms = 0
-        """The end of the last sentence: one that nobody heard begin, as at the end of a file, begins there."""
+        self._sentences = Sentences()
 
     # ── From the connection ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,15 +159,9 @@ class RecognitionTransport:
     async def send(self, event: ev.ServerEvent) -> None:
         if self._is_over:
             return
-        if isinstance(event, ev.SpeechStarted):
-            self._began_ms[event.item_id] = event.audio_start_ms
-        elif isinstance(event, ev.SpeechStopped):
-            self._ended_ms[event.item_id] = event.audio_end_ms
-        elif isinstance(event, ev.TranscriptionDelta):
-            await self._result(event.item_id, event.text + event.stash)
-        elif isinstance(event, ev.TranscriptionCompleted):
-            await self._sentence(event)
-        elif isinstance(event, ev.TranscriptionFailed):
+        for sentence in self._sentences.take(event, round(self._heard_ms)):
+            await self._result(sentence)
+        if isinstance(event, ev.TranscriptionFailed):
             await self._fail(str(event.error["code"]), str(event.error["message"]))
         elif isinstance(event, ev.ErrorEvent):
             await self._fail(event.code, event.message)
@@ -178,19 +169,9 @@ class RecognitionTransport:
             self._is_over = True
             await self._line.say(wire.task_finished(self._task_id, {"duration": self._duration_s}))
 
-    async def _sentence(self, event: ev.TranscriptionCompleted) -> None:
-        if event.transcript:
-            end_ms = self._ended_ms.get(event.item_id, round(self._heard_ms))
-            await self._result(event.item_id, event.transcript, end_ms)
-            self._number += 1
-            self._said_until_ms = end_ms
-        self._began_ms.pop(event.item_id, None)
-        self._ended_ms.pop(event.item_id, None)
-
-    async def _result(self, item_id: str, text: str, end_ms: int | None = None) -> None:
-        begin_ms = self._began_ms.get(item_id, self._said_until_ms)
-        found = wire.sentence(self._number, text, begin_ms=begin_ms, end_ms=end_ms)
-        usage = None if end_ms is None else {"duration": self._duration_s}
+    async def _result(self, sentence: Sentence) -> None:
+        found = wire.sentence(sentence.number, sentence.text, begin_ms=sentence.begin_ms, end_ms=sentence.end_ms)
+        usage = None if sentence.end_ms is None else {"duration": self._duration_s}
         await self._line.say(wire.result_generated(self._task_id, found, usage))
 
     @property
