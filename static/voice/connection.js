@@ -3,6 +3,7 @@
 import * as events from "./events.js";
 import { delayMs } from "./backoff.js";
 import { TIMES_BELIEVED, endsSession, finalClose, isFinal, isPassing } from "./final_problems.js";
+import { Deadline, Pause } from "./pause.js";
 import { Resumption } from "./resumption.js";
 
 const { SERVER } = events;
@@ -38,10 +39,10 @@ export class Connection extends EventTarget {
   #quickRefusals = 0; // those of them that the server closed by its own decision
   #tries = 0; // to come back
   #triedAt = null; // while an attempt to come back is under way
-  #pausing = null; // ends the pause
+  #pause = new Pause();
   #isHurried = false;
   #closing = null;
-  #signOfLife = null; // a timer, while we wait for one
+  #signOfLife = new Deadline();
 
   /**
    * `makeTransport(failed, query)` gives a fresh one, or null when none is left beside those that failed, [{name,
@@ -102,7 +103,8 @@ export class Connection extends EventTarget {
         return null;
       }
       wasQueued = true;
-      await this.#pause(QUEUE_DELAY_MS, "queued");
+      this.#enter("queued", Date.now() + QUEUE_DELAY_MS);
+      await this.#pause.wait(QUEUE_DELAY_MS);
       if (attempt !== this.#attempt) {
         return null;
       }
@@ -111,7 +113,7 @@ export class Connection extends EventTarget {
 
   close() {
     this.#attempt += 1;
-    this.#pausing?.();
+    this.#pause.end();
     this.#resumption.forget();
     this.#hangUp();
     this.#enter("closed");
@@ -120,8 +122,8 @@ export class Connection extends EventTarget {
   /** Try at once instead of waiting. */
   hurry() {
     this.#tries = 0;
-    if (this.#pausing) {
-      this.#pausing();
+    if (this.#pause.isOn) {
+      this.#pause.end();
     } else if (this.#triedAt !== null && Date.now() - this.#triedAt > FRESH_DIAL_MS) {
       this.#isHurried = true;
       this.#transport?.abandon(); // an attempt that began in the outage may hang for long
@@ -169,7 +171,7 @@ export class Connection extends EventTarget {
         } else if (detail.type === SERVER.SESSION_CLOSING) {
           this.#closing = detail;
         } else if (detail.type === SERVER.SESSION_UPDATED) {
-          this.#forgetCheck();
+          this.#signOfLife.clear();
         }
         this.dispatchEvent(new CustomEvent("event", { detail }));
       });
@@ -224,26 +226,20 @@ export class Connection extends EventTarget {
 
   /** Is the other side still there? After a change of networks or a sleep, an open socket may be dead for minutes. */
   #check(patienceMs = SIGN_OF_LIFE_MS) {
-    if (this.#phase !== "open" || this.#signOfLife !== null) {
+    if (this.#phase !== "open" || this.#signOfLife.isSet) {
       return;
     }
     this.send(events.sessionUpdate({})); // changes nothing, and is confirmed
-    this.#signOfLife = setTimeout(() => {
-      this.#signOfLife = null;
+    this.#signOfLife.set(patienceMs, () => {
       this.#hangUp({ isLost: true });
       this.#comeBack();
-    }, patienceMs);
-  }
-
-  #forgetCheck() {
-    clearTimeout(this.#signOfLife);
-    this.#signOfLife = null;
+    });
   }
 
   /** The open socket closed and we did not ask for it. */
   #closed({ code, reason }) {
     this.#transport = null;
-    this.#forgetCheck();
+    this.#signOfLife.clear();
     if (this.#phase !== "open") {
       return; // a dial failed: the attempt that dialled deals with it
     }
@@ -308,7 +304,8 @@ export class Connection extends EventTarget {
     const hasPatience = this.#isVisible || Date.now() - this.#lostAt < HIDDEN_PATIENCE_MS;
     const delay = delayMs(this.#tries);
     this.#tries += 1;
-    await this.#pause(hasPatience ? delay : null, "reconnecting", reason);
+    this.#enter("reconnecting", hasPatience ? Date.now() + delay : null, reason);
+    await this.#pause.wait(hasPatience ? delay : null);
   }
 
   /** What was in the way; null when we are back, or when coming back is over for another reason. */
@@ -325,25 +322,11 @@ export class Connection extends EventTarget {
     }
   }
 
-  /** `delay` is null for a pause that only `#pausing` ends. */
-  #pause(delay, phase, reason = "") {
-    this.#enter(phase, delay === null ? null : Date.now() + delay, reason);
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.#pausing = null;
-        resolve();
-      };
-      const timer = delay === null ? null : setTimeout(end, delay);
-      this.#pausing = end;
-    });
-  }
-
   /** `isLost`: the other side may wait for us. */
   #hangUp({ isLost = false } = {}) {
     const transport = this.#transport;
     this.#transport = null;
-    this.#forgetCheck();
+    this.#signOfLife.clear();
     if (isLost || this.#resumption.isHeld) {
       transport?.abandon();
     } else {

@@ -2,13 +2,12 @@
 
 import { USUAL_MS_PER_CHAR, wholeSentences } from "./alignment.js";
 import { SERVER, identifier } from "./events.js";
-import { addPiece, cutPieces } from "./item_audio.js";
+import { addPiece, cutPieces, forgetOldest } from "./item_audio.js";
 import { Item } from "./item.js";
 import { Reminders } from "./reminders.js";
 
 const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a flood of more
 const SAID_AGAIN_WITHIN_MS = 120000; // who comes back later is not startled by the end of a sentence
-const KEPT_AUDIO_SAMPLES = 24000 * 60 * 8; // for "play again"; the oldest replies lose their sound first
 
 /** Events: `item` (detail: the item that appeared or changed), `removed` (detail: id), `cleared`. */
 export class Conversation extends EventTarget {
@@ -57,7 +56,7 @@ export class Conversation extends EventTarget {
     const item = this.find(id);
     if (item && (item.state === "live" || (item.state === "done" && item.audio.isFollowed))) {
       addPiece(item.audio, pcm, rateHz);
-      this.#forgetOldAudio();
+      forgetOldest(this.#items);
     }
   }
 
@@ -341,15 +340,5 @@ export class Conversation extends EventTarget {
 
   #changed(item) {
     this.dispatchEvent(new CustomEvent("item", { detail: item }));
-  }
-
-  #forgetOldAudio() {
-    let kept = 0;
-    for (const item of this.#items.toReversed()) {
-      kept += item.audio.samples;
-      if (kept > KEPT_AUDIO_SAMPLES && item.state !== "live") {
-        item.audio.pieces = [];
-      }
-    }
   }
 }

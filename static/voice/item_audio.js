@@ -3,6 +3,8 @@
 import { floatFromInt16, int16FromFloat } from "./audio/pcm.js";
 import { Resampler } from "./audio/resampler.js";
 
+const KEPT_SAMPLES = 24000 * 60 * 8;
+
 /** Add the next samples. An item that goes on over another transport may come at another rate: it keeps its first. */
 export function addPiece(audio, pcm, rateHz) {
   audio.rateHz = audio.samples === 0 ? rateHz : audio.rateHz;
@@ -25,4 +27,15 @@ export function cutPieces(audio, heardMs) {
     left -= kept.length;
     return kept.length > 0 ? [kept] : [];
   });
+}
+
+/** The oldest of these items lose their sound when all have more than is kept. */
+export function forgetOldest(items) {
+  let kept = 0;
+  for (const item of items.toReversed()) {
+    kept += item.audio.samples;
+    if (kept > KEPT_SAMPLES && item.state !== "live") {
+      item.audio.pieces = [];
+    }
+  }
 }

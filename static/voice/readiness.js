@@ -8,6 +8,18 @@ export function problem(code, message = "", reasons = []) {
   return { code, message: message ?? "", reasons };
 }
 
+/** What a notice says of a conversation that nothing stood in the way of, but that did not come up. */
+export function refusal(failure) {
+  return failure?.kind === "no_path" ? problem("no_path") : problem("refused", failure?.serverMessage);
+}
+
+/** What notices say of transports that did not come up before the one in use: [{name, failure}]. */
+export function fallbackProblems(failed) {
+  return failed
+    .filter(({ name }) => name === "WebRTC")
+    .map(({ failure }) => problem(failure?.kind === "no_path" ? "no_udp" : "no_webrtc"));
+}
+
 export class Readiness {
   #fetchConfig;
   #config = null;

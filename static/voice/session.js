@@ -2,19 +2,15 @@
 
 import * as events from "./events.js";
 import { Connection } from "./connection.js";
-import { Readiness, problem } from "./readiness.js";
+import { HeldTurn } from "./held_turn.js";
+import { Deadline } from "./pause.js";
+import { Readiness, fallbackProblems, problem, refusal } from "./readiness.js";
 import { Dialogue } from "./dialogue.js";
 import { TransportChoice } from "./transports/choice.js";
 
 const { SERVER } = events;
-const HELD_TURN_MS = 25000;
 const OUTAGE_TOLD_MS = 5000; // most are over before anyone could read about them
 const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
-
-/** What a notice says of a conversation that nothing stood in the way of, but that did not come up. */
-function refusal(failure) {
-  return failure?.kind === "no_path" ? problem("no_path") : problem("refused", failure?.serverMessage);
-}
 
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
@@ -29,8 +25,8 @@ export class VoiceSession extends EventTarget {
   #dialogue;
   #phase = "idle"; // idle, connecting, queued, your-turn, live, reconnecting, error
   #state = "idle";
-  #takeTurn = null;
-  #outage = null; // a timer
+  #turn = new HeldTurn();
+  #outage = new Deadline();
   #tabs;
   #starts = 0;
   #isRestarting = false;
@@ -55,8 +51,7 @@ export class VoiceSession extends EventTarget {
       pauseReplies: () => this.#dialogue.pause(),
       diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed.at(-1)?.failure),
     });
-    const isLive = () => this.isLive;
-    this.#dialogue = new Dialogue({ sound, conversation, preferences, connection: this.#connection, isLive });
+    this.#dialogue = new Dialogue({ sound, conversation, preferences, connection: this.#connection, isLive: () => this.isLive });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
     this.#connection.addEventListener("phase", ({ detail }) => this.#phaseChanged(detail));
     this.#connection.addEventListener("lost", () => this.#dialogue.lose());
@@ -68,10 +63,7 @@ export class VoiceSession extends EventTarget {
       this.#tell("quality", detail);
     });
     this.#connection.addEventListener("fallback", ({ detail }) => {
-      const webrtc = detail.find(({ name }) => name === "WebRTC");
-      if (webrtc) {
-        this.#tell("problem", problem(webrtc.failure?.kind === "no_path" ? "no_udp" : "no_webrtc"));
-      }
+      fallbackProblems(detail).forEach((told) => this.#tell("problem", told));
     });
     for (const name of ["problem", "solved", "waiting", "traffic"]) {
       this.#dialogue.addEventListener(name, ({ detail }) => this.#tell(name, detail));
@@ -200,7 +192,7 @@ export class VoiceSession extends EventTarget {
 
   /** The person takes the held turn after standing in line. */
   takeTurn() {
-    this.#takeTurn?.(true);
+    this.#turn.take();
   }
 
   /** Come back now instead of after the pause. */
@@ -260,8 +252,7 @@ export class VoiceSession extends EventTarget {
     if (!this.isLive) {
       return;
     }
-    const { preferred } = this.#choice;
-    if (TRANSPORT_CHOICES.includes(changed) && preferred !== this.transportName) {
+    if (TRANSPORT_CHOICES.includes(changed) && this.#choice.preferred !== this.transportName) {
       await this.restart();
     } else {
       this.#dialogue.configure();
@@ -309,7 +300,7 @@ export class VoiceSession extends EventTarget {
   }
 
   #reset(end) {
-    this.#takeTurn?.(false);
+    this.#turn.giveUp();
     this.liveSince = null;
     this.#dialogue.end(end);
   }
@@ -317,11 +308,7 @@ export class VoiceSession extends EventTarget {
   /** Back at the head of the line: hold the place until the person says that they are there. */
   async #offerTurn(withMicrophone) {
     this.#enter("your-turn");
-    const isTaken = await new Promise((resolve) => {
-      this.#takeTurn = resolve;
-      setTimeout(resolve, HELD_TURN_MS, false);
-    });
-    this.#takeTurn = null;
+    const isTaken = await this.#turn.offer();
     if (this.#phase !== "your-turn") {
       return false;
     }
@@ -335,16 +322,16 @@ export class VoiceSession extends EventTarget {
   // ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #enter(phase) {
+    if (phase === "reconnecting" && this.#phase !== phase) {
+      this.#outage.set(OUTAGE_TOLD_MS, () => this.#tell("problem", problem("connection_lost")));
+    }
     this.#phase = phase;
     if (!this.isActive && !this.#isRestarting) {
       this.#tabs.release();
     }
     if (phase !== "reconnecting") {
-      clearTimeout(this.#outage);
-      this.#outage = null;
+      this.#outage.clear();
       this.#tell("solved", "connection_lost");
-    } else {
-      this.#outage ??= setTimeout(() => this.#tell("problem", problem("connection_lost")), OUTAGE_TOLD_MS);
     }
     this.#update();
   }

@@ -4,11 +4,10 @@ import { FrameOrder } from "../audio/frame_order.js";
 import { OpusDecoder, OpusEncoder, hasOpus } from "../audio/opus_codec.js";
 import { SAMPLE_RATE_HZ } from "../audio/capture.js";
 import { SERVER } from "../events.js";
+import { after } from "../pause.js";
 import { GOES_ON_ELSEWHERE, TransportFailure } from "./failure.js";
+import { openRelay, requestGrant } from "./relay.js";
 
-const DRAFT = "moqt-16";
-const GRANT_TIMEOUT_MS = 10000;
-const OPEN_TIMEOUT_MS = 1000; // four exchanges, of 250 ms each; from farther away, other transports are as good
 const GREETING_TIMEOUT_MS = 3000;
 const READY_EVERY_MS = 100;
 const READY_TIMES = 10;
@@ -124,11 +123,11 @@ export class AoqTransport extends EventTarget {
   async #reach(library) {
     let failure = new TransportFailure("refused", "The grant names no relay.");
     for (let grants = 0; grants < 2; grants += 1) {
-      const grant = await this.#grant();
+      const grant = await requestGrant(this.#url, this.#csrfToken, this.#unplug.signal);
       const places = grant.clientRelayEndpoints.map((relay, place) => ({ ...relay, order: relay.route_index ?? place }));
       for (const relay of places.sort((first, second) => first.order - second.order)) {
         try {
-          await this.#begin(await this.#open(relay, grant), await library);
+          await this.#begin(await openRelay(relay, grant, this.#query, this.#unplug.signal), await library);
           return;
         } catch (error) {
           failure = error;
@@ -142,39 +141,6 @@ export class AoqTransport extends EventTarget {
       }
     }
     throw failure;
-  }
-
-  async #grant() {
-    let response;
-    try {
-      response = await fetch(this.#url, {
-        method: "POST",
-        headers: { Accept: "application/json", "X-CSRFToken": await this.#csrfToken() },
-        signal: AbortSignal.any([this.#unplug.signal, AbortSignal.timeout(GRANT_TIMEOUT_MS)]),
-      });
-    } catch (error) {
-      throw new TransportFailure("unreachable", error.message);
-    }
-    if (!response.ok) {
-      const { message } = await response.json().catch(() => ({}));
-      throw new TransportFailure(response.status === 429 ? "busy" : "refused", `The server answered ${response.status}.`, message);
-    }
-    return response.json();
-  }
-
-  /** A WebTransport session with a relay; rejects with a TransportFailure where none is reached. */
-  async #open({ endpoint, port }, { sid, aoqTokenForClient: token, clientRelayCertFingerprint: fingerprint }) {
-    const host = endpoint.includes(":") ? `[${endpoint}]` : endpoint;
-    const pinned = fingerprint ? { serverCertificateHashes: [{ algorithm: "sha-256", value: fromHex(fingerprint) }] } : {};
-    const options = /** @type {WebTransportOptions} */ ({ ...pinned, protocols: [DRAFT], congestionControl: "low-latency" });
-    const web = new WebTransport(`https://${host}:${port}/aoq/${sid}?${new URLSearchParams({ ...this.#query, jwt: token })}`, options);
-    web.closed.catch(() => {}); // told where it is awaited
-    const isOpen = await Promise.race([web.ready.then(() => true, () => false), after(OPEN_TIMEOUT_MS, false)]);
-    if (!isOpen || this.#isClosed || web.protocol !== DRAFT) {
-      web.close();
-      throw new TransportFailure("no_path", isOpen ? `The relay does not speak ${DRAFT}.` : "No relay was reached.");
-    }
-    return web;
   }
 
   async #begin(web, { Broadcast, Connection, Group, Path, Time }) {
@@ -343,14 +309,4 @@ function deferred() {
 
 function giveUp() {
   throw new TransportFailure("no_path", "The relay did not begin.");
-}
-
-function fromHex(text) {
-  return Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
-}
-
-function after(milliseconds, value = undefined) {
-  return new Promise((resolve) => {
-    setTimeout(resolve, milliseconds, value);
-  });
 }
