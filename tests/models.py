@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import providers
+from voiceapp.engines.upstream.client import services
 
 
 @contextmanager
@@ -27,3 +28,4 @@ def forget() -> None:
     """Build catalogue and providers anew when they are next asked for."""
     catalogue.cache_clear()
     providers.cache_clear()
+    services.cache_clear()

@@ -30,6 +30,7 @@
           LaneFull                  429   engines/lanes.py
           Busy                      503   engines/openai/client.py
           Unreachable               503   engines/openai/client.py
+          CircuitOpen               503   engines/upstream/client.py
           VoiceUnusable             503   engines/piper/model.py
         EngineTimeout               504
         EngineRefused               400

@@ -10,15 +10,14 @@ from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.defaults import (
     CHAT_ALIASES,
     REALTIME_ALIASES,
-    ServerSettings,
-    UpstreamSettings,
     chat_cards,
     image_cards,
     retrieval_cards,
-    upstream_cards,
     voice_cards,
 )
 from voiceapp.catalogue.lookup import Catalogue
+from voiceapp.catalogue.servers import ServerSettings, UpstreamSettings
+from voiceapp.catalogue.services import with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.providers import Providers
@@ -26,28 +25,36 @@ from voiceapp.engines.providers import Providers
 NONE = ServerSettings("", "", "")
 SERVER = ServerSettings("http://127.0.0.1:9/v1", "", "theirs", timeout_s=5.0)
 WYOMING = ServerSettings("tcp://127.0.0.1:9", "", "", timeout_s=5.0)
-SERVICE = UpstreamSettings("http://127.0.0.1:9", "", "far", image_models=["paint"], video_models=["film"])
+SERVICE = UpstreamSettings(
+    "http://127.0.0.1:9",
+    "",
+    "far",
+    image_models=["paint"],
+    video_models=["film"],
+    chat_models=["plus:their-plus"],
+    embedding_models=["text-embedding-v3"],
+    rerank_models=["there"],
+)
 
 
 def fresh() -> list[ModelCard]:
-    no_service = UpstreamSettings("", "", "")
-    return [
+    own = [
         *chat_cards(NONE, sees_images=False, local=None, engine="auto"),
-        *voice_cards(no_service),
+        *voice_cards(),
         *retrieval_cards(NONE, NONE, rerank_shape="documents"),
-        *upstream_cards(no_service),
-        *image_cards(NONE, no_service),
+        *image_cards(NONE),
     ]
+    return with_services(own, [UpstreamSettings("", "", "")])
 
 
 def served_elsewhere() -> list[ModelCard]:
-    return [
+    own = [
         *chat_cards(SERVER, sees_images=True, local=None, engine="auto"),
-        *speech_cards(SERVER, WYOMING, voice_cards(SERVICE), languages=["de"]),
+        *speech_cards(SERVER, WYOMING, voice_cards(), languages=["de"]),
         *retrieval_cards(SERVER, SERVER, rerank_shape="documents"),
-        *upstream_cards(SERVICE),
-        *image_cards(SERVER, SERVICE),
+        *image_cards(SERVER),
     ]
+    return with_services(own, [SERVICE])
 
 
 @pytest.mark.parametrize("card", [*fresh(), *served_elsewhere()], ids=lambda card: f"{card.kind} {card.name}")
@@ -68,7 +75,7 @@ def test_speech_servers_come_before_the_engines_here_under_the_names_that_client
 
 def test_a_speech_server_may_have_a_name_that_clients_know() -> None:
     server = ServerSettings("http://127.0.0.1:9/v1", "", "whisper-1")
-    models = Catalogue(speech_cards(server, NONE, voice_cards(SERVICE)))
+    models = Catalogue(speech_cards(server, NONE, voice_cards()))
     assert models.get("whisper-1", "asr") is models.default("asr")
 
 
@@ -114,7 +121,7 @@ def test_capabilities_stand_on_the_card() -> None:
 
 def test_the_services_own_names_stay_the_services() -> None:
     service = UpstreamSettings("http://127.0.0.1:9", "", "gpt-realtime", image_models=["dall-e-3"])
-    models = Catalogue([*voice_cards(service), *upstream_cards(service), *image_cards(SERVER, service)])
+    models = Catalogue(with_services([*voice_cards(), *image_cards(SERVER)], [service]))
 
     assert models.get("gpt-realtime", "realtime").name == "upstream"
     assert models.get("dall-e-3", "image").name == "dall-e-3"

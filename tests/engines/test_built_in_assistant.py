@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest_asyncio
 
 from tests.engines.test_assistant import Talk as RetrievalTalk
-from voiceapp.catalogue.defaults import SMALL_MODEL, LocalModelSettings, ServerSettings, chat_cards
+from voiceapp.catalogue.defaults import SMALL_MODEL, LocalModelSettings, chat_cards
+from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.engines import weights
 from voiceapp.engines.assistant import Assistant
 from voiceapp.engines.embedded.chat import NOT_FOUND

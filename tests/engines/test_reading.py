@@ -11,7 +11,8 @@ import pytest
 from tests.engines.test_assistant import HOUSE
 from tests.engines.word_embedder import WordEmbedder
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
-from voiceapp.catalogue.defaults import LocalModelSettings, ServerSettings, chat_cards
+from voiceapp.catalogue.defaults import LocalModelSettings, chat_cards
+from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.engines.embedded.chat import RetrievalAssistant
 from voiceapp.engines.embedded.documents import Folder
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, SessionFacts

@@ -11,7 +11,8 @@ from pytest_django.fixtures import Settings
 from tests.models import offered
 from tests.ports import free_port
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.catalogue.defaults import ServerSettings, UpstreamSettings, voice_cards
+from voiceapp.catalogue.defaults import voice_cards
+from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.cascade import CascadeModel
 from voiceapp.engines.interfaces import Call
@@ -22,7 +23,7 @@ from voiceapp.protocol import events as ev
 def cards() -> list[ModelCard]:
     """Speech by servers that are gone, with the engines here behind them, and the lightest of those."""
     gone = ServerSettings(f"http://127.0.0.1:{free_port()}/v1", "", "", timeout_s=5.0)
-    here = [card for card in voice_cards(UpstreamSettings("", "", "")) if card.name != "piper"]
+    here = [card for card in voice_cards() if card.name != "piper"]
     chat = ModelCard("parrot", "chat", "tests.generation.engine.Obedient")
     return [chat, *speech_cards(gone, gone, here)]
 

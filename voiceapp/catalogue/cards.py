@@ -54,9 +54,14 @@ class ModelCard:
     """What people read; empty shows the name."""
     aliases: tuple[str, ...] = ()
     """Further names that callers may use: those that client libraries have built in."""
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    """May hold the key for a server elsewhere, so they are never shown."""
     runs_here: bool = False
     """Its work is done by this server's own processes, so that a call costs the operator nothing."""
+    service: str = ""
+    """What the operator calls the service with the same interface that serves it; empty: none does."""
+    fallbacks: tuple[str, ...] = ()
+    """Names of models of the same kind that are asked in turn when this one cannot serve."""
     transports: tuple[Transport, ...] = ()
     """How callers reach a realtime model, the preferred way first."""
     forwards_offers: bool = False
@@ -82,6 +87,11 @@ class ModelCard:
     def names(self) -> tuple[str, ...]:
         """Its name and all aliases."""
         return (self.name, *self.aliases)
+
+    @property
+    def origin(self) -> str:
+        """Who does its work, and under which name: `acme/qwen-plus`, `embedded/assistant`, `server/llama3.2`."""
+        return f"{self.service or ('embedded' if self.runs_here else 'server')}/{self.name}"
 
     def input_rate_of(self, name: str) -> int:
         """What `pcm16` input means to a caller who spells the model's name so."""

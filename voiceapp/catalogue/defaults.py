@@ -5,7 +5,7 @@ Read by `settings/models.py` alone, which knows what the operator has set; all o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.embedders import EMBEDDERS
+from voiceapp.catalogue.servers import ServerSettings
 
 VOICE = "voice"
 """Our own conversation."""
@@ -101,44 +102,15 @@ IMAGE_ALIASES = ("qwen-image", "wanx-v1", "wanx2.1-t2i-turbo", "wan2.2-t2i-flash
 _ENGINES = "voiceapp.engines"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """A model server that the operator named; without a `base_url` there is none."""
-
-    base_url: str
-    api_key: str
-    model: str
-    """Its own name for its model."""
-    timeout_s: float | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.base_url)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What an engine needs to know to reach it."""
-        found: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "model": self.model}
-        return found if self.timeout_s is None else found | {"timeout_s": self.timeout_s}
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamSettings(ServerSettings):
-    """A service with this server's interface, and its models for images and video."""
-
-    image_models: Sequence[str] = ()
-    video_models: Sequence[str] = ()
-
-
-def voice_cards(service: UpstreamSettings) -> list[ModelCard]:
-    """Conversation, recognition, turns and speech inside this process; no name that the `service` has for its model."""
-    taken = service.model if service else ""
+def voice_cards() -> list[ModelCard]:
+    """Conversation, recognition, turns and speech inside this process."""
     return [
         ModelCard(
             VOICE,
             "realtime",
             f"{_ENGINES}.cascade.CascadeModel",
             title="Voice assistant",
-            aliases=tuple(alias for alias in REALTIME_ALIASES if alias != taken),
+            aliases=REALTIME_ALIASES,
             runs_here=True,
             transports=("aoq", "webrtc", "websocket"),
             input_rates_hz=dict.fromkeys(OPENAI_REALTIME_ALIASES, 24_000),
@@ -304,41 +276,16 @@ def _served_by(server: ServerSettings, card: ModelCard) -> ModelCard:
     )
 
 
-def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
-    """What a service with this server's interface offers."""
-    if not service:
-        return []
-    realtime = ModelCard(
-        "upstream",
-        "realtime",
-        f"{_ENGINES}.upstream.media.RelayedRealtime",
-        title=f"{service.model or 'Model'} (another service)",
-        aliases=(service.model,) if service.model not in ("", "upstream", VOICE) else (),
-        options=service.options,
-        transports=("webrtc", "aoq"),
-        forwards_offers=True,
-    )
-    provider = f"{_ENGINES}.upstream.tasks.RelayedTasks"
-    images = (
-        ModelCard(name, "image", provider, options={**service.options, "model": name}) for name in service.image_models
-    )
-    videos = (
-        ModelCard(name, "video", provider, options={**service.options, "model": name}) for name in service.video_models
-    )
-    return [realtime, *images, *videos]
-
-
-def image_cards(server: ServerSettings, service: UpstreamSettings) -> list[ModelCard]:
-    """An image server, under the names that client programs have built in, but for those of the `service`."""
+def image_cards(server: ServerSettings) -> list[ModelCard]:
+    """An image server, under the names that client programs have built in."""
     if not server:
         return []
-    taken = (server.model, *service.image_models)
     return [
         ModelCard(
             server.model or "images",
             "image",
             f"{_ENGINES}.openai.images.OpenAIImages",
-            aliases=tuple(name for name in IMAGE_ALIASES if name not in taken),
+            aliases=tuple(name for name in IMAGE_ALIASES if name != server.model),
             options=server.options,
         )
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.catalogue.defaults import ServerSettings
+from voiceapp.catalogue.servers import ServerSettings
 
 _ENGINES = "voiceapp.engines"
 

@@ -11,19 +11,19 @@ from django.core.exceptions import ImproperlyConfigured
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import (
     LocalModelSettings,
-    ServerSettings,
-    UpstreamSettings,
     chat_cards,
     chat_model_file,
     image_cards,
     retrieval_cards,
-    upstream_cards,
     voice_cards,
 )
+from voiceapp.catalogue.servers import ServerSettings
+from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.memory import memory_bytes
 from voiceapp.settings.environment import env
 from voiceapp.settings.installation import VAR_DIR
+from voiceapp.settings.upstream import UPSTREAMS
 
 # ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -36,6 +36,7 @@ CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
 """Base address of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1; empty uses the embedded assistant."""
 CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
+"""That server's name for its model; without a server, the one of UPSTREAM_CHAT_MODELS that conversations use."""
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
 CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="auto")
 """Who replies: `model`, a language model alone; `retrieval`, skills and documents alone; `auto`, skills and documents
@@ -71,15 +72,6 @@ CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
 """Whether that server's model takes images."""
 CHAT_READS_DOCUMENTS: bool = env.bool("CHAT_READS_DOCUMENTS", default=True)
 """Whether that server's model is given passages of the manual and of DOCUMENTS_DIR."""
-UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
-"""Where a service elsewhere answers `/api/v1/webrtc/realtime`, such as https://voice.example.org; empty offers none."""
-UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
-UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
-"""The service's name for its model. Callers find it here under this name and as `upstream`."""
-UPSTREAM_IMAGE_MODELS: list[str] = env.list("UPSTREAM_IMAGE_MODELS", default=[])
-"""The service's models that draw; callers find them here under the same names, as tasks."""
-UPSTREAM_VIDEO_MODELS: list[str] = env.list("UPSTREAM_VIDEO_MODELS", default=[])
-"""The service's models that make films."""
 IMAGES_BASE_URL: str = env.str("IMAGES_BASE_URL", default="")
 """Base address of a server with `/images/generations`, such as http://127.0.0.1:8080/v1; empty draws nothing."""
 IMAGES_API_KEY: str = env.str("IMAGES_API_KEY", default="")
@@ -122,13 +114,10 @@ RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
 RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
 """What that server calls the documents: `texts` for Text Embeddings Inference, `documents` for all others."""
 
-_upstream = UpstreamSettings(
-    UPSTREAM_BASE_URL,
-    UPSTREAM_API_KEY,
-    UPSTREAM_REALTIME_MODEL,
-    image_models=UPSTREAM_IMAGE_MODELS,
-    video_models=UPSTREAM_VIDEO_MODELS,
-)
+MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
+"""Models that stand in for one that cannot serve, in chains such as plus>plus-there>assistant, with commas between. The
+models of a chain are of one kind: chat, embedding or rerank."""
+
 _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""
 """Why a language model is not run here although none was refused; logged at the start."""
@@ -150,7 +139,7 @@ if CHAT_ENGINE != "retrieval" and (CHAT_MODEL_FILE or not CHAT_BASE_URL):
             CHAT_TIMEOUT_S,
             is_small=not CHAT_MODEL_FILE,
         )
-VOICE_MODELS: list[ModelCard] = [
+_own: list[ModelCard] = [
     *chat_cards(
         ServerSettings(CHAT_BASE_URL, CHAT_API_KEY, CHAT_MODEL, CHAT_TIMEOUT_S),
         sees_images=CHAT_SEES_IMAGES,
@@ -161,7 +150,7 @@ VOICE_MODELS: list[ModelCard] = [
     *speech_cards(
         ServerSettings(ASR_BASE_URL, ASR_API_KEY, ASR_MODEL, ASR_TIMEOUT_S),
         ServerSettings(TTS_BASE_URL, TTS_API_KEY, TTS_MODEL, TTS_TIMEOUT_S),
-        voice_cards(_upstream),
+        voice_cards(),
         languages=ASR_LANGUAGES,
         voices=TTS_VOICES,
     ),
@@ -170,7 +159,10 @@ VOICE_MODELS: list[ModelCard] = [
         ServerSettings(RERANK_BASE_URL, RERANK_API_KEY, RERANK_MODEL, RERANK_TIMEOUT_S),
         rerank_shape=RERANK_SHAPE,
     ),
-    *upstream_cards(_upstream),
-    *image_cards(ServerSettings(IMAGES_BASE_URL, IMAGES_API_KEY, IMAGES_MODEL, IMAGES_TIMEOUT_S), _upstream),
+    *image_cards(ServerSettings(IMAGES_BASE_URL, IMAGES_API_KEY, IMAGES_MODEL, IMAGES_TIMEOUT_S)),
 ]
+_all = with_services(_own, UPSTREAMS)
+if CHAT_MODEL and not CHAT_BASE_URL and any(service.chat_models for service in UPSTREAMS):
+    _all = talks_with(_all, CHAT_MODEL)
+VOICE_MODELS: list[ModelCard] = with_fallbacks(_all, MODEL_FALLBACKS)
 """The models of this server. The first of a kind is the one that a conversation uses."""

@@ -41,13 +41,15 @@ class OpenAIChat(Provider):
         model: str = "",
         timeout_s: float = 60.0,
         server: RemoteServer | None = None,
+        path: str = "/chat/completions",
     ) -> None:
-        """`base_url` is what comes before `/chat/completions`; `timeout_s` bounds each wait for bytes. Images are sent
-        as they come, by address or as data. A `server` takes the place of its address, key and patience."""
+        """`base_url` is what comes before `path`; `timeout_s` bounds each wait for bytes. Images are sent as they come,
+        by address or as data. A `server` takes the place of its address, key and patience."""
         self._server = server or RemoteServer(
             title="chat server", settings="CHAT", base_url=base_url, api_key=api_key, timeout_s=timeout_s
         )
         self._model = model or "default"
+        self._path = path
 
     def check(self) -> None:
         """See `Provider`: it cannot serve while its server does not answer."""
@@ -68,9 +70,7 @@ class OpenAIChat(Provider):
         """
         response: aiohttp.ClientResponse | None = None
         try:
-            response = await self._server.post(
-                "/chat/completions", _body(request, self._model), accept="text/event-stream"
-            )
+            response = await self._server.post(self._path, _body(request, self._model), accept="text/event-stream")
             reply = _StreamedReply()
             async with aclosing(_events(response)) as events:
                 async for data in events:
@@ -96,9 +96,11 @@ class OpenAIChat(Provider):
             event = json.loads(data)
             if not event.get("error"):
                 return list(reply.read(event))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise EngineUnavailable("The chat server sent something that is not a chat completion.") from error
-        raise EngineUnavailable(f"The chat server stopped with an error: {self._server.message(event)}")
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise EngineUnavailable(
+                f"The {self._server.title} sent something that is not a chat completion."
+            ) from error
+        raise EngineUnavailable(f"The {self._server.title} stopped with an error: {self._server.message(event)}")
 
 
 class _StreamedReply:

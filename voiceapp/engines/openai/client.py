@@ -29,6 +29,7 @@ FRESH_S = 10.0
 """How long one answer of a server shows that it is there."""
 MAX_ERROR_CHARS = 300
 MAX_ERROR_BODY_BYTES = 64 * 1024
+MAX_RETRY_AFTER_S = 3600
 MAX_CONNECTIONS = 256
 """Responses in progress at once; far above what one process asks for."""
 
@@ -48,6 +49,8 @@ class Unreachable(EngineUnavailable):
 
 class RemoteServer:
     """One per process and model; its connections belong to the event loop that asks."""
+
+    probe_path = "/models"
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class RemoteServer:
             return
         try:
             async with asyncio.timeout(PROBE_S):
-                response = await self._send("GET", "/models", None, {"Accept": "application/json"})
+                response = await self._send("GET", self.probe_path, None, {"Accept": "application/json"})
                 try:
                     if response.status in (401, 403) or response.status >= 500:
                         await self._refusal(response)
@@ -165,7 +168,7 @@ class RemoteServer:
             raise EngineUnavailable(f"The {self.title} sent more than {limit} bytes.")
         try:
             return json.loads(body_bytes)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EngineUnavailable(f"The {self.title} sent something that is not JSON.") from error
 
     def failure(self, error: TimeoutError | aiohttp.ClientError) -> EngineError:
@@ -233,8 +236,12 @@ class RemoteServer:
             )
             refusal.retryable = False
             return self._troubled(refusal)
-        if status == 429:
-            return Busy(f"The {self.title} is busy: it answered 429, too many requests.")
+        retry_after_s = _seconds(response.headers.get("Retry-After", ""))
+        if status == 429 or (status == 503 and retry_after_s is not None):
+            said = "429, too many requests" if status == 429 else "503, and when to ask again"
+            busy = Busy(f"The {self.title} is busy: it answered {said}.")
+            busy.retry_after_s = busy.retry_after_s if retry_after_s is None else retry_after_s
+            return busy
         if status in (408, 504):
             return self._troubled(EngineTimeout(f"The {self.title} did not answer in time."))
         if not 400 <= status < 500:
@@ -242,7 +249,7 @@ class RemoteServer:
         body = await read(response, MAX_ERROR_BODY_BYTES)
         try:
             said = self.message(json.loads(body))
-        except ValueError:
+        except (ValueError, RecursionError):
             said = self._shown(body.decode("utf-8", "replace"))
         return EngineRefused(f"The {self.title} refused the request: {said}" if said else f"It answered {status}.")
 
@@ -261,6 +268,11 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
         if len(body) >= limit:
             break
     return bytes(body[:limit])
+
+
+def _seconds(text: str) -> int | None:
+    """What a Retry-After says, in seconds (RFC 9110, 10.2.3); of a date nothing, for clocks differ."""
+    return min(int(text), MAX_RETRY_AFTER_S) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _written(body: Body) -> bytes:

@@ -79,6 +79,16 @@ def _vectors(items: list[dict[str, Any]], count: int) -> NDArray[np.float32]:
         rows[item.get("index", place)] = _numbers(item["embedding"])
     if len(items) != count or any(row is None for row in rows):
         raise ValueError("not one vector for each text")
+    return unit_vectors(rows)
+
+
+def unit_vectors(rows: list[Any]) -> NDArray[np.float32]:
+    """Rows of numbers as vectors of length 1.
+
+    Raises:
+        ValueError: if they have several lengths, or are not finite.
+        TypeError: if they are not numbers.
+    """
     vectors = np.asarray(rows, dtype=np.float32)
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
         raise ValueError("not vectors of one length")

@@ -50,7 +50,7 @@ class OpenAIReranker(Provider):
         """
         found = await self._server.ask("/rerank", self._body(request), limit=MAX_RESPONSE_BYTES)
         try:
-            scores = _scores(found["results"] if isinstance(found, dict) else found)
+            scores = scores_of(found["results"] if isinstance(found, dict) else found)
             total = int((found.get("usage") or {}).get("total_tokens") or 0) if isinstance(found, dict) else 0
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise EngineUnavailable("The rerank server sent something that is not a ranking.") from error
@@ -84,7 +84,7 @@ class OpenAIReranker(Provider):
         return 1 / (1 + math.exp(-score)) if score >= 0 else 1 - 1 / (1 + math.exp(score))
 
 
-def _scores(results: list[dict[str, Any]]) -> dict[int, float]:
+def scores_of(results: list[dict[str, Any]]) -> dict[int, float]:
     """Score by index.
 
     Raises:

@@ -14,11 +14,12 @@ from voiceapp.engines.image_interfaces import UpstreamTask
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.engines.openai.forms import MultipartForm
+from voiceapp.engines.upstream.client import Address, services
 from voiceapp.errors import EngineUnavailable
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 60.0
-"""For each response; the work itself takes as long as it takes."""
+"""For each response of the store of files."""
 BOOKKEEPING = frozenset(
     {"task_id", "task_status", "submit_time", "scheduled_time", "end_time", "task_metrics", "progress"}
 )
@@ -38,16 +39,11 @@ FIXED_FIELDS = {"success_action_status": "200"}
 class RelayedTasks(Provider):
     """A `TaskService`; one per process and model."""
 
-    def __init__(self, *, base_url: str, api_key: str, model: str) -> None:
-        """`base_url` is what comes before `/api/v1`; `model` is the name that the service knows."""
-        self.base_url = base_url
-        self._server = RemoteServer(
-            title="service that runs this model",
-            settings="UPSTREAM",
-            base_url=base_url,
-            api_key=api_key,
-            timeout_s=TIMEOUT_S,
-        )
+    def __init__(self, *, model: str, **address: Any) -> None:
+        """`model` is the name that the service knows; the rest is an `Address`."""
+        where = Address(**address)
+        self.base_url = where.base_url
+        self._server = services().at(where)
         self._model = model
 
     async def create(self, path: str, body: Mapping[str, Any]) -> str:
@@ -62,7 +58,10 @@ class RelayedTasks(Provider):
             f"/api/v1/services/{path}",
             {**body, "model": self._model},
             limit=MAX_RESPONSE_BYTES,
-            headers={"X-DashScope-Async": "enable", "X-DashScope-OssResourceResolve": "enable"},
+            headers={
+                f"X-{self._server.vendor}-Async": "enable",
+                f"X-{self._server.vendor}-OssResourceResolve": "enable",
+            },
         )
         task_id = _output(found).get("task_id")
         if not isinstance(task_id, str) or not 0 < len(task_id) <= 200:

@@ -1,0 +1,157 @@
+"""Models that a second instance of this server serves, through our operations: callers cannot tell the difference."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import AsyncClient
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from tests.models import offered
+from tests.ports import free_port
+from tests.realtime.product import Product, make_home
+from voiceapp.accounts.models import UsageRecord
+from voiceapp.catalogue.servers import UpstreamSettings
+from voiceapp.catalogue.services import with_services
+from voiceapp.engines import providers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EMBED = "/api/v1/services/embeddings/text-embedding/text-embedding"
+RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
+FLAT = "/compatible-api/v1/reranks"
+TEXT = "/api/v1/services/aigc/text-generation/generation"
+COMPLETIONS = "/compatible-mode/v1/chat/completions"
+SUM = [{"role": "user", "content": "What is two plus two?"}]
+DOCUMENTS = ["It speaks English.", "It listens on port 8000."]
+
+
+class Front:
+    """This server, called with a key of its own."""
+
+    def __init__(self, member: Member) -> None:
+        self._headers = {"Authorization": member.authorization}
+
+    async def post(self, path: str, body: Any, **headers: str) -> HttpResponse:
+        return await AsyncClient().generic(
+            "POST", path, json.dumps(body), content_type="application/json", headers=self._headers | headers
+        )
+
+    async def ok(self, path: str, body: Any) -> dict[str, Any]:
+        response = await self.post(path, body)
+        assert response.status_code == 200, response.content
+        found: dict[str, Any] = response.json()
+        return found
+
+    async def text(self, path: str, body: Any, **headers: str) -> str:
+        """A streamed response as it was sent."""
+        response = await self.post(path, body, **headers)
+        assert isinstance(response, StreamingHttpResponse)
+        return "".join([bytes(piece).decode() async for piece in response])
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The service elsewhere."""
+    folder: Path = tmp_path_factory.mktemp("far")
+    product = Product(make_home(folder / "home"), folder / "served")
+    yield product
+    product.stop()
+
+
+def settings_of(origin: str, key: str) -> UpstreamSettings:
+    return UpstreamSettings(
+        origin,
+        key,
+        "",
+        chat_models=["far-plus:qwen-plus"],
+        embedding_models=["text-embedding-v4"],
+        rerank_models=["far-rank:qwen3-rerank"],
+    )
+
+
+@pytest_asyncio.fixture
+async def front(far: Product, alice: Member, settings: Settings) -> AsyncIterator[Front]:
+    service = settings_of(far.origin, far.keys["good"])
+    with offered(settings, with_services(settings.VOICE_MODELS, [service])):
+        yield Front(alice)
+        await providers.close()
+
+
+async def test_chat_answers_in_both_styles_with_the_usage_of_the_service(front: Front) -> None:
+    native = await front.ok(TEXT, {"model": "far-plus", "input": {"messages": SUM}})
+    compatible = await front.ok(COMPLETIONS, {"model": "far-plus", "messages": SUM})
+    assert native["output"]["text"] == compatible["choices"][0]["message"]["content"] == "2 plus 2 is 4."
+    assert compatible["model"] == "far-plus"
+    assert native["usage"]["output_tokens"] == compatible["usage"]["completion_tokens"] > 0
+    charged = [row async for row in UsageRecord.objects.filter(operation="chat", unit="output_tokens")]
+    assert {(row.model, row.quantity) for row in charged} == {("far-plus", native["usage"]["output_tokens"])}
+
+
+async def test_chat_is_streamed_in_both_styles(front: Front) -> None:
+    native = await front.text(TEXT, {"model": "far-plus", "input": {"messages": SUM}}, **{"X-DashScope-SSE": "enable"})
+    compatible = await front.text(COMPLETIONS, {"model": "far-plus", "messages": SUM, "stream": True})
+    assert "2 plus 2 is 4." in native
+    assert '"finish_reason":"stop"' in native
+    assert compatible.endswith("data: [DONE]\n\n")
+
+
+async def test_vectors_are_those_of_the_service_sparse_ones_too(front: Front, far: Product) -> None:
+    body = {"model": "text-embedding-v4", "input": {"texts": ["a kettle", "ein Kessel"]}}
+    asked = {**body, "parameters": {"output_type": "dense&sparse", "dimension": 256, "text_type": "query"}}
+    here = await front.ok(EMBED, asked)
+    embedded = await front.ok(EMBED, {**asked, "model": "embedded-text-embedding-v4"})
+    for one, other in zip(here["output"]["embeddings"], embedded["output"]["embeddings"], strict=True):
+        np.testing.assert_allclose(one["embedding"], other["embedding"], atol=1e-5)
+        assert one["sparse_embedding"] == other["sparse_embedding"]
+    assert here["usage"] == embedded["usage"]
+    assert await UsageRecord.objects.filter(operation="embedding", model="text-embedding-v4").aexists()
+    assert f"POST {EMBED}" in far.log
+
+
+async def test_documents_are_ranked_there_in_both_styles(front: Front) -> None:
+    query = "Which port does it use?"
+    nested = {"model": "far-rank", "input": {"query": query, "documents": DOCUMENTS}, "parameters": {"top_n": 1}}
+    one = await front.ok(RERANK, nested)
+    other = await front.ok(FLAT, {"model": "far-rank", "query": query, "documents": DOCUMENTS})
+    assert [item["index"] for item in other["results"]] == [1, 0]
+    assert one["output"]["results"][0]["relevance_score"] == other["results"][0]["relevance_score"]
+    assert one["usage"] == other["usage"]
+
+
+async def test_a_model_that_the_service_does_not_have_is_refused_in_our_shape(
+    alice: Member, far: Product, settings: Settings
+) -> None:
+    service = UpstreamSettings(far.origin, far.keys["good"], "", chat_models=["nobody"])
+    with offered(settings, with_services(settings.VOICE_MODELS, [service])):
+        response = await Front(alice).post(COMPLETIONS, {"model": "nobody", "messages": SUM})
+        await providers.close()
+    assert response.status_code == 400
+    assert response.json()["error"]["message"].startswith("The service that runs this model refused the request")
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+async def test_without_the_service_callers_get_503_and_nobody_the_key(
+    alice: Member, far: Product, settings: Settings, caplog: pytest.LogCaptureFixture, is_reachable: bool
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    canary = "sk-canary-0123456789abcdef"
+    service = settings_of(far.origin if is_reachable else f"http://127.0.0.1:{free_port()}", canary)
+    with offered(settings, with_services(settings.VOICE_MODELS, [service])):
+        response = await Front(alice).post(COMPLETIONS, {"model": "far-plus", "messages": SUM})
+        streamed = await Front(alice).post(COMPLETIONS, {"model": "far-plus", "messages": SUM, "stream": True})
+        await providers.close()
+    for each in (response, streamed):
+        assert each.status_code == 503
+        assert int(each["Retry-After"]) in (1, 2)
+        assert each.json()["error"]["message"].startswith("The service that runs this model ")
+        assert canary not in each.content.decode() + caplog.text + repr(settings.VOICE_MODELS)

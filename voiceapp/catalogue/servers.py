@@ -1,0 +1,84 @@
+"""What the operator says of servers elsewhere: address, key and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """A model server that the operator named; without a `base_url` there is none."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+    """Its own name for its model."""
+    timeout_s: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.base_url)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What an engine needs to know to reach it."""
+        found: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "model": self.model}
+        return found if self.timeout_s is None else found | {"timeout_s": self.timeout_s}
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings(ServerSettings):
+    """A service with this server's interface. `base_url` is what comes before `/api/v1`, `model` is its name for its
+    realtime model, and a list of models holds names, or pairs `ours:theirs`."""
+
+    image_models: Sequence[str] = ()
+    video_models: Sequence[str] = ()
+    chat_models: Sequence[str] = ()
+    embedding_models: Sequence[str] = ()
+    rerank_models: Sequence[str] = ()
+    alias: str = "upstream"
+    """What the operator calls the service; its realtime model is found under this name."""
+    settings: str = "UPSTREAM"
+    """How its settings begin."""
+    realtime_url: str = ""
+    """Where its realtime gateway is, when that has an address of its own."""
+    vendor: str = "DashScope"
+    """The word in the names of its headers: `X-DashScope-Async`."""
+    workspace: str = ""
+    """Which workspace of the account there its models are used in; empty leaves it to the key."""
+    sees_images: bool = False
+    """Its chat models take images."""
+
+    def model_options(self, theirs: str) -> dict[str, Any]:
+        """What an engine needs to know to use one of its models over HTTP."""
+        return {
+            **self.options,
+            "model": theirs,
+            "service": self.alias,
+            "settings": self.settings,
+            "vendor": self.vendor,
+            "workspace": self.workspace,
+        }
+
+    @property
+    def realtime_options(self) -> dict[str, Any]:
+        """What an engine needs to know to use its realtime model."""
+        return {"base_url": self.realtime_url or self.base_url, "api_key": self.api_key, "model": self.model}
+
+    @property
+    def is_realtime(self) -> bool:
+        """It has a realtime model: one is named, or none of another kind is."""
+        others = (
+            *(self.chat_models, self.embedding_models, self.rerank_models),
+            *(self.image_models, self.video_models),
+        )
+        return bool(self.model) or not any(others)
+
+
+def named(models: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Our name and theirs, of each entry of a list of models."""
+    for entry in models:
+        ours, _, theirs = entry.strip().partition(":")
+        if ours:
+            yield ours, theirs or ours

@@ -1,0 +1,201 @@
+"""Talking to a service elsewhere that has this server's interface: one client for each service, which all of its models
+share, with a circuit breaker and a budget of retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+import aiohttp
+
+from voiceapp.engines.openai.client import Body, Busy, RemoteServer
+from voiceapp.engines.upstream.breaker import Breaker, BreakerState
+from voiceapp.engines.upstream.retries import PATIENCE_S, RetryBudget, pause_s
+from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
+from voiceapp.formats import one_line
+
+logger = logging.getLogger(__name__)
+
+COMPATIBLE = "/compatible-mode/v1"
+CHAT_PATH = f"{COMPATIBLE}/chat/completions"
+EMBEDDING_PATH = "/api/v1/services/embeddings/text-embedding/text-embedding"
+RERANK_PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
+REPEATABLE = frozenset({EMBEDDING_PATH, RERANK_PATH})
+"""Work whose result is the same however often it is done."""
+MAX_ID_CHARS = 64
+PROBED_S = 10.0
+"""How long one look at a service serves, whatever came of it."""
+
+
+class CircuitOpen(EngineUnavailable):
+    """The service failed so often that it is not asked at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a service is, and as whom it is asked."""
+
+    base_url: str
+    """What comes before `/api/v1`."""
+    api_key: str = field(repr=False)
+    service: str = "upstream"
+    """What the operator calls it."""
+    settings: str = "UPSTREAM"
+    """How its settings begin."""
+    vendor: str = "DashScope"
+    """The word in the names of its headers."""
+    workspace: str = ""
+    timeout_s: float = 60.0
+    """Bounds each wait for bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """What is known of a service without asking it."""
+
+    name: str
+    circuit: BreakerState
+    trouble: EngineError | None
+    """Why it cannot be asked, as the latest contact showed; None while it answers."""
+    heard_s_ago: float | None
+    """Since it last answered as it should; None: never yet."""
+
+
+class UpstreamServer(RemoteServer):
+    """One service. See `RemoteServer` for how it is asked."""
+
+    probe_path = f"{COMPATIBLE}/models"
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(
+            title="service that runs this model",
+            settings=address.settings,
+            base_url=address.base_url,
+            api_key=address.api_key,
+            timeout_s=address.timeout_s,
+        )
+        self.service = address.service
+        self.vendor = address.vendor
+        self._workspace = {f"X-{address.vendor}-WorkSpace": address.workspace} if address.workspace else {}
+        self._breaker = Breaker()
+        self._budget = RetryBudget()
+        self._random = Random()  # noqa: S311 - spreads retries, guards nothing
+        self._probed_at = -math.inf
+
+    @property
+    def state(self) -> ServiceState:
+        """What is known of it."""
+        heard_s_ago = time.monotonic() - self._heard_at
+        return ServiceState(
+            self.service, self._breaker.state, self.trouble, heard_s_ago if math.isfinite(heard_s_ago) else None
+        )
+
+    async def probe(self) -> None:
+        """Find out whether the service answers, unless that was done just now."""
+        if time.monotonic() - self._probed_at >= PROBED_S:
+            self._probed_at = time.monotonic()
+            await super().probe()
+
+    async def _good(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        """As in `RemoteServer`, sent again where that is safe; a connection that fails is an `EngineError` here.
+
+        Raises:
+            CircuitOpen: at once, while the service is not asked.
+        """
+        deadline, retries = time.monotonic() + PATIENCE_S, 0
+        is_repeatable = method == "GET" or path in REPEATABLE
+        self._budget.add()
+        while True:
+            try:
+                return await self._once(method, path, body, dict(headers))
+            except EngineError as error:
+                wait_s = pause_s(error, retries, is_repeatable=is_repeatable, random=self._random)
+                if wait_s is None or time.monotonic() + wait_s > deadline or not self._budget.spend():
+                    raise
+                logger.info("service %s: asked again in %.1f s: %s", self.service, wait_s, error.message)
+            retries += 1
+            await asyncio.sleep(wait_s)
+
+    async def _once(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        number = self._breaker.admit(time.monotonic())
+        if number is None:
+            raise self._circuit_open()
+        try:
+            response = await super()._good(method, path, body, headers | self._workspace)
+        except (EngineRefused, Busy):
+            self._breaker.succeeded(number)
+            raise
+        except EngineError as error:
+            self._failed(number) if error.retryable else self._breaker.succeeded(number)
+            raise
+        except (TimeoutError, aiohttp.ClientError) as error:
+            self._failed(number)
+            raise self.failure(error) from error
+        except asyncio.CancelledError:
+            self._breaker.abandoned(number)
+            raise
+        self._breaker.succeeded(number)
+        return response
+
+    def _failed(self, number: int) -> None:
+        before = self._breaker.state
+        self._breaker.failed(number, time.monotonic())
+        if self._breaker.state is not before:
+            logger.warning(
+                "service %s: not asked for %.0f s after failures in a row",
+                self.service,
+                self._breaker.wait_s(time.monotonic()),
+            )
+
+    def _circuit_open(self) -> CircuitOpen:
+        wait_s = max(1, math.ceil(self._breaker.wait_s(time.monotonic())))
+        error = CircuitOpen(
+            f"The {self.title} failed repeatedly and is not asked at present. Try again in {wait_s} seconds.",
+            remedy=self.trouble.remedy if self.trouble else "",
+        )
+        error.retry_after_s = wait_s
+        return error
+
+    async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        """As in `RemoteServer`; the log has the service's id of the request, by which its operators find it."""
+        response = await super()._send(method, path, body, headers)
+        request_id = self._shown(one_line(response.headers.get("X-Request-ID", "")))[:MAX_ID_CHARS]
+        logger.info(
+            "service %s: %s %s: status %d, request %s",
+            self.service,
+            method,
+            path.partition("?")[0],
+            response.status,
+            request_id or "without an id",
+        )
+        return response
+
+
+class Services:
+    """The services of this process."""
+
+    def __init__(self) -> None:
+        self._servers: dict[Address, UpstreamServer] = {}
+
+    def at(self, address: Address) -> UpstreamServer:
+        """The client of a service; the same one every time."""
+        if address not in self._servers:
+            self._servers[address] = UpstreamServer(address)
+        return self._servers[address]
+
+    def all(self) -> Sequence[UpstreamServer]:
+        """Those that a model was built for."""
+        return list(self._servers.values())
+
+
+@cache
+def services() -> Services:
+    """The services of this process."""
+    return Services()

@@ -1,0 +1,56 @@
+"""Rerank models of a service elsewhere, with the native operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.openai.rerank import scores_of
+from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
+from voiceapp.engines.upstream.client import RERANK_PATH, Address, services
+from voiceapp.errors import EngineUnavailable
+
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+
+
+class UpstreamReranker(Provider):
+    """A `Reranker`. One per process and model."""
+
+    def __init__(self, *, model: str, **address: Any) -> None:
+        """`model` is the name that the service knows; the rest is an `Address`."""
+        self._server = services().at(Address(**address))
+        self._model = model
+
+    async def rerank(self, request: RerankRequest) -> Ranking:
+        """The documents by the relevance that the service finds.
+
+        Raises:
+            EngineUnavailable: if the service cannot serve now.
+            EngineTimeout: if the service takes too long.
+            EngineRefused: if the service does not accept the request.
+        """
+        found = await self._server.ask(RERANK_PATH, self._body(request), limit=MAX_RESPONSE_BYTES)
+        try:
+            scores = scores_of(found["output"]["results"])
+            total = int((found.get("usage") or {}).get("total_tokens") or 0)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise EngineUnavailable("The service that runs this model sent something that is not a ranking.") from error
+        if sorted(scores) != list(range(len(request.documents))):
+            raise EngineUnavailable("The service that runs this model did not rank every document once.")
+        results = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        return Ranking([Ranked(index, score) for index, score in results], total or None)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._server.close()
+
+    def _body(self, request: RerankRequest) -> dict[str, Any]:
+        documents = [document.text for document in request.documents]
+        parameters: dict[str, Any] = {"top_n": len(documents), "return_documents": False}
+        if request.instruct:
+            parameters["instruct"] = request.instruct
+        return {
+            "model": self._model,
+            "input": {"query": request.query.text, "documents": documents},
+            "parameters": parameters,
+        }

@@ -1,0 +1,104 @@
+"""Services with this server's interface: another instance of it, or a hosted one."""
+
+from __future__ import annotations
+
+import re
+
+from django.core.exceptions import ImproperlyConfigured
+
+from voiceapp.catalogue.servers import UpstreamSettings
+from voiceapp.settings.environment import env
+
+# ── Services with the same interface ─────────────────────────────────────────────────────────────────────────────────
+
+UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
+"""Root of a service elsewhere that answers `/api/v1`, such as https://voice.example.org; empty uses none."""
+UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
+UPSTREAM_REALTIME_URL: str = env.str("UPSTREAM_REALTIME_URL", default="")
+"""Root of its realtime gateway, where that is another one."""
+UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
+"""The service's name for its model. Callers find it here under this name and as `upstream`."""
+UPSTREAM_CHAT_MODELS: list[str] = env.list("UPSTREAM_CHAT_MODELS", default=[])
+"""The service's chat models, each as NAME, or as OURS:THEIRS when callers know it by another name here."""
+UPSTREAM_CHAT_SEES_IMAGES: bool = env.bool("UPSTREAM_CHAT_SEES_IMAGES", default=False)
+"""Whether they take images."""
+UPSTREAM_EMBEDDING_MODELS: list[str] = env.list("UPSTREAM_EMBEDDING_MODELS", default=[])
+"""Its embedding models, likewise."""
+UPSTREAM_RERANK_MODELS: list[str] = env.list("UPSTREAM_RERANK_MODELS", default=[])
+"""Its rerank models, likewise."""
+UPSTREAM_IMAGE_MODELS: list[str] = env.list("UPSTREAM_IMAGE_MODELS", default=[])
+"""Its models that draw, likewise; they work as tasks."""
+UPSTREAM_VIDEO_MODELS: list[str] = env.list("UPSTREAM_VIDEO_MODELS", default=[])
+"""Its models that make films, likewise."""
+UPSTREAM_TIMEOUT_S: float = env.float("UPSTREAM_TIMEOUT_S", default=60.0)
+"""The longest wait for bytes of its HTTP responses."""
+UPSTREAM_VENDOR: str = env.str("UPSTREAM_VENDOR", default="DashScope")
+"""The word in the names of its headers, such as X-DashScope-Async."""
+UPSTREAM_WORKSPACE: str = env.str("UPSTREAM_WORKSPACE", default="")
+"""Id of the workspace there, sent in the header X-DashScope-WorkSpace."""
+UPSTREAM_SERVICES: list[str] = env.list("UPSTREAM_SERVICES", default=[])
+"""Names of further services: each has settings of its own, such as UPSTREAM_ACME_BASE_URL for one called acme."""
+
+
+def _further(alias: str) -> UpstreamSettings:
+    """A service with a name, out of variables with that name in theirs.
+
+    Raises:
+        ImproperlyConfigured: if the name is none, or the service has no address.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", alias) or alias in ("upstream", "embedded", "server"):
+        raise ImproperlyConfigured(
+            f"UPSTREAM_SERVICES holds names of lower-case letters, digits and underscores, not {alias!r}."
+        )
+    prefix = f"UPSTREAM_{alias.upper()}"
+
+    def text(name: str, default: str = "") -> str:
+        return str(env.ENVIRON.get(f"{prefix}_{name}", default)).strip()
+
+    def models(kind: str) -> list[str]:
+        return [name for name in text(f"{kind}_MODELS").split(",") if name.strip()]
+
+    if not text("BASE_URL"):
+        raise ImproperlyConfigured(f"UPSTREAM_SERVICES names {alias}: set {prefix}_BASE_URL too.")
+    try:
+        timeout_s = float(text("TIMEOUT_S", str(UPSTREAM_TIMEOUT_S)))
+    except ValueError:
+        raise ImproperlyConfigured(f"{prefix}_TIMEOUT_S is a number of seconds.") from None
+    return UpstreamSettings(
+        text("BASE_URL"),
+        text("API_KEY"),
+        text("REALTIME_MODEL"),
+        timeout_s,
+        alias=alias,
+        settings=prefix,
+        realtime_url=text("REALTIME_URL"),
+        chat_models=models("CHAT"),
+        embedding_models=models("EMBEDDING"),
+        rerank_models=models("RERANK"),
+        image_models=models("IMAGE"),
+        video_models=models("VIDEO"),
+        vendor=text("VENDOR", UPSTREAM_VENDOR),
+        workspace=text("WORKSPACE"),
+        sees_images=text("CHAT_SEES_IMAGES", "0").lower() in env.BOOLEAN_TRUE_STRINGS,
+    )
+
+
+UPSTREAMS: tuple[UpstreamSettings, ...] = (
+    UpstreamSettings(
+        UPSTREAM_BASE_URL,
+        UPSTREAM_API_KEY,
+        UPSTREAM_REALTIME_MODEL,
+        UPSTREAM_TIMEOUT_S,
+        realtime_url=UPSTREAM_REALTIME_URL,
+        chat_models=UPSTREAM_CHAT_MODELS,
+        embedding_models=UPSTREAM_EMBEDDING_MODELS,
+        rerank_models=UPSTREAM_RERANK_MODELS,
+        image_models=UPSTREAM_IMAGE_MODELS,
+        video_models=UPSTREAM_VIDEO_MODELS,
+        vendor=UPSTREAM_VENDOR,
+        workspace=UPSTREAM_WORKSPACE,
+        sees_images=UPSTREAM_CHAT_SEES_IMAGES,
+    ),
+    *map(_further, UPSTREAM_SERVICES),
+)
+"""The services, the unnamed one first; without an address it offers nothing."""
