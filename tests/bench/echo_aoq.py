@@ -18,6 +18,7 @@ from tests.bench.echo_ours import talk
 from voiceapp.realtime.aoq import moq_adapter
 from voiceapp.realtime.aoq.certificate import RelayCertificate
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, Incoming, MoqConnection
+from voiceapp.realtime.aoq.tracks import AoqTracks
 from voiceapp.realtime.transports.aoq import AoqTransport
 
 
@@ -34,9 +35,9 @@ async def answer(incoming: Incoming, pcm: bytes) -> None:
         if incoming.path == "/echo":
             await echo(connection)
             return
-        transport = AoqTransport(connection)
-        async with transport.open():
-            await talk(transport, pcm)
+        tracks = AoqTracks(connection)
+        async with tracks.open():
+            await talk(AoqTransport(tracks), pcm)
 
 
 async def serve(port: int, pcm: bytes) -> None:

@@ -136,10 +136,10 @@ def main() -> None:
                     path = "webrtc/offer" if bot == "fastrtc" else "offer"
                     url = f"http://127.0.0.1:{port}/{path}"
                     row = asyncio.run(_measure(bot, process_id, url, calls, chosen.seconds, clip.read_bytes()))
-                if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
-                    raise SystemExit(f"{bot} says {row.packets_per_call_s:.1f} packets a second: it does not talk.")
                     if bot == "aoq":
                         print(asyncio.run(_round_trips(url, calls, chosen.seconds)), flush=True)
+                if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
+                    raise SystemExit(f"{bot} says {row.packets_per_call_s:.1f} packets a second: it does not talk.")
                 found.append(row)
                 print(
                     f"{row.bot:8} {row.calls:5d} {row.core_share * 100:7.1f} {row.calls_per_core:11.0f} "

@@ -195,7 +195,12 @@ OPERATIONS = [
         video_seconds=5,
     ),
 ]
-CONVERSATIONS = ("/api/v1/webrtc/realtime", "/compatible-mode/v1/realtime", "/compatible-mode/v1/realtime/calls")
+CONVERSATIONS = (
+    "/api/v1/webrtc/realtime",
+    "/api/v1/webrtc/inference",
+    "/compatible-mode/v1/realtime",
+    "/compatible-mode/v1/realtime/calls",
+)
 USING_NO_MODEL = (
     "/api/v1/tokens",
     "/api/v1/tasks/",

@@ -13,7 +13,7 @@ from voiceapp.http.openapi import FAILURES
 
 WITHOUT_KEY = {"/api/v1/files/{token}/{name}", "/api/v1/uploads/direct"}
 """Where the address itself is the right to read, or a signed form the right to write."""
-BODY_OR_NONE = {"/api/v1/webrtc/realtime"} | {
+BODY_OR_NONE = {"/api/v1/webrtc/realtime", "/api/v1/webrtc/inference"} | {
     f"/api/v1/{root}/webhook_endpoints/{{endpoint_id}}/reset_secret" for root in ("agentsvc", "agentstudio")
 }
 """Where client libraries send no body, and others may wish for something in one."""

@@ -34,6 +34,7 @@ PATHS = (
     "/compatible-mode/v1/audio/transcriptions",
     "/compatible-mode/v1/chat/completions",
     "/api/v1/webrtc/realtime",
+    "/api/v1/webrtc/inference",
     "/api/v1/tokens",
     "/api/v1/nowhere",
     "/login",

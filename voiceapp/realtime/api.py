@@ -1,4 +1,4 @@
-"""The WebRTC operation of programs: an offer in, an answer out, or a grant for an AOQ session."""
+"""The WebRTC operations of programs: an offer in, an answer out, or a grant for an AOQ connection."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
+from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.aoq.allocation import allocate, wants_grant
-from voiceapp.realtime.doors import API_GRANT, API_OFFER
+from voiceapp.realtime.doors import API_GRANT, API_OFFER, TASK_GRANT
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, exchange
 
 router = Router(tags=["Realtime"])
 
 Model = Annotated[str, Query(description="A realtime model; it has to be named.", example="voice")]
+TaskModel = Annotated[str, Query(description="A recognition model; it has to be named.", example="fun-asr-realtime")]
 TimeZone = Annotated[str, Query(description="IANA name of the caller's time zone.", example="Europe/Vienna")]
 
 _GRANT: dict[str, Any] = {
@@ -48,6 +50,7 @@ _GRANT: dict[str, Any] = {
     },
 }
 _CLIENT_IP = {"type": "object", "properties": {"clientIp": {"type": "string", "example": "203.0.113.9"}}}
+_JSON_GRANT = {"application/json": {"schema": _GRANT}}
 _DESCRIPTION: dict[str, Any] = {
     "parameters": [
         {
@@ -66,9 +69,26 @@ _DESCRIPTION: dict[str, Any] = {
     "responses": {
         200: {
             "description": "The SDP answer, or the grant.",
-            "content": {SDP_TYPE: {"schema": {"type": "string"}}, "application/json": {"schema": _GRANT}},
+            "content": {SDP_TYPE: {"schema": {"type": "string"}}, **_JSON_GRANT},
         }
     },
+}
+_TASK_DESCRIPTION: dict[str, Any] = {
+    "parameters": [
+        {
+            "in": "header",
+            "name": settings.AOQ_TRANSPORT_HEADER,
+            "description": "Has to be `moq`.",
+            "required": True,
+            "schema": {"type": "string"},
+        }
+    ],
+    "requestBody": {
+        "required": False,
+        "description": "Nothing, or the Internet address by which relays are chosen.",
+        "content": {"application/json": {"schema": _CLIENT_IP}},
+    },
+    "responses": {200: {"description": "The grant.", "content": _JSON_GRANT}},
 }
 
 
@@ -85,3 +105,18 @@ async def offer(request: HttpRequest, model: Model = "", time_zone: TimeZone = "
     if wants_grant(request):
         return await allocate(request, request.auth, API_GRANT)
     return await exchange(request, request.auth, API_OFFER)
+
+
+@router.post("/inference", summary="Recognise speech over AOQ", openapi_extra=_TASK_DESCRIPTION)
+async def task_grant(request: HttpRequest, model: TaskModel = "") -> HttpResponse:
+    """Issue a grant for a connection that carries tasks of recognition.
+
+    The data track carries the messages of `/api-ws/v1/inference`, from `run-task` to `task-finished`; what is
+    recognised comes on the audio track.
+    """
+    if not wants_grant(request):
+        raise InvalidParameter(
+            f"Recognition is reached by AOQ, with the header {settings.AOQ_TRANSPORT_HEADER}: moq, or by the WebSocket "
+            "/api-ws/v1/inference. It takes no SDP offer."
+        )
+    return await allocate(request, request.auth, TASK_GRANT)

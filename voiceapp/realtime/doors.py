@@ -24,6 +24,8 @@ class Door:
     """Sample rate to which the server decodes the caller's media; None where callers send PCM themselves."""
     ends_with_temporary_key: bool = False
     """Whether a session of a temporary key ends with it, whatever TEMPORARY_KEYS_END_SESSIONS says."""
+    runs_tasks: bool = False
+    """Whether a connection carries tasks, each a session of its own, instead of one session."""
 
     def transport_of(self, card: ModelCard) -> str:
         """The `TransportKind` of a session with this model."""
@@ -35,4 +37,5 @@ PAGE_SOCKET = Door("websocket", str(Entrance.PAGE), takes_seat=True)
 API_OFFER = Door("webrtc", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
 PAGE_OFFER = replace(API_OFFER, entrance=str(Entrance.PAGE))
 API_GRANT = Door("aoq", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
+TASK_GRANT = replace(API_GRANT, runs_tasks=True)
 PAGE_GRANT = replace(API_GRANT, entrance=str(Entrance.PAGE))

@@ -88,7 +88,7 @@ async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
         await refuse_handshake(scope, send, error)
     else:
         await send({"type": "websocket.accept"})
-        await InferenceConnection(caller, address_of_scope(scope), receive, send).run()
+        await InferenceConnection.on_socket(caller, address_of_scope(scope), receive, send).run()
 
 
 async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -39,13 +39,14 @@ async def allocate(
     model: str | None = "voice",
     body: bytes | None = None,
     headers: dict[str, str] | None = None,
+    operation: str = "realtime",
 ) -> tuple[int, Any]:
     """Status and body of a request for a grant."""
     sent = {HEADER: "moq", **({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
     query = "" if model is None else f"?model={model}"
     async with (
         aiohttp.ClientSession() as session,
-        session.post(f"{origin}/api/v1/webrtc/realtime{query}", data=body, headers=sent) as response,
+        session.post(f"{origin}/api/v1/webrtc/{operation}{query}", data=body, headers=sent) as response,
     ):
         return response.status, await response.json(content_type=None)
 
@@ -169,8 +170,10 @@ class Peer(EventsHeard):
         with contextlib.suppress(moq.Error):
             async for group in data:
                 async for frame in group:
-                    async with self._news:
-                        self.heard.append(Heard(time.monotonic(), json.loads(frame.payload)))
+                    event = json.loads(frame.payload)
+                    async with self._news:  # what is said of a task has the name of the event in its header
+                        event = {"type": event.get("header", {}).get("event"), **event}
+                        self.heard.append(Heard(time.monotonic(), event))
                         self._news.notify_all()
 
     async def listen(self, audio: moq.TrackConsumer) -> None:

@@ -36,7 +36,7 @@ async def test_a_sentence_whose_beginning_nobody_noticed_begins_where_the_last_o
     async def send(message: Mapping[str, Any]) -> None:
         said.append(json.loads(message["text"])["payload"]["output"]["sentence"])
 
-    task = RecognitionTransport("task", Line(send), "pcm", 16_000)
+    task = RecognitionTransport("task", Line(send).say, "pcm", 16_000)
     await task.hear(bytes(4 * 32_000))
     for _ in range(8):
         await task.receive()  # half a second each

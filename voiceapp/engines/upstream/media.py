@@ -22,6 +22,7 @@ from voiceapp.engines.openai.client import RemoteServer, read
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"
+TASK_PATH = "/api/v1/webrtc/inference"
 MAX_ANSWER_BYTES = 64 * 1024
 GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
 GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
@@ -65,8 +66,9 @@ class RelayedRealtime(Provider):
             )
         return text
 
-    async def request_grant(self, model: str, client_ip: str) -> str:
-        """The service's grant for a caller at this Internet address (empty: unknown), as it stands, in JSON.
+    async def request_grant(self, model: str, client_ip: str, *, runs_tasks: bool = False) -> str:
+        """The service's grant for a caller at this Internet address (empty: unknown), as it stands, in JSON: for one
+        session, or for a connection with tasks of recognition.
 
         Raises:
             EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
@@ -74,7 +76,8 @@ class RelayedRealtime(Provider):
             EngineRefused: it gives no grant for this model.
         """
         body = json.dumps({"clientIp": client_ip} if client_ip else {})
-        grant = await self._exchange(model, body, "application/json", GRANT_HEADERS)
+        path = TASK_PATH if runs_tasks else PATH
+        grant = await self._exchange(model, body, "application/json", GRANT_HEADERS, path=path)
         text = grant.decode("utf-8", "replace")
         try:
             found = json.loads(text)
@@ -86,14 +89,20 @@ class RelayedRealtime(Provider):
         return text
 
     async def _exchange(
-        self, model: str, body: str, content_type: str, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        model: str,
+        body: str,
+        content_type: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        path: str = PATH,
     ) -> bytes:
         """What the service answers to a request for a session, of at most MAX_ANSWER_BYTES."""
-        path = f"{PATH}?{urlencode({'model': self._model or model})}"
+        address = f"{path}?{urlencode({'model': self._model or model})}"
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._server.post(
-                    path, body, accept=content_type, content_type=content_type, headers=headers
+                    address, body, accept=content_type, content_type=content_type, headers=headers
                 )
                 try:
                     answer = await read(response, MAX_ANSWER_BYTES + 1)

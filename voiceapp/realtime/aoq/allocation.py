@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from functools import partial
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,6 +16,7 @@ from voiceapp.realtime.admission import admit
 from voiceapp.realtime.aoq import grants, relays
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.resume import arrive
 from voiceapp.realtime.resumption import read_resumption
 
@@ -38,7 +40,8 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
     """
     client_ip = client_ip_of(request.body)
     address = address_of_request(request)
-    model = request.GET.get("model", "")
+    named = request.GET.get("model", "")
+    model = listening_model(named) if door.runs_tasks and named else named
     arrival = await arrive(
         read_resumption(request.GET.dict()),
         caller,
@@ -55,10 +58,12 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
     )
     admitted = arrival.admitted
     if admitted.card.forwards_offers:
-        grant = await forward(admitted, lambda: admitted.provider.request_grant(model, client_ip or address))
+        near = client_ip or address
+        ask = partial(admitted.provider.request_grant, model, near, runs_tasks=door.runs_tasks)
+        grant = await forward(admitted, ask)
         return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
     routes = await relays.routes_for(client_ip or address)
-    issued = await grants.issue(admitted, routes, session_key=session_key)
+    issued = await grants.issue(admitted, routes, session_key=session_key, runs_tasks=door.runs_tasks)
     return JsonResponse(issued.to_wire(), headers=NO_STORE)
 
 

@@ -80,7 +80,7 @@ def workspace_hash(workspace_id: int) -> str:
     return str(digest.hexdigest()[:16])
 
 
-async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str) -> Issued:
+async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str, runs_tasks: bool = False) -> Issued:
     """A fresh grant for a session that may begin; it holds no seat until somebody connects with it."""
     begun, lifetime_s = admitted.beginning, int(admitted.seat.lifetime_s)
     caller = begun.caller
@@ -96,6 +96,7 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str)
         temporary_key_expires_at=caller.expires_at if caller.is_temporary else None,
         session_key=session_key,
         model=begun.model,
+        runs_tasks=runs_tasks,
         time_zone=admitted.call.time_zone,
         client_address=begun.client_address,
         issued_at=now,

@@ -10,7 +10,6 @@ from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import parse_qs
 
 from django.conf import settings
 from django.db import Error as DatabaseFailure
@@ -19,16 +18,11 @@ from django.utils import timezone
 from voiceapp.accounts.seats import seats
 from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.drain import drain_event
-from voiceapp.errors import EngineError, ServiceUnavailable, Throttled, VoiceError
-from voiceapp.realtime.admission import admit
-from voiceapp.realtime.aoq import grants, moq_adapter, relays
+from voiceapp.realtime.aoq import moq_adapter, relays
 from voiceapp.realtime.aoq.certificate import RelayCertificate
 from voiceapp.realtime.aoq.grants import GrantRejected, Rejection
-from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, Incoming, Listening, MoqConnection
-from voiceapp.realtime.doors import API_GRANT, PAGE_GRANT
-from voiceapp.realtime.resume import Arrival, arrive
-from voiceapp.realtime.resumption import read_resumption
-from voiceapp.realtime.transports.aoq import AoqTransport
+from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, Incoming, Listening
+from voiceapp.realtime.aoq.visits import admit_visit
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +167,7 @@ class RelayListener:
         self._handshakes += 1
         try:
             async with asyncio.timeout(HANDSHAKE_S):
-                arrival = await self._admit(incoming)
+                visit = await admit_visit(incoming, self._clock())
                 connection = await incoming.accept()
         except GrantRejected as rejected:
             await self._reject(incoming, rejected.rejection)
@@ -188,7 +182,10 @@ class RelayListener:
         finally:
             self._handshakes -= 1
         with drain_event().work():
-            await _converse(connection, arrival)
+            try:
+                await visit.run(connection)
+            finally:
+                connection.close(NOT_STARTED)
 
     async def _reject(self, incoming: Incoming, rejection: Rejection) -> None:
         logger.info("AOQ relay: connection rejected, %s", rejection.name)
@@ -197,52 +194,6 @@ class RelayListener:
                 await incoming.reject(int(rejection))
         except TimeoutError:
             incoming.drop()
-
-    async def _admit(self, incoming: Incoming) -> Arrival:
-        """What a connection may begin, or come back to; its grant is used up then.
-
-        Raises:
-            GrantRejected: with the reason.
-        """
-        now = self._clock()
-        try:
-            grant = await grants.find(incoming.path, incoming.query, now)
-            caller = await grants.caller_of(grant)
-            door = PAGE_GRANT if grant.api_key_id is None else API_GRANT
-            arrival = await arrive(
-                read_resumption({name: values[0] for name, values in parse_qs(incoming.query).items()}),
-                caller,
-                door,
-                grant.model,
-                lambda: admit(
-                    caller,
-                    door,
-                    grant.model,
-                    grant.client_address,
-                    time_zone=grant.time_zone,
-                    session_key=grant.session_key,
-                ),
-            )
-            await grants.use(grant, now)
-        except (Throttled, ServiceUnavailable, EngineError, DatabaseUnavailable, DatabaseFailure) as busy:
-            logger.info("AOQ relay: no session can begin now: %s", busy)
-            raise GrantRejected(Rejection.BUSY) from busy
-        except VoiceError as refused:
-            raise GrantRejected(Rejection.NOT_ADMITTED) from refused
-        return arrival
-
-
-async def _converse(connection: MoqConnection, arrival: Arrival) -> None:
-    session_id = arrival.admitted.call.session_id
-    transport = AoqTransport(connection)
-    try:
-        async with transport.open():
-            await arrival.converse(transport)
-    except (TimeoutError, ConnectionLost):
-        logger.info("session %s: the caller connected and did not begin", session_id)
-        await arrival.give_up()
-    finally:
-        connection.close(NOT_STARTED)
 
 
 @asynccontextmanager

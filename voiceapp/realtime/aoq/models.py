@@ -55,6 +55,8 @@ class AoqGrant(models.Model):
     session_key = models.CharField(max_length=40, blank=True, default="")
     """Of the login by which the caller is known."""
     model = models.CharField(max_length=100)
+    runs_tasks = models.BooleanField(default=False, db_default=False)
+    """Whether the connection carries tasks of recognition instead of one session."""
     time_zone = models.CharField(max_length=64, blank=True, default="")
     client_address = models.CharField(max_length=45, blank=True, default="")
     issued_at = models.DateTimeField()

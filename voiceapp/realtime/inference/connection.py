@@ -1,4 +1,5 @@
-"""`/api-ws/v1/inference`: one WebSocket, several tasks on it, each from `run-task` to its end.
+"""`/api-ws/v1/inference`, `/api/v1/webrtc/inference`: one connection, several tasks on it, each from `run-task` to its
+end.
 
 Each task is a session, of recognition (`recognition`) or of synthesis (`synthesis`). Whatever a client sends in the
 wrong order fails the task that it names, with a code and a sentence.
@@ -7,41 +8,45 @@ wrong order fails the task that it names, with a code and a sentence.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
 from voiceapp.drain import drain_event
 from voiceapp.engines.providers import recognized_languages
-from voiceapp.errors import RemoteProtocolError
-from voiceapp.formats import one_line
-from voiceapp.http.error_responses import error_response_of
+from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import run_task as wire
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.doors import API_SOCKET
+from voiceapp.realtime.close_codes import FLOOD, NORMAL
+from voiceapp.realtime.doors import API_SOCKET, Door
 from voiceapp.realtime.handshake import listening_model
-from voiceapp.realtime.inference.line import Line
+from voiceapp.realtime.inference.line import SocketLine, TaskLine
 from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
+from voiceapp.realtime.inference.refusals import refusal
 from voiceapp.realtime.inference.synthesis import SynthesisTask
-from voiceapp.realtime.readings import ReadingEnded
-
-logger = logging.getLogger(__name__)
+from voiceapp.realtime.transports.interface import Disconnected
 
 IDLE_S = 60.0
 """A connection without a task is closed after this."""
-NORMAL = 1000
 
 
 class InferenceConnection:
     """One accepted connection."""
 
-    def __init__(self, caller: Caller, address: str, receive: Receive, send: Send) -> None:
+    @classmethod
+    def on_socket(cls, caller: Caller, address: str, receive: Receive, send: Send) -> InferenceConnection:
+        """An accepted WebSocket."""
+        return cls(caller, API_SOCKET, address, SocketLine(receive, send))
+
+    def __init__(self, caller: Caller, door: Door, address: str, line: TaskLine) -> None:
         self._caller = caller
+        self._door = door
         self._address = address
-        self._receive = receive
-        self._line = Line(send)
+        self._line = line
+        self._now = asyncio.get_running_loop().time
+        self._idle_since = self._now()
         self._tasks = wire.RunTasks()
         self._hearing: dict[str, RecognitionTransport] = {}
         self._speaking: dict[str, SynthesisTask] = {}
@@ -51,6 +56,7 @@ class InferenceConnection:
 
     async def run(self) -> None:
         """Carry the connection to its end; nothing of it runs on."""
+        code = NORMAL
         try:
             async with asyncio.TaskGroup() as group:
                 code = await self._listen(group)
@@ -59,38 +65,39 @@ class InferenceConnection:
                 for task_id in self._speaking:
                     self._silence(task_id, code)
         finally:
-            await self._line.close(NORMAL, "")
+            await self._line.close(code, "")
 
     async def _listen(self, group: asyncio.TaskGroup) -> int:
         """Until the client leaves, is silent without a task, or a task has failed and no other runs."""
         while True:
-            message = await self._next()
-            if message is None:
-                return NORMAL
-            if message["type"] == "websocket.disconnect":
-                self._line.lost()
-                return int(message.get("code") or 1006)
             try:
-                if (text := message.get("text")) is not None:
-                    await self._take(wire.read_command(text), group)
+                message = await self._next()
+                if message is None:
+                    return NORMAL
+                if isinstance(message, str):
+                    await self._take(wire.read_command(message), group)
                 else:
-                    await self._hear(message.get("bytes") or b"")
+                    await self._hear(message)
+            except Disconnected as gone:
+                return gone.code
+            except FloodError as flood:
+                await self._line.say(wire.task_failed("", flood.code, flood.message))
+                return FLOOD
             except wire.RunTaskError as refused:
                 await self._refuse(refused)
                 if not self._work:
                     return NORMAL
 
-    async def _next(self) -> Any:
-        """The next message; None when the connection is to be closed."""
-        arrival = asyncio.ensure_future(self._receive())
+    async def _next(self) -> str | bytes | None:
+        """The next message, or audio; None when the connection is to be closed."""
+        arrival = asyncio.ensure_future(self._line.receive())
         stop = asyncio.ensure_future(drain_event().wait_begun())
         try:
             while not arrival.done():
                 work = tuple(self._work.values())
                 waits = (arrival, *work) if work else (arrival, stop)
-                done, _ = await asyncio.wait(
-                    waits, timeout=None if work else IDLE_S, return_when=asyncio.FIRST_COMPLETED
-                )
+                patience_s = None if work else max(0.0, self._idle_since + IDLE_S - self._now())
+                done, _ = await asyncio.wait(waits, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
                 if not done or (not self._work and (self._has_failed or stop.done())):
                     return None
             return arrival.result()
@@ -100,12 +107,13 @@ class InferenceConnection:
 
     async def _refuse(self, refused: wire.RunTaskError) -> None:
         """The task that a refused message belongs to fails, if it runs."""
-        await self._line.say(wire.task_failed(refused.task_id, refused.code, refused.message))
-        if (transport := self._hearing.get(refused.task_id)) is not None:
+        task_id = refused.task_id
+        await self._line.say(wire.task_failed(task_id, refused.code, refused.message))
+        if (transport := self._hearing.get(task_id)) is not None:
             transport.lose(NORMAL)
-        elif refused.task_id in self._speaking:
-            self._silence(refused.task_id, NORMAL)
-        if (work := self._work.get(refused.task_id)) is not None:
+        elif task_id in self._speaking:
+            self._silence(task_id, NORMAL)
+        if (work := self._work.get(task_id)) is not None:
             await asyncio.wait((work,))
 
     def _silence(self, task_id: str, code: int) -> None:
@@ -116,6 +124,8 @@ class InferenceConnection:
     async def _hear(self, data: bytes) -> None:
         task_id = self._tasks.hearing
         if task_id is None:
+            if self._door.decoded_rate_hz is not None:
+                return  # a track is not part of the dialect: what it carries beside tasks is nobody's
             raise wire.RunTaskError("Audio came before run-task, or after finish-task.")
         if (transport := self._hearing.get(task_id)) is not None:
             await transport.hear(data)
@@ -147,15 +157,18 @@ class InferenceConnection:
             )
         except Exception as error:
             self._tasks.ended(task_id)
-            raise _refusal(task_id, error) from error
+            raise refusal(task_id, error) from error
         self._work[task_id] = group.create_task(self._carry(task_id, work), name=f"inference task {task_id}")
 
     async def _recognition(self, command: wire.RunTask) -> Coroutine[Any, Any, None]:
         model = listening_model(command.model)
-        opening, kind, rate_hz = settings_of(command.parameters, recognized_languages())
-        admitted = await admit(self._caller, API_SOCKET, model, self._address)
+        parameters = command.parameters
+        if self._door.decoded_rate_hz is not None:  # whatever a client says of its audio, it comes on a track
+            parameters = {**parameters, "format": "pcm", "sample_rate": self._door.decoded_rate_hz}
+        opening, kind, rate_hz = settings_of(parameters, recognized_languages())
+        admitted = await admit(self._caller, replace(self._door, takes_seat=True), model, self._address)
         admitted = admitted.opened_with(opening, listens_only=True)
-        transport = RecognitionTransport(command.task_id, self._line, kind, rate_hz)
+        transport = RecognitionTransport(command.task_id, self._line.say, kind, rate_hz)
         self._hearing[command.task_id] = transport
 
         async def work() -> None:
@@ -166,6 +179,8 @@ class InferenceConnection:
         return work()
 
     async def _synthesis(self, command: wire.RunTask) -> Coroutine[Any, Any, None]:
+        if not isinstance(self._line, SocketLine):
+            raise InvalidParameter("Speech is synthesized over the WebSocket only: payload.task must be asr here.")
         task = await SynthesisTask.admitted(command, self._caller, self._line, self._address)
         self._speaking[command.task_id] = task
         if command.text:
@@ -179,7 +194,7 @@ class InferenceConnection:
             await work
         except Exception as error:
             self._has_failed = True
-            refused = _refusal(task_id, error)
+            refused = refusal(task_id, error)
             await self._line.say(wire.task_failed(task_id, refused.code, refused.message))
         finally:
             transport = self._hearing.get(task_id)
@@ -187,17 +202,6 @@ class InferenceConnection:
             self._tasks.ended(task_id)
             self._hearing.pop(task_id, None)
             self._work.pop(task_id, None)
+            self._idle_since = self._now()
             if (speech := self._speaking.pop(task_id, None)) is not None:
                 await speech.reading.finish()  # the task's id may be used again meanwhile
-
-
-def _refusal(task_id: str, error: Exception) -> wire.RunTaskError:
-    """What a task fails with; what nobody expected is logged whole."""
-    if isinstance(error, RemoteProtocolError):
-        return wire.RunTaskError(error.message, code=error.code, task_id=task_id)
-    if isinstance(error, ReadingEnded):
-        return wire.RunTaskError(error.reason, code=error.error or "ServiceUnavailable", task_id=task_id)
-    response = error_response_of(error)
-    if response.is_fault:
-        logger.error("inference task %s: failed with an unexpected error", one_line(task_id), exc_info=error)
-    return wire.RunTaskError(response.message, code=response.code, task_id=task_id)

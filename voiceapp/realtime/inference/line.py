@@ -1,14 +1,15 @@
-"""What the tasks of one connection share: the way to its client."""
+"""What the tasks of one connection share: the way to its client and back."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Protocol
 
 from voiceapp.errors import FloodError
-from voiceapp.http.refusals import Send
+from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol.reading import JsonObject
-from voiceapp.realtime.transports.interface import json_text
+from voiceapp.realtime.transports.interface import Disconnected, json_text
 
 SEND_TIMEOUT_S = 10.0
 """A client who does not read for this long has lost the connection."""
@@ -16,6 +17,29 @@ SILENCE_S = 23.0
 """A task whose client sends nothing for this long fails, as the vendor's do."""
 TIMED_OUT = "RequestTimeOut"
 SILENT = f"No input came for {SILENCE_S:g} seconds: request timeout after {SILENCE_S:g} seconds."
+
+
+class TaskLine(Protocol):
+    """A connection that tasks run on."""
+
+    async def receive(self) -> str | bytes:
+        """The next message of the client, or audio.
+
+        Raises:
+            RunTaskError: what came cannot be read; the next call goes on behind it.
+            FloodError: the client sends more than is allowed.
+            Disconnected: the client is gone.
+        """
+
+    async def say(self, message: JsonObject) -> None:
+        """Send an event.
+
+        Raises:
+            FloodError: if the client reads too slowly.
+        """
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection; harmless when it is closed."""
 
 
 class Line:
@@ -62,3 +86,19 @@ class Line:
             raise FloodError("The connection is too slow.", code="too_slow") from None
         except OSError:
             self._is_open = False
+
+
+class SocketLine(Line):
+    """A WebSocket as a `TaskLine`: messages in text frames, audio in binary ones."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        super().__init__(send)
+        self._receive = receive
+
+    async def receive(self) -> str | bytes:
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self.lost()
+            raise Disconnected(int(message.get("code") or 1006))
+        text: str | None = message.get("text")
+        return (message.get("bytes") or b"") if text is None else text

@@ -7,6 +7,7 @@ session.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from voiceapp.engines.sound_streams import stream_of
@@ -15,9 +16,10 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.values import read_integer, read_text
 from voiceapp.realtime.close_codes import NORMAL
-from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
+from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT
 from voiceapp.realtime.inference.sentences import Sentence, Sentences
 from voiceapp.realtime.transports.interface import Disconnected
 
@@ -31,6 +33,7 @@ RATE = 1.9
 who keeps above 2."""
 USUAL_SILENCE_MS = 800
 DECODED = AudioFormat("pcm", 16_000)
+Say = Callable[[JsonObject], Awaitable[None]]
 
 
 def settings_of(parameters: dict[str, Any], languages: tuple[str, ...]) -> tuple[dict[str, Any], str, int]:
@@ -73,9 +76,10 @@ def _language(hints: object, languages: tuple[str, ...]) -> str | None:
 class RecognitionTransport:
     """The task as the transport of its session."""
 
-    def __init__(self, task_id: str, line: Line, kind: str, rate_hz: int) -> None:
+    def __init__(self, task_id: str, say: Say, kind: str, rate_hz: int) -> None:
+        """`say` sends an event to the client; `kind` and `rate_hz` are those of its audio."""
         self._task_id = task_id
-        self._line = line
+        self._say = say
         self._decoder = stream_of(kind)
         self._format = DECODED if self._decoder else AudioFormat("pcm", rate_hz)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_FRAMES)
@@ -167,12 +171,12 @@ class RecognitionTransport:
             await self._fail(event.code, event.message)
         elif isinstance(event, ev.SessionFinished):
             self._is_over = True
-            await self._line.say(wire.task_finished(self._task_id, {"duration": self._duration_s}))
+            await self._say(wire.task_finished(self._task_id, {"duration": self._duration_s}))
 
     async def _result(self, sentence: Sentence) -> None:
         found = wire.sentence(sentence.number, sentence.text, begin_ms=sentence.begin_ms, end_ms=sentence.end_ms)
         usage = None if sentence.end_ms is None else {"duration": self._duration_s}
-        await self._line.say(wire.result_generated(self._task_id, found, usage))
+        await self._say(wire.result_generated(self._task_id, found, usage))
 
     @property
     def _duration_s(self) -> int:
@@ -189,4 +193,4 @@ class RecognitionTransport:
     async def _fail(self, code: str, message: str) -> None:
         self.has_failed = True
         self.lose(NORMAL)
-        await self._line.say(wire.task_failed(self._task_id, code, message))
+        await self._say(wire.task_failed(self._task_id, code, message))

@@ -32,13 +32,18 @@ class Arrivals:
             pass
         return event
 
-    async def _next(self) -> ev.ClientEvent | None:
+    async def take(self) -> str | bytes:
+        """The next message as it came, or heard PCM. Raises what `Transport.receive` raises."""
         arrival = await self._queue.get()
         if isinstance(arrival, Exception):
             raise arrival
+        self._waiting_texts -= isinstance(arrival, str)
+        return arrival
+
+    async def _next(self) -> ev.ClientEvent | None:
+        arrival = await self.take()
         if isinstance(arrival, bytes):
             return ev.AudioAppend(audio=arrival)
-        self._waiting_texts -= 1
         event = self._dialect.read(arrival)
         return None if event is None else without_audio(event)
 
