@@ -21,7 +21,7 @@ from tests.ports import free_port
 from tests.realtime.product import Product, make_home
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.servers import UpstreamSettings
-from voiceapp.catalogue.services import with_services
+from voiceapp.catalogue.services import with_fallbacks, with_services
 from voiceapp.engines import providers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -126,6 +126,58 @@ async def test_documents_are_ranked_there_in_both_styles(front: Front) -> None:
     assert [item["index"] for item in other["results"]] == [1, 0]
     assert one["output"]["results"][0]["relevance_score"] == other["results"][0]["relevance_score"]
     assert one["usage"] == other["usage"]
+
+
+async def test_the_header_says_who_served_a_request(front: Front) -> None:
+    served = {}
+    for path, body in (
+        (TEXT, {"model": "far-plus", "input": {"messages": SUM}}),
+        (COMPLETIONS, {"model": "far-plus", "messages": SUM, "stream": True}),
+        ("/compatible-mode/v1/responses", {"model": "far-plus", "input": "What is two plus two?"}),
+        (FLAT, {"model": "far-rank", "query": "port", "documents": DOCUMENTS}),
+        (EMBED, {"model": "embedded-text-embedding-v4", "input": {"texts": ["a kettle"]}}),
+    ):
+        served[path] = (await front.post(path, body))["X-Served-By"]
+    assert served == {
+        TEXT: "upstream/far-plus",
+        COMPLETIONS: "upstream/far-plus",
+        "/compatible-mode/v1/responses": "upstream/far-plus",
+        FLAT: "upstream/far-rank",
+        EMBED: "embedded/embedded-text-embedding-v4",
+    }
+    assert "X-Served-By" not in await front.post(COMPLETIONS, {"model": "nobody", "messages": SUM})
+
+
+async def test_another_model_stands_in_before_a_reply_has_begun(
+    alice: Member, far: Product, settings: Settings
+) -> None:
+    gone = UpstreamSettings(
+        f"http://127.0.0.1:{free_port()}",
+        "sk-gone",
+        "",
+        alias="gone",
+        chat_models=["plus"],
+        embedding_models=["v4:text-embedding-v4"],
+        rerank_models=["rank"],
+    )
+    cards = with_services(settings.VOICE_MODELS, [gone, settings_of(far.origin, far.keys["good"])])
+    chains = ["plus>far-plus", "v4>embedded-text-embedding-v4", "rank>qwen3-rerank"]
+    with offered(settings, with_fallbacks(cards, chains)):
+        front = Front(alice)
+        whole = await front.post(COMPLETIONS, {"model": "plus", "messages": SUM})
+        streamed = await front.post(COMPLETIONS, {"model": "plus", "messages": SUM, "stream": True})
+        vectors = await front.post(EMBED, {"model": "v4", "input": {"texts": ["a kettle"]}})
+        ranked = await front.post(FLAT, {"model": "rank", "query": "port", "documents": DOCUMENTS})
+        await providers.close()
+    assert whole.json()["choices"][0]["message"]["content"] == "2 plus 2 is 4."
+    assert whole.json()["model"] == "plus"
+    assert [response["X-Served-By"] for response in (whole, streamed, vectors, ranked)] == [
+        "upstream/far-plus",
+        "upstream/far-plus",
+        "embedded/embedded-text-embedding-v4",
+        "embedded/qwen3-rerank",
+    ]
+    assert len(vectors.json()["output"]["embeddings"][0]["embedding"]) == 1024
 
 
 async def test_a_model_that_the_service_does_not_have_is_refused_in_our_shape(

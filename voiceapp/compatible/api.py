@@ -19,6 +19,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.generation.chat import answer
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact
 from voiceapp.http.schemas import CleanStr
+from voiceapp.http.served_by import noting
 from voiceapp.speech import subtitles, synthesis, transcription
 from voiceapp.speech.transcription import Transcript
 
@@ -47,7 +48,7 @@ PLAIN: dict[str, Callable[[Transcript], str]] = {
 async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpResponseBase:
     """The same as the native operation, for the `openai` libraries; with `stream`, as events ended by `[DONE]`."""
     caller = _caller(request)
-    pieces = answer(caller, call_of(body), request_id=request.request_id)
+    pieces = answer(caller, call_of(body), request_id=request.request_id, note=noting(request))
     writer = CompatibleResponse(body, request)
     if body.stream:
         return StreamedResponse(writer.chunks(await begun(pieces)), EVENT_STREAM)

@@ -102,7 +102,7 @@ class InspectedChat(Provider):
         """
         await self._inspector.check(_news(request), ASKED)
         splitter = SentenceSplitter(first_clause_chars=0)
-        arguments = ""
+        arguments = served_by = ""
         async with aclosing(self._chat.stream(request)) as deltas:
             async for delta in deltas:
                 whole = "".join(splitter.feed(delta.text)) if delta.text else ""
@@ -112,8 +112,10 @@ class InspectedChat(Provider):
                 await self._inspector.check(whole, REPLIED)
                 if delta.tool_call is not None:
                     arguments += delta.tool_call.arguments
-                held = replace(delta, text=whole)
-                if held != ChatDelta(logprobs=delta.logprobs):
+                served_by = delta.served_by or served_by
+                held = replace(delta, text=whole, served_by=served_by)
+                if held != ChatDelta(logprobs=delta.logprobs, served_by=served_by):
+                    served_by = ""
                     yield held
 
 

@@ -213,6 +213,8 @@ class ChatDelta:
     """Where the reply was found."""
     reminders: ReminderChange | None = None
     """A change of the session's reminders; outside a session nobody is there to be reminded."""
+    served_by: str = ""
+    """Which model of a chain replies (`ModelCard.origin`); on the first delta only, empty where there is no chain."""
 
 
 @dataclass(frozen=True, slots=True)

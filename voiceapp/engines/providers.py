@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.fallback import FALLBACKS, Link
 from voiceapp.engines.inspection import InspectedChat, content_inspector
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
@@ -38,6 +39,7 @@ class Providers:
         self._built: dict[tuple[str, ModelKind], Provider] = {}
         self._inspected: dict[str, Provider] = {}
         self._reading: dict[str, Provider] = {}
+        self._chains: dict[tuple[str, ModelKind], Provider] = {}
         self._documents: RetrievalAssistant | None = None
         self._inspector = content_inspector()
 
@@ -51,6 +53,16 @@ class Providers:
 
     def uninspected(self, card: ModelCard) -> Any:
         """The same for a model behind another, whose requests and replies are inspected there."""
+        key = (card.name, card.kind)
+        if not card.fallbacks:
+            return self._one(card)
+        if key not in self._chains:
+            cards = (card, *(catalogue().get(name, card.kind) for name in card.fallbacks))
+            self._chains[key] = FALLBACKS[card.kind]([Link(each, self._one(each)) for each in cards])
+        return self._chains[key]
+
+    def _one(self, card: ModelCard) -> Any:
+        """The same without those that stand in for it."""
         key = (card.name, card.kind)
         if key not in self._built:
             self._built[key] = import_string(card.provider)(**card.options)

@@ -46,6 +46,8 @@ class EmbeddingResult:
     sparse: tuple[tuple[SparseEntry, ...], ...] | None = None
     total_tokens: int | None = None
     """As a server elsewhere counted them; None: those of the request stand."""
+    served_by: str = ""
+    """Which model of a chain gave it (`ModelCard.origin`); empty where there is no chain."""
 
 
 class TextEmbedder(Protocol):
@@ -80,6 +82,8 @@ class Ranking:
     """Every document once; scores never rise."""
     total_tokens: int | None = None
     """As a server elsewhere counted them; None: those of the request stand."""
+    served_by: str = ""
+    """Which model of a chain gave it (`ModelCard.origin`); empty where there is no chain."""
 
 
 class Reranker(Protocol):

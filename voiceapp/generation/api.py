@@ -13,6 +13,7 @@ from voiceapp.generation.messages import native_messages
 from voiceapp.generation.native_response import NativeResponse
 from voiceapp.generation.schemas import GenerationBody, GenerationParameters, GenerationReply
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun, compact, native_frames
+from voiceapp.http.served_by import noting
 from voiceapp.tasks.api import wants_task
 
 router = Router(tags=["Chat"])
@@ -65,7 +66,7 @@ async def _generate(request: HttpRequest, body: GenerationBody, *, is_multimodal
         raise AccessDenied("This model does not support asynchronous calls; leave X-DashScope-Async out.")
     parameters = body.parameters or GenerationParameters()
     call = native_call(body.model, native_messages(body.input), parameters, messages_at="input.messages")
-    pieces = answer(caller, call, request_id=request.request_id)
+    pieces = answer(caller, call, request_id=request.request_id, note=noting(request))
     writer = NativeResponse(parameters, is_multimodal=is_multimodal, request_id=request.request_id)
     if _wants_stream(request):
         return StreamedResponse(native_frames(request, writer.frames(await begun(pieces))), EVENT_STREAM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -63,10 +63,17 @@ def check(call: ChatCall) -> None:
     _check(call, catalogue().get(call.model, "chat").chat)
 
 
-async def answer(caller: Caller, call: ChatCall, *, request_id: str) -> AsyncGenerator[ChatOutput, None]:
+def _not_noted(served_by: str) -> None:
+    """Where nobody is told who replies."""
+
+
+async def answer(
+    caller: Caller, call: ChatCall, *, request_id: str, note: Callable[[str], None] = _not_noted
+) -> AsyncGenerator[ChatOutput, None]:
     """The replies in pieces as they come, each reply's last one with its `finish_reason`.
 
-    The ledger is written before the very last. Closing the generator, or cancelling its caller, stops the engine.
+    Before the first piece `note` is told who replies (`ModelCard.origin`). The ledger is written before the very last.
+    Closing the generator, or cancelling its caller, stops the engine.
 
     Raises:
         InvalidParameter: if the engine cannot do what is asked; the message says why.
@@ -92,6 +99,8 @@ async def answer(caller: Caller, call: ChatCall, *, request_id: str) -> AsyncGen
         unfinished = call.count
         async with aclosing(together(streams)) as deltas:
             async for index, delta in deltas:
+                if not tally.has_begun or delta.served_by:
+                    note(delta.served_by or card.origin)
                 usage = tally.add(index, delta)
                 meter.used(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
                 if delta.finish_reason is not None:
@@ -165,9 +174,10 @@ async def _one(
     is_wrapped = (call.response_format or {}).get("type") == "json_object" and not capabilities.response_format
     if call.response_format and capabilities.response_format:
         extra["response_format"] = call.response_format
-    stopper, is_first = StopFilter(call.stop), True
+    stopper, is_first, served_by = StopFilter(call.stop), True, ""
     async with aclosing(engine.stream(replace(request, extra=extra))) as deltas:
         async for delta in deltas:
+            served_by = delta.served_by or served_by
             text = stopper.feed(delta.text) if delta.text else ""
             ends = stopper.has_stopped or delta.finish_reason is not None
             if ends:
@@ -177,7 +187,8 @@ async def _one(
             if text != delta.text or stopper.has_stopped:
                 delta = replace(delta, text=text, finish_reason="stop" if stopper.has_stopped else delta.finish_reason)
             if ends or text or delta.reasoning or delta.tool_call or delta.usage:
-                yield delta
+                yield replace(delta, served_by=served_by) if served_by else delta
+                served_by = ""
             if stopper.has_stopped:
                 return  # and stop the engine; one that ended by itself keeps its connection when read to the end
 
@@ -199,12 +210,14 @@ class _Tally:
         self._input = -(-read // BYTES_PER_TOKEN)
         self._written = [0] * call.count
         self._said: dict[int, ChatUsage] = {}
+        self.has_begun = False
         images = sum(part.get("type") != "text" for message in call.request.messages for part in message.parts)
         self.most_input_tokens = self._input + images * TOKENS_PER_IMAGE
         self.most_output_tokens = call.count * (call.request.max_tokens or USUAL_OUTPUT_TOKENS)
 
     def add(self, index: int, delta: ChatDelta) -> ChatUsage:
         """The usage of all answers, with one more piece."""
+        self.has_begun = True
         written = delta.text + delta.reasoning
         if delta.tool_call is not None:
             written += delta.tool_call.name + delta.tool_call.arguments

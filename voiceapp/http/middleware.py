@@ -30,6 +30,7 @@ from voiceapp.http.error_responses import (
 )
 from voiceapp.http.refusals import request_id_of
 from voiceapp.http.roots import API_ROOTS, canonical
+from voiceapp.http.served_by import tell as tell_who_served
 
 __all__ = ["API_ROOTS", "EnvelopeMiddleware"]
 
@@ -63,6 +64,8 @@ class EnvelopeMiddleware:
             response = await translate(request, error)
         if response.status_code >= 400:
             response = enveloped(request, response)
+        else:
+            tell_who_served(request, response)
         response.headers["X-Request-ID"] = request.request_id
         response.headers.setdefault("Cache-Control", "no-store")
         if not response.streaming:

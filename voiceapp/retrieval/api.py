@@ -14,6 +14,7 @@ from ninja import Router
 from voiceapp import formats
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import AccessDenied, InvalidParameter
+from voiceapp.http.served_by import noting
 from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.batch import EmbeddingBatch
 from voiceapp.retrieval.embedding import Embedded
@@ -67,6 +68,7 @@ async def embed_texts(request: HttpRequest, body: EmbeddingBody) -> HttpResponse
         embedding.native_call(body.model, texts, body.parameters or EmbeddingParameters(), texts_at=at),
         request_id=request.request_id,
     )
+    noting(request)(embedded.served_by)
     return await _json(_native_reply, embedded, request.request_id)
 
 
@@ -84,6 +86,7 @@ async def create_embeddings(request: HttpRequest, body: CompatibleEmbeddingBody)
         ),
         request_id=request.request_id,
     )
+    noting(request)(embedded.served_by)
     return await _json(_compatible_reply, embedded, body)
 
 
@@ -109,6 +112,7 @@ async def rerank_documents(request: HttpRequest, body: RerankBody) -> RerankRepl
         ),
         request_id=request.request_id,
     )
+    noting(request)(reranked.served_by)
     shown = documents if parameters.return_documents else None
     return RerankReply(
         output=RerankOutput(results=_items(reranked, shown)),
@@ -132,6 +136,7 @@ async def rerank_documents_flat(request: HttpRequest, body: FlatRerankBody) -> F
         ),
         request_id=request.request_id,
     )
+    noting(request)(reranked.served_by)
     return FlatRerankReply(
         id=request.request_id,
         model=body.model,
@@ -151,6 +156,7 @@ async def create_rerank(request: HttpRequest, body: ListRerankBody) -> ListReran
         rerank.RerankCall(model=body.model, query=body.query, documents=documents, top_n=body.top_n),
         request_id=request.request_id,
     )
+    noting(request)(reranked.served_by)
     return ListRerankReply(
         id=request.request_id,
         model=body.model,

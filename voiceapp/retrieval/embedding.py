@@ -48,6 +48,8 @@ class Embedded:
     count: int
     """Of texts."""
     total_tokens: int
+    served_by: str
+    """`ModelCard.origin` of the model that gave the vectors."""
 
 
 def native_call(model: str, texts: Sequence[str], how: EmbeddingParameters, *, texts_at: str) -> EmbeddingCall:
@@ -116,7 +118,7 @@ async def embed(caller: Caller, call: EmbeddingCall, *, request_id: str) -> Embe
         )
         total = total if answer.total_tokens is None else answer.total_tokens
         meter.used(input_tokens=total)
-    return Embedded(answer, len(texts), total)
+    return Embedded(answer, len(texts), total, answer.served_by or card.origin)
 
 
 def _check_texts(call: EmbeddingCall) -> None:

@@ -38,6 +38,8 @@ class RerankCall:
 class Reranked:
     results: Sequence[Ranked]
     total_tokens: int
+    served_by: str
+    """`ModelCard.origin` of the model that ranked."""
 
 
 async def rerank(caller: Caller, call: RerankCall, *, request_id: str) -> Reranked:
@@ -64,7 +66,7 @@ async def rerank(caller: Caller, call: RerankCall, *, request_id: str) -> Rerank
         ranking = await engine.rerank(RerankRequest(query, tuple(documents), instruct=call.instruct))
         total = total if ranking.total_tokens is None else ranking.total_tokens
         meter.used(input_tokens=total)
-    return Reranked(ranking.results[: call.top_n], total)
+    return Reranked(ranking.results[: call.top_n], total, ranking.served_by or card.origin)
 
 
 def _check(call: RerankCall) -> None:

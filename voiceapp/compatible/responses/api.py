@@ -13,6 +13,7 @@ from voiceapp.errors import NotFound
 from voiceapp.generation.chat import answer
 from voiceapp.generation.stream import EVENTS, StreamedResponse, begun
 from voiceapp.http.schemas import CleanStr
+from voiceapp.http.served_by import noting
 
 router = Router()
 
@@ -26,7 +27,7 @@ async def create_response(request: HttpRequest, body: ResponseBody) -> HttpRespo
     Function tools and structured output are the same as those of chat. Responses are not stored: each request brings
     the whole conversation.
     """
-    pieces = answer(_caller(request), call_of(body), request_id=request.request_id)
+    pieces = answer(_caller(request), call_of(body), request_id=request.request_id, note=noting(request))
     writer = ResponseWriter(body, request)
     if body.stream:
         return StreamedResponse(writer.events(await begun(pieces)), "text/event-stream; charset=utf-8")

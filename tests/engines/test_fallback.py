@@ -1,0 +1,152 @@
+"""Chains of models: who is asked, who is left out, and when it is too late for another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from voiceapp.catalogue.cards import ChatCapabilities, EmbeddingCapabilities, ModelCard, ModelKind
+from voiceapp.engines.fallback import FallbackChat, FallbackEmbedder, FallbackReranker, Link
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider
+from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranked, Ranking, RerankRequest
+from voiceapp.engines.tokens import Counted
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+
+ASKED = ChatRequest((ChatMessage("user", "Hello"),))
+AWAY = EngineUnavailable("It is away.")
+LATE = EngineTimeout("It is late.")
+REFUSED = EngineRefused("Not so.")
+
+
+class Scripted(Provider):
+    """Says and gives what it was told to, and fails where it was told to."""
+
+    def __init__(self, *said: str | EngineError) -> None:
+        self._said = said
+        self.asked: list[Any] = []
+        self.is_warm = False
+
+    def check(self) -> None:
+        for each in self._said:
+            if isinstance(each, EngineUnavailable):
+                raise each
+
+    async def warm(self) -> None:
+        self.check()
+        self.is_warm = True
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        self.asked.append(request)
+        for each in self._said:
+            if isinstance(each, EngineError):
+                raise each
+            yield ChatDelta(text=each)
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
+        self.asked.append(request)
+        self.check()
+        return EmbeddingResult(None, total_tokens=1)
+
+    async def rerank(self, request: RerankRequest) -> Ranking:
+        self.asked.append(request)
+        self.check()
+        return Ranking([Ranked(0, 1.0)])
+
+
+def link(name: str, *said: str | EngineError, kind: ModelKind = "chat", **card: Any) -> Link:
+    return Link(ModelCard(name, kind, "some.where", service="acme", **card), Scripted(*said))
+
+
+async def said(*links: Link, request: ChatRequest = ASKED) -> list[tuple[str, str]]:
+    return [(delta.text, delta.served_by) async for delta in FallbackChat(links).stream(request)]
+
+
+async def test_the_first_replies_while_it_can() -> None:
+    second = link("second", "no")
+    assert await said(link("first", "one ", "two"), second) == [("one ", "acme/first"), ("two", "")]
+    assert second.engine.asked == []
+
+
+@pytest.mark.parametrize("error", [AWAY, LATE])
+async def test_the_next_replies_when_one_fails_before_it_has_begun(
+    error: EngineError, caplog: pytest.LogCaptureFixture
+) -> None:
+    links = (link("first", error), link("second", AWAY), link("third", "here"))
+    assert await said(*links) == [("here", "acme/third")]
+    assert "acme/first" in caplog.text
+    assert "acme/second" in caplog.text
+
+
+async def test_a_reply_that_has_begun_is_nobody_elses_any_more() -> None:
+    second = link("second", "no")
+    with pytest.raises(EngineUnavailable):
+        await said(link("first", "one ", AWAY), second)
+    assert second.engine.asked == []
+
+
+async def test_what_is_refused_is_refused_by_all() -> None:
+    with pytest.raises(EngineRefused):
+        await said(link("first", REFUSED), link("second", "no"))
+
+
+async def test_the_last_one_says_why_none_replied() -> None:
+    with pytest.raises(EngineTimeout):
+        await said(link("first", AWAY), link("second", LATE))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ChatRequest((ChatMessage("user", "See", parts=({"type": "image_url"},)),)),
+        ChatRequest(ASKED.messages, tools=({"type": "function"},)),
+        ChatRequest(ASKED.messages, extra={"response_format": {"type": "json_object"}}),
+    ],
+)
+async def test_a_model_that_cannot_do_what_is_asked_is_left_out(request_: ChatRequest) -> None:
+    able = ChatCapabilities(images=True, tools=True, response_format=True)
+    links = (link("first", AWAY, chat=able), link("plain", "no"), link("third", "here", chat=able))
+    assert await said(*links, request=request_) == [("here", "acme/third")]
+
+
+def embedder(name: str, *said: str | EngineError, **able: Any) -> Link:
+    return link(name, *said, kind="embedding", embedding=EmbeddingCapabilities(**able))
+
+
+async def test_vectors_come_from_the_first_that_can_give_them() -> None:
+    request = EmbeddingRequest((Counted("one", 1),), dimension=64, sparse=True)
+    links = (
+        embedder("first", AWAY, has_sparse=True),
+        embedder("dense", has_sparse=False),
+        embedder("long", dimensions=frozenset({1024}), has_sparse=True),
+        embedder("fourth", dimensions=frozenset({64}), has_sparse=True),
+    )
+    found = await FallbackEmbedder(links).embed(request)
+    assert found.served_by == "acme/fourth"
+    assert links[1].engine.asked == links[2].engine.asked == []
+
+
+async def test_a_model_that_stands_in_gives_vectors_of_its_usual_length() -> None:
+    links = (embedder("first", AWAY), embedder("second", default_dimension=1024))
+    await FallbackEmbedder(links).embed(EmbeddingRequest((Counted("one", 1),)))
+    assert (links[0].engine.asked[0].dimension, links[1].engine.asked[0].dimension) == (None, 1024)
+
+
+async def test_a_ranking_says_who_gave_it() -> None:
+    chain = FallbackReranker([link("first", AWAY, kind="rerank"), link("second", kind="rerank")])
+    found = await chain.rerank(RerankRequest(Counted("q", 1), (Counted("d", 1),)))
+    assert (found.served_by, found.results) == ("acme/second", [Ranked(0, 1.0)])
+
+
+async def test_a_chain_can_serve_while_one_of_its_models_can() -> None:
+    second = link("second", "here")
+    chain = FallbackChat([link("first", AWAY), second])
+    chain.check()
+    await chain.warm()
+    assert second.engine.is_warm
+    broken = FallbackChat([link("first", AWAY), link("second", AWAY)])
+    with pytest.raises(EngineUnavailable):
+        broken.check()
+    with pytest.raises(EngineUnavailable):
+        await broken.warm()
