@@ -19,6 +19,7 @@ from voiceapp.database.patience import waits_at_most
 from voiceapp.disk import disks
 from voiceapp.drain import drain_event
 from voiceapp.engines import providers
+from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineUnavailable
 
@@ -139,9 +140,22 @@ async def readiness() -> list[NotReadyReason]:
 async def readiness_answer(readiness: Readiness) -> tuple[int, dict[str, Any]]:
     """Status and body of `/readyz`."""
     reasons = await readiness.reasons()
+    states = [_service(state) for state in providers.service_states()]
+    services = {"services": states} if states else {}
     if not reasons:
-        return 200, {"status": "ready"}
+        return 200, {"status": "ready", **services}
     return 503, {
         "status": "not ready",
         "reasons": [{"code": reason.code, "message": reason.for_operators} for reason in reasons],
+        **services,
+    }
+
+
+def _service(state: ServiceState) -> dict[str, Any]:
+    """A service elsewhere, without which this server is ready all the same."""
+    return {
+        "name": state.name,
+        "reachable": state.is_reachable,
+        "circuit": state.circuit,
+        "message": state.for_operators,
     }

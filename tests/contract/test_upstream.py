@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 from django.http import HttpResponse, StreamingHttpResponse
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
@@ -23,6 +26,7 @@ from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.catalogue.services import with_fallbacks, with_services
 from voiceapp.engines import providers
+from voiceapp.health import Readiness, readiness_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,6 +36,9 @@ FLAT = "/compatible-api/v1/reranks"
 TEXT = "/api/v1/services/aigc/text-generation/generation"
 COMPLETIONS = "/compatible-mode/v1/chat/completions"
 SUM = [{"role": "user", "content": "What is two plus two?"}]
+CANARY = "sk-canary-0123456789abcdef"
+SHOWN = ("/", "/docs", "/docs/connect", "/openapi.json", "/healthz")
+"""Pages on which a key has no business."""
 DOCUMENTS = ["It speaks English.", "It listens on port 8000."]
 
 
@@ -180,6 +187,33 @@ async def test_another_model_stands_in_before_a_reply_has_begun(
     assert len(vectors.json()["output"]["embeddings"][0]["embedding"]) == 1024
 
 
+async def test_readiness_and_the_operators_site_say_what_is_reachable(
+    far: Product, settings: Settings, operator: User
+) -> None:
+    here = settings_of(far.origin, far.keys["good"])
+    wrong_key = replace(here, alias="wrong", settings="UPSTREAM_WRONG", api_key=CANARY, chat_models=["w"])
+    gone = replace(wrong_key, alias="gone", base_url=f"http://127.0.0.1:{free_port()}", chat_models=["g"])
+    others = [replace(each, embedding_models=[], rerank_models=[]) for each in (wrong_key, gone)]
+    with offered(settings, with_services(settings.VOICE_MODELS, [here, *others])):
+        _, before = await readiness_answer(Readiness())
+        await providers.probe_services()
+        _, after = await readiness_answer(Readiness())
+        client = Client()
+        await sync_to_async(client.force_login)(operator)
+        shown = [(await sync_to_async(client.get)(path)).content.decode() for path in ("/admin/", *SHOWN)]
+        await providers.close()
+    assert [service["reachable"] for service in before["services"]] == [None, None, None]
+    assert {service["name"]: service["reachable"] for service in after["services"]} == {
+        "upstream": True,
+        "wrong": False,
+        "gone": False,
+    }
+    assert "UPSTREAM_WRONG_API_KEY" in str(after)
+    assert "Service gone" in shown[0]
+    for text in (str(before), str(after), *shown):
+        assert CANARY not in text
+
+
 async def test_a_model_that_the_service_does_not_have_is_refused_in_our_shape(
     alice: Member, far: Product, settings: Settings
 ) -> None:
@@ -196,8 +230,7 @@ async def test_without_the_service_callers_get_503_and_nobody_the_key(
     alice: Member, far: Product, settings: Settings, caplog: pytest.LogCaptureFixture, is_reachable: bool
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    canary = "sk-canary-0123456789abcdef"
-    service = settings_of(far.origin if is_reachable else f"http://127.0.0.1:{free_port()}", canary)
+    service = settings_of(far.origin if is_reachable else f"http://127.0.0.1:{free_port()}", CANARY)
     with offered(settings, with_services(settings.VOICE_MODELS, [service])):
         response = await Front(alice).post(COMPLETIONS, {"model": "far-plus", "messages": SUM})
         streamed = await Front(alice).post(COMPLETIONS, {"model": "far-plus", "messages": SUM, "stream": True})
@@ -206,4 +239,4 @@ async def test_without_the_service_callers_get_503_and_nobody_the_key(
         assert each.status_code == 503
         assert int(each["Retry-After"]) in (1, 2)
         assert each.json()["error"]["message"].startswith("The service that runs this model ")
-        assert canary not in each.content.decode() + caplog.text + repr(settings.VOICE_MODELS)
+        assert CANARY not in each.content.decode() + caplog.text + repr(settings.VOICE_MODELS)

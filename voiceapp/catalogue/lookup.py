@@ -58,6 +58,10 @@ class Catalogue:
         """All cards of a kind, in the order of the setting."""
         return [card for card in self._cards if card.kind == kind]
 
+    def of_services(self) -> list[ModelCard]:
+        """The cards of models that services elsewhere serve."""
+        return [card for card in self._cards if card.service]
+
     def names_of(self, name: str, kind: str) -> frozenset[str]:
         """All names of the model that is called `name`; of one that this server does not know, that name alone."""
         card = self.find(name, kind)

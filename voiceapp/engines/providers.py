@@ -19,6 +19,8 @@ from voiceapp.engines.inspection import InspectedChat, content_inspector
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.reading import ReadingChat
+from voiceapp.engines.service_states import ServiceState
+from voiceapp.engines.upstream.client import services
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
@@ -30,6 +32,10 @@ CONVERSATION: tuple[ModelKind, ...] = ("vad", "turn", "asr", "chat", "tts")
 
 SPEECH: tuple[ModelKind, ...] = ("asr", "tts")
 """The kinds of which a conversation goes on with the model here when a server elsewhere fails."""
+
+
+SERVICE_LOOK_S = 30.0
+"""Between two looks at a service that serves models of this server."""
 
 
 class Providers:
@@ -119,6 +125,27 @@ def troubles() -> list[EngineError]:
     """What is wrong with speech servers elsewhere, without which conversations go on."""
     found = (provider_of(card).trouble for kind in SPEECH for card in in_use(kind))
     return [error for error in found if error is not None]
+
+
+def service_states() -> list[ServiceState]:
+    """What is known of the services that serve models of this server."""
+    for card in catalogue().of_services():
+        provider_of(card)
+    return [server.state for server in services().all()]
+
+
+async def probe_services() -> list[ServiceState]:
+    """Ask each service whether it is there; 2 s at most. Returns what is known of them then."""
+    service_states()
+    await asyncio.gather(*(server.probe() for server in services().all()))
+    return service_states()
+
+
+async def look_at_services() -> None:
+    """Ask each service now and then whether it is there, until cancelled; without services it returns."""
+    while service_states():
+        await probe_services()
+        await asyncio.sleep(SERVICE_LOOK_S)
 
 
 async def probe() -> None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from voiceapp.accounts.models import ApiKey
-from voiceapp.engines.providers import troubles
+from voiceapp.engines.providers import service_states, troubles
 from voiceapp.realtime.models import RealtimeSession, Turn
 
 
@@ -53,6 +53,10 @@ def figures_of_the_day(now: datetime) -> list[Figure]:
         *(
             Figure("Speech server out of order", error.for_operators, note="Conversations use the embedded engine.")
             for error in troubles()
+        ),
+        *(
+            Figure(f"Service {state.name}", state.for_operators, note="As this process last met it.")
+            for state in service_states()
         ),
     ]
 

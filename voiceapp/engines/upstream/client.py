@@ -16,7 +16,8 @@ from random import Random
 import aiohttp
 
 from voiceapp.engines.openai.client import Body, Busy, RemoteServer
-from voiceapp.engines.upstream.breaker import Breaker, BreakerState
+from voiceapp.engines.service_states import ServiceState
+from voiceapp.engines.upstream.breaker import Breaker
 from voiceapp.engines.upstream.retries import PATIENCE_S, RetryBudget, pause_s
 from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
 from voiceapp.formats import one_line
@@ -56,18 +57,6 @@ class Address:
     """Bounds each wait for bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceState:
-    """What is known of a service without asking it."""
-
-    name: str
-    circuit: BreakerState
-    trouble: EngineError | None
-    """Why it cannot be asked, as the latest contact showed; None while it answers."""
-    heard_s_ago: float | None
-    """Since it last answered as it should; None: never yet."""
-
-
 class UpstreamServer(RemoteServer):
     """One service. See `RemoteServer` for how it is asked."""
 
@@ -94,7 +83,7 @@ class UpstreamServer(RemoteServer):
         """What is known of it."""
         heard_s_ago = time.monotonic() - self._heard_at
         return ServiceState(
-            self.service, self._breaker.state, self.trouble, heard_s_ago if math.isfinite(heard_s_ago) else None
+            self.service, self._breaker.state.value, self.trouble, heard_s_ago if math.isfinite(heard_s_ago) else None
         )
 
     async def probe(self) -> None:

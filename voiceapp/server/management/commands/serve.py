@@ -58,9 +58,12 @@ class Command(BaseCommand):
 
 
 async def _keep_house(host: str, port: int) -> None:
-    """Tidy, be a relay and, unless other processes do, work on what waits; until cancelled."""
-    async with relay_beside(host, port if settings.AOQ_PORT == settings.PORT else settings.AOQ_PORT):
-        await _tidy_and_work()
+    """Tidy, be a relay, look at services elsewhere and, unless other processes do, work on what waits; until
+    cancelled."""
+    async with asyncio.TaskGroup() as beside:
+        beside.create_task(providers.look_at_services(), name="looks at services")
+        async with relay_beside(host, port if settings.AOQ_PORT == settings.PORT else settings.AOQ_PORT):
+            await _tidy_and_work()
 
 
 async def _tidy_and_work() -> None:

@@ -1,0 +1,35 @@
+"""What is known of services elsewhere without asking them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voiceapp.errors import EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """How a service stood at the latest contact of this process."""
+
+    name: str
+    """What the operator calls it."""
+    circuit: str
+    """Whether requests go out to it: `closed`, as they should; `open`, none; `half-open`, one as a trial."""
+    trouble: EngineError | None
+    """Why it cannot be used; None while it answers."""
+    heard_s_ago: float | None
+    """Since it last answered as it should; None: never yet."""
+
+    @property
+    def is_reachable(self) -> bool | None:
+        """None while it was never asked."""
+        if self.trouble is None and self.heard_s_ago is None:
+            return None
+        return self.trouble is None
+
+    @property
+    def for_operators(self) -> str:
+        """One line about it."""
+        if self.trouble is not None:
+            return f"{self.trouble.for_operators} (circuit {self.circuit})"
+        return "not asked yet" if self.heard_s_ago is None else f"reachable, heard {self.heard_s_ago:.0f} s ago"
