@@ -29,14 +29,12 @@ def test_shorter_bursts_are_clicks() -> None:
     assert feed(TurnDetector(TurnDetection()), *[(0.9, 2), (0.1, 1)] * 20) == []
 
 
-def test_without_a_fixed_silence_it_asks_four_times_and_ends_at_the_cap() -> None:
+def test_without_a_fixed_silence_it_asks_again_and_again_and_ends_at_the_cap() -> None:
     signals = feed(TurnDetector(TurnDetection()), (0.9, 10), (0.0, 40))
     assert signals == [
         (3, Onset(3)),
         (10 + 160 // FRAME_MS, Pause()),
-        (10 + 320 // FRAME_MS, StillQuiet()),
-        (10 + 480 // FRAME_MS, StillQuiet()),
-        (10 + 640 // FRAME_MS, StillQuiet()),
+        *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (256, 352, 448, 544, 640)),
         (10 + 25, End(25 * FRAME_MS)),
     ]
 
@@ -58,10 +56,41 @@ def test_a_fixed_silence_wins_over_the_turn_model(silence_ms: int) -> None:
 def test_the_turn_model_ends_the_turn_early() -> None:
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10), (0.0, 7))
-    assert detector.judged(0.4) is None
-    assert detector.judged(0.6) == End(7 * FRAME_MS)
+    assert detector.judged(0.8) == End(7 * FRAME_MS)
     assert detector.state is TurnState.QUIET
-    assert detector.judged(0.6) is None
+    assert detector.judged(0.8) is None
+
+
+@pytest.mark.parametrize(
+    ("silences", "results", "end"),
+    [
+        ((7,), (0.7,), None),
+        ((7, 3), (0.7, 0.2), None),
+        ((7, 3), (0.7, 0.4), 10),
+        ((7, 3, 3, 3), (0.1, 0.02, 0.03, 0.1), None),
+        ((7, 3, 3, 2), (0.1, 0.02, 0.03, 0.3), 15),
+        ((7, 3, 3, 2), (0.02, 0.03, 0.01, 0.05), None),
+    ],
+    ids=["once is not enough", "in doubt", "by the mean", "sure so far", "in doubt for long", "sure that it goes on"],
+)
+def test_the_mean_of_several_results_is_believed(
+    silences: tuple[int, ...], results: tuple[float, ...], end: int | None
+) -> None:
+    detector = TurnDetector(TurnDetection())
+    feed(detector, (0.9, 10))
+    found = None
+    for frames, result in zip(silences, results, strict=True):
+        feed(detector, (0.0, frames))
+        found = detector.judged(result)
+    assert found == (None if end is None else End(end * FRAME_MS))
+
+
+def test_what_was_thought_of_an_earlier_pause_does_not_count() -> None:
+    detector = TurnDetector(TurnDetection())
+    feed(detector, (0.9, 10), (0.0, 7))
+    assert detector.judged(0.7) is None
+    feed(detector, (0.9, 4), (0.0, 7))
+    assert detector.judged(0.7) is None
 
 
 def test_the_turn_model_has_no_say_while_the_caller_speaks() -> None:
@@ -72,8 +101,8 @@ def test_the_turn_model_has_no_say_while_the_caller_speaks() -> None:
 
 def test_two_frames_of_speech_resume_the_turn() -> None:
     detector = TurnDetector(TurnDetection())
-    signals = feed(detector, (0.9, 10), (0.0, 6), (0.9, 1), (0.0, 1), (0.9, 2))
-    assert [type(signal) for _, signal in signals] == [Onset, Pause, Resume]
+    signals = feed(detector, (0.9, 10), (0.0, 5), (0.9, 1), (0.0, 1), (0.9, 2))
+    assert [type(signal) for _, signal in signals] == [Onset, Pause, StillQuiet, Resume]
     assert detector.silence_ms == 0
 
 

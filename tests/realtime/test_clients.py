@@ -306,7 +306,8 @@ class TestOpenAICurrent:
                     break
 
         assert "response.created" not in heard
-        turn = await product.row("select user_text, input_audio_ms from realtime_turn where assistant_text = ''")
+        query = "select user_text, input_audio_ms from realtime_turn where session_id = ?"
+        turn = await product.row(query, created.session.id)
         assert word_errors(QUESTION, turn["user_text"]) <= 1
         assert turn["input_audio_ms"] > 1000
 

@@ -1,7 +1,7 @@
 """When the caller begins and ends to speak, from speech probabilities alone.
 
 The clock here is the audio itself: 32 ms a frame. A turn ends after a silence whose length the settings fix, or which a
-turn model shortens: asked after 160, 320, 480 and 640 ms, it ends the turn at once or lets the silence grow to a cap.
+turn model shortens: asked again and again, it ends the turn at once or lets the silence grow to a cap.
 """
 
 from __future__ import annotations
@@ -19,12 +19,19 @@ PAUSE_MS = 160
 """Silence after which the turn model is asked and recognition starts on speculation."""
 SILENCE_CAP_MS = 800
 """Silence that ends a turn whatever the turn model thinks: it holds back short turns that are complete."""
-ASK_AGAIN_MS = frozenset({320, 480, 640})
-"""Silences at which the turn model is asked again: more silence changes its mind about short turns. Asking once gave
-a p95 of 1.0 s from the last sound to the decision on recorded speech, asking again 0.6 to 0.7 s, without ending more
-turns early."""
+ASK_AGAIN_MS = frozenset({256, 352, 448, 544, 640})
+"""Silences at which the turn model is asked again. One result depends on where the frames happen to fall: of the same
+pause, those 32 ms apart may be 0.04 and 0.83. Their mean does not, so it is what is believed."""
+CERTAIN = 0.8
+"""Probability from which one result ends a turn."""
 COMPLETE = 0.5
-"""Probability from which the turn model is believed."""
+"""Mean of several from which they do."""
+LONG_SILENCE_MS = 448
+GOING_ON = 0.07
+"""After a long silence a turn goes on only where the model is sure of that. In the middle of sentences the mean was 0.01
+to 0.05, at ends about which it was in doubt 0.08 to 0.46. With 25 recordings, each at four offsets, the 95th percentile
+of the time from the last sound to the decision went from 828 to 531 ms against believing single results, and turns ended
+early from 12 to 9 of 100."""
 HYSTERESIS = 0.15
 MIN_SPEECH_MS = 250
 """Less speech than this in a turn is noise, for which recognizers invent words, unless it is a short word."""
@@ -79,6 +86,8 @@ class TurnDetector:
         """Since the last speech frame."""
         self._run = 0
         """Speech frames in a row."""
+        self._judged: list[float] = []
+        """What the turn model thought of the present pause."""
         self.configure(settings)
 
     def configure(self, settings: TurnDetection) -> None:
@@ -113,6 +122,7 @@ class TurnDetector:
             if self.silence_ms < PAUSE_MS:
                 return None
             self._step("pause")
+            self._judged.clear()
             return Pause()
         self.silence_ms += FRAME_MS
         if self._run >= RESUME_FRAMES:
@@ -131,7 +141,14 @@ class TurnDetector:
         """The turn model's result about the present pause; ignored outside one."""
         if self.state is not TurnState.PAUSED or not self.asks_model:
             return None
-        return self.end() if probability >= COMPLETE else None
+        self._judged.append(probability)
+        return self.end() if self._is_complete() else None
+
+    def _is_complete(self) -> bool:
+        mean = sum(self._judged) / len(self._judged)
+        if self.silence_ms >= LONG_SILENCE_MS:
+            return mean >= GOING_ON
+        return mean >= (COMPLETE if len(self._judged) > 1 else CERTAIN)
 
     def end(self) -> End | None:
         """End the turn now, whatever was heard; None when there is none."""
