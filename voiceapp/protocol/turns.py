@@ -28,10 +28,10 @@ COMPLETE = 0.5
 """Mean of several from which they do."""
 LONG_SILENCE_MS = 448
 GOING_ON = 0.07
-"""After a long silence a turn goes on only where the model is sure of that. In the middle of sentences the mean was 0.01
-to 0.05, at ends about which it was in doubt 0.08 to 0.46. With 25 recordings, each at four offsets, the 95th percentile
-of the time from the last sound to the decision went from 828 to 531 ms against believing single results, and turns ended
-early from 12 to 9 of 100."""
+"""After a long silence a turn goes on only where the model is sure of that. In the middle of sentences the mean was
+0.01 to 0.05, at ends about which it was in doubt 0.08 to 0.46. With 25 recordings at four offsets each, the 95th
+percentile of the time from the last sound to the decision went from 828 to 531 ms against believing single results, and
+9 turns of 100 instead of 12 ended early."""
 HYSTERESIS = 0.15
 MIN_SPEECH_MS = 250
 """Less speech than this in a turn is noise, for which recognizers invent words, unless it is a short word."""
