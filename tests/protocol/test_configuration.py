@@ -9,7 +9,8 @@ import pytest
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.configuration import MAX_TOOLS, SessionConfig, TurnDetection, merge, merge_response
+from voiceapp.protocol.configuration import SessionConfig, TurnDetection, merge, merge_response
+from voiceapp.protocol.tools import MAX_TOOLS
 
 CONFIG = SessionConfig(model="voice", voice="Tina", transcription_model="ear")
 TOOL = {"type": "function", "function": {"name": "weather", "description": "…", "parameters": {"type": "object"}}}
@@ -43,6 +44,7 @@ def test_the_defaults_are_those_of_the_dialect() -> None:
             "interrupt_response": True,
             "idle_timeout_ms": None,
         },
+        "echo_cancellation": "auto",
         "tools": [],
         "tool_choice": "auto",
         "temperature": 0.9,
@@ -118,6 +120,8 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"audio": {"output": {"format": {"sample_rate": 48_000}}}}, "output_format", AudioFormat("pcm", 48_000)),
     ({"audio": {"input": {"turn_detection": None}}}, "turn_detection", None),
     ({"audio": {"input": {"transcription": {"language": "en"}}}}, "transcription_language", "en"),
+    ({"echo_cancellation": "on"}, "echo_cancellation", "on"),
+    ({"echo_cancellation": None}, "echo_cancellation", "auto"),
     ({"audio": None}, "voice", "Tina"),
     ({"audio": {"input": None, "output": None}}, "voice", "Tina"),
 ]  # fmt: skip
@@ -158,6 +162,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"turn_detection": {"create_response": "yes"}}, "session.turn_detection.create_response"),
     ({"turn_detection": {"interrupt_response": 1}}, "session.turn_detection.interrupt_response"),
     ({"turn_detection": {"type": "semantic_vad", "idle_timeout_ms": 6000}}, "session.turn_detection.idle_timeout_ms"),
+    ({"echo_cancellation": True}, "session.echo_cancellation"),
+    ({"echo_cancellation": "loud"}, "session.echo_cancellation"),
     ({"tools": {}}, "session.tools"),
     ({"tools": [TOOL] * (MAX_TOOLS + 1)}, "session.tools"),
     ({"tools": [5]}, "session.tools[0]"),

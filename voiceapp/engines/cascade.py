@@ -13,13 +13,13 @@ from typing import Any
 from django.conf import settings
 
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.caller_sound import CallerSound, Frame
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
     Call,
     ChatModel,
     Provider,
     Recognizer,
-    Samples,
     Synthesizer,
     TurnPredictor,
     Voice,
@@ -28,11 +28,10 @@ from voiceapp.engines.interfaces import (
 )
 from voiceapp.engines.providers import in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
-from voiceapp.engines.resampling import InputConverter
 from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.audio import AudioFormat, Framer, Meter
+from voiceapp.protocol.audio import AudioFormat, Meter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
@@ -133,8 +132,7 @@ class CascadeStream:
             says_not_understood=settings.SAY_NOT_UNDERSTOOD,
             speculates=speculates,
         )
-        self._converter = InputConverter(self._session.config.input_format)
-        self._framer = Framer()
+        self._sound = CallerSound(self._session.config)
         self._meter = Meter(rate_per_s=2 * 1000)
         self._running: dict[str, set[asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
@@ -160,13 +158,11 @@ class CascadeStream:
             await self._hear(event)
             return
         if isinstance(event, ev.AudioCommit | ev.SessionFinish):
-            self._judge(self._framer.flush())
+            self._judge(self._sound.flush())
         elif isinstance(event, ev.AudioClear):
-            self._framer = Framer()
-        before = self._session.config.input_format
+            self._sound.clear()
         self._session.receive(event, self._now())
-        if self._session.config.input_format != before:
-            self._converter = InputConverter(self._session.config.input_format)
+        self._sound.configure(self._session.config)
         self._follow()
 
     async def events(self) -> AsyncGenerator[ev.ServerEvent | PlayoutCut | TurnEnded, None]:
@@ -175,6 +171,8 @@ class CascadeStream:
         while True:
             self._changed.clear()
             for event in session.events_to_send():
+                if isinstance(event, ev.AudioDelta) and session.response is not None:
+                    self._sound.note_played(event, session.response.config.output_format)
                 yield event
             for record in session.records():
                 yield record
@@ -216,23 +214,23 @@ class CascadeStream:
 
     async def _hear(self, event: ev.AudioAppend) -> None:
         try:
-            samples = self._converter.convert(event.audio)
+            samples = self._sound.convert(event.audio)
         except InvalidParameter as refused:
             self._session.refuse(refused, event.event_id)
             self._changed.set()
             return
         if not self._meter.accept(len(samples) / 16, self._now()):
             raise FloodError("Audio arrives faster than twice real time.", code="audio_too_fast", param="audio")
-        frames = self._framer.push(samples)
+        frames = self._sound.push(samples, self._now())
         for start in range(0, len(frames), FRAMES_PER_SLICE):
             if start:
                 await asyncio.sleep(0)
             self._judge(frames[start : start + FRAMES_PER_SLICE])
         self._follow()
 
-    def _judge(self, frames: Sequence[Samples]) -> None:
+    def _judge(self, frames: Sequence[Frame]) -> None:
         for frame in frames:
-            self._session.hear(frame, self._detector.probability(frame), self._now())
+            self._session.hear(frame.to_read, self._detector.probability(frame.to_detect), self._now())
 
     # ── Carrying out ─────────────────────────────────────────────────────────────────────────────────────────────────
 

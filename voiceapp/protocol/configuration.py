@@ -8,16 +8,17 @@ from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format, with_rate
+from voiceapp.protocol.tools import read_tools
 from voiceapp.protocol.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
 DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)
 
-MAX_TOOLS = 128
 MAX_INSTRUCTIONS = 200_000
 """Characters."""
 
 TurnType = Literal["server_vad", "semantic_vad"]
+EchoCancellation = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class SessionConfig:
     """Name shown in `input_audio_transcription`; transcription itself is always on."""
     transcription_language: str | None = None
     turn_detection: TurnDetection | None = TurnDetection()
+    echo_cancellation: EchoCancellation = "auto"
+    """Whether what comes back from the caller's loudspeaker is taken out; `auto`: once it is found."""
     tools: tuple[dict[str, Any], ...] = ()
     tool_choice: str | dict[str, Any] = "auto"
     temperature: float = 0.9
@@ -111,6 +114,7 @@ class SessionConfig:
                 **({"language": self.transcription_language} if self.transcription_language else {}),
             },
             "turn_detection": self.turn_detection.to_wire() if self.turn_detection else None,
+            "echo_cancellation": self.echo_cancellation,
             "tools": list(self.tools),
             "tool_choice": self.tool_choice,
             "temperature": self.temperature,
@@ -233,29 +237,12 @@ def _turn_type(value: object, at: str) -> str:
     return str(value)
 
 
-def _tools(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+def _echo_cancellation(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None:
-        return {"tools": ()}
-    if not isinstance(value, list) or len(value) > MAX_TOOLS:
-        raise InvalidParameter(f"tools must be a list of at most {MAX_TOOLS} tools.", param=at)
-    return {"tools": tuple(_tool(tool, f"{at}[{position}]") for position, tool in enumerate(value))}
-
-
-_OF_A_FUNCTION = ("name", "description", "parameters", "strict")
-
-
-def _tool(value: object, at: str) -> dict[str, Any]:
-    """One function tool in the nested form; the flat form of a sister dialect is accepted too."""
-    tool = read_object(value, at)
-    if tool.get("type", "function") != "function":
-        raise InvalidParameter(f"{at}.type must be function.", param=f"{at}.type")
-    given = read_object(tool.get("function", tool), f"{at}.function")
-    function = {name: given[name] for name in _OF_A_FUNCTION if given.get(name) is not None}
-    if not read_text(function.get("name"), f"{at}.function.name", limit=128):
-        raise InvalidParameter(f"{at}.function.name is empty.", param=f"{at}.function.name")
-    read_text(function.get("description", ""), f"{at}.function.description", limit=MAX_INSTRUCTIONS)
-    read_object(function.get("parameters", {}), f"{at}.function.parameters")
-    return {"type": "function", "function": function}
+        return {}
+    if value not in ("auto", "on", "off"):
+        raise InvalidParameter("echo_cancellation must be auto, on or off.", param=at)
+    return {"echo_cancellation": value}
 
 
 def _tool_choice(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
@@ -312,7 +299,8 @@ _READERS: dict[str, Reader] = {
     "output_audio_format": _output_format,
     "input_audio_transcription": _transcription,
     "turn_detection": _turn_detection,
-    "tools": _tools,
+    "echo_cancellation": _echo_cancellation,
+    "tools": lambda config, value, at: {"tools": read_tools(value, at)},
     "tool_choice": _tool_choice,
     "temperature": _number("temperature", 0.0, 2.0, below=True),
     "top_p": _number("top_p", 0.0, 1.0),
@@ -333,6 +321,7 @@ _OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
     "input_audio_format",
     "input_audio_transcription",
     "turn_detection",
+    "echo_cancellation",
     "max_history_turns",
 }
 """Fields that `response.create` may override."""

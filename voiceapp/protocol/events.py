@@ -540,6 +540,8 @@ class AudioDelta(OfContent):
 
     type = "response.audio.delta"
     audio: bytes
+    heard_from: float | None = None
+    """When the first of it is heard by a caller who plays it as it arrives (the session's clock); not on the wire."""
 
     def to_wire(self) -> JsonObject:
         return {

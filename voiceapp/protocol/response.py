@@ -188,9 +188,10 @@ class Response:
         if audio and self.message:
             if self.metrics.first_audio_ms is None:
                 self.metrics.first_audio_ms = self.since_origin(now)
+            heard_from = self.playout.heard_at - self.config.output_format.duration_ms(len(audio)) / 1000
             if self.config.output_format.is_telephone:
                 audio = g711.encoded(audio, self.config.output_format.name)
-            self.send(ev.AudioDelta(**self._where(self.message), audio=audio))
+            self.send(ev.AudioDelta(**self._where(self.message), audio=audio, heard_from=heard_from))
         if self.state is ResponseState.DRAINING and self.playout.is_empty:
             self._step("fail" if self._error else "cut_short" if self.reason else "complete")
             self._close()

@@ -64,6 +64,29 @@ RESPONSE_STEPS: dict[tuple[ResponseState, str], ResponseState] = {
     **{(state, "fail"): ResponseState.FAILED for state in LIVE},
 }
 
+
+class EchoState(Enum):
+    """Whether what is played comes back through the caller's microphone."""
+
+    UNKNOWN = "unknown"
+    SUSPECTED = "suspected"
+    FOUND = "found"
+    ABSENT = "absent"
+
+
+ECHO_STEPS: dict[tuple[EchoState, str], EchoState] = {
+    (EchoState.UNKNOWN, "hit"): EchoState.SUSPECTED,
+    (EchoState.SUSPECTED, "hit"): EchoState.SUSPECTED,
+    (EchoState.SUSPECTED, "doubt"): EchoState.UNKNOWN,
+    (EchoState.ABSENT, "hit"): EchoState.ABSENT,
+    (EchoState.FOUND, "hit"): EchoState.FOUND,
+    **{(state, "agree"): EchoState.FOUND for state in EchoState},
+    (EchoState.UNKNOWN, "miss_all"): EchoState.ABSENT,
+    (EchoState.SUSPECTED, "miss_all"): EchoState.ABSENT,
+    (EchoState.FOUND, "miss_all"): EchoState.UNKNOWN,
+    (EchoState.ABSENT, "miss_all"): EchoState.ABSENT,
+}
+
 State = TypeVar("State", bound=Enum)
 
 
