@@ -32,6 +32,8 @@ WARM_UP = 30
 AIM_P50_MS, AIM_P95_MS = 3.0, 8.0
 NATIVE = "/api/v1/services/aigc/text-generation/generation"
 COMPATIBLE = "/compatible-mode/v1/chat/completions"
+STYLES = ("compatible", "native", "service")
+"""The last is the compatible style of a model that a service with the same interface serves."""
 MESSAGES = [{"role": "user", "content": "Say something."}]
 
 
@@ -62,6 +64,7 @@ def main() -> None:
     found: list[Overhead] = []
     with stub_backend() as backend:
         os.environ |= {"CHAT_BASE_URL": f"{backend}/v1", "RATE_LIMITS": "default=off"}
+        os.environ |= {"UPSTREAM_BASE_URL": backend, "UPSTREAM_CHAT_MODELS": "far:stub"}
         for kind in ("daphne", "uvicorn"):
             with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
                 server = Server(Path(folder), kind=kind)
@@ -91,7 +94,7 @@ def stub_backend() -> Iterator[str]:
 
 async def _measure(server: str, backend: str, key: str, kind: str, calls: int) -> list[Overhead]:
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session:
-        return [await _style(session, server, backend, kind, style, calls) for style in ("compatible", "native")]
+        return [await _style(session, server, backend, kind, style, calls) for style in STYLES]
 
 
 async def _style(
@@ -133,8 +136,9 @@ async def _style(
 def _request(
     server: str, style: str, *, stream: bool, tokens: int = TOKENS
 ) -> tuple[str, dict[str, Any], dict[str, str]]:
-    if style == "compatible":
-        body = {"model": "qwen-plus", "messages": MESSAGES, "max_tokens": tokens, "stream": stream}
+    if style != "native":
+        model = "far" if style == "service" else "qwen-plus"
+        body = {"model": model, "messages": MESSAGES, "max_tokens": tokens, "stream": stream}
         return server + COMPATIBLE, body, {}
     parameters = {"result_format": "message", "incremental_output": True, "max_tokens": tokens}
     body = {"model": "qwen-plus", "input": {"messages": MESSAGES}, "parameters": parameters}

@@ -34,7 +34,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
 
 async def application() -> web.Application:
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", answer)
+    for root in ("/v1", "/compatible-mode/v1"):
+        app.router.add_post(f"{root}/chat/completions", answer)
     return app
 
 
