@@ -39,5 +39,8 @@ class VideoService:
         output = {"video_url": f"{self.base_url}/made.mp4"}
         return UpstreamTask("SUCCEEDED", output=output, usage={"video_count": 1, "video_duration": VIDEO_S})
 
+    async def cancel(self, task_id: str) -> bool:
+        return False
+
     async def send(self, file: Path) -> str:
         raise AssertionError("no file is sent in these tests")

@@ -21,6 +21,7 @@ from tests.models import offered as offered_models
 from tests.tasks.conftest import PATIENCE_S, Program, files_at
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.images.making import GIVING_UP_S
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks.models import Task
 from voiceapp.tasks.queue import TaskQueue
@@ -89,6 +90,11 @@ class Service:
     output: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
     looks_needed: int = 2
+    status: str = "RUNNING"
+    """Until it is done."""
+    is_canceling: bool = True
+    """Whether it gives up what has not begun."""
+    canceled: list[str] = field(default_factory=list)
     created: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,10 +109,18 @@ class Service:
         assert request.match_info["task"] == "there-1"
         self.looks += 1
         self.looked.set()
-        running = {"task_id": "there-1", "task_status": "RUNNING"}
+        running = {"task_id": "there-1", "task_status": self.status}
         over = self.looks > self.looks_needed
         output = {"task_id": "there-1", **self.output} if over else running
         return web.json_response({"output": output, "usage": self.usage if over else None, "request_id": "r"})
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        assert request.headers["Authorization"] == f"Bearer {KEY}"
+        assert not await request.read()
+        if not self.is_canceling:
+            return web.json_response({"code": "UnsupportedOperation", "message": "It has begun."}, status=400)
+        self.canceled.append(request.match_info["task"])
+        return web.json_response({"request_id": "r"})
 
 
 @asynccontextmanager
@@ -138,7 +152,11 @@ async def images_server() -> AsyncIterator[ImagesServer]:
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
     made = Service()
-    routes = (web.post("/api/v1/services/{path:.*}", made.create), web.get("/api/v1/tasks/{task}", made.look))
+    routes = (
+        web.post("/api/v1/services/{path:.*}", made.create),
+        web.get("/api/v1/tasks/{task}", made.look),
+        web.post("/api/v1/tasks/{task}/cancel", made.cancel),
+    )
     async with listening(*routes) as address:
         made.url = address
         yield made
@@ -312,6 +330,48 @@ async def test_a_service_elsewhere_is_followed_and_its_picture_copied(
             "parameters": {"style": "<sketch>", "n": 1},
         }
     ]
+
+
+FAR_CAT = {"model": "far-painter", "input": {"prompt": "a cat"}}
+
+
+async def test_a_task_that_waits_at_a_service_is_canceled_there_and_here(
+    program: Program, worker: Loop, relayed: Service
+) -> None:
+    relayed.looks_needed, relayed.status = 10_000, "PENDING"
+    task_id = await program.create(DRAW, FAR_CAT)
+    async with asyncio.timeout(PATIENCE_S):
+        await relayed.looked.wait()
+    canceled = await program.post(f"/api/v1/tasks/{task_id}/cancel")
+    assert (canceled.status_code, canceled.json().keys()) == (200, {"request_id"})
+    assert relayed.canceled == ["there-1"]
+    assert (await program.look(task_id))["output"]["task_status"] == "CANCELED"
+    assert (await program.post(f"/api/v1/tasks/{task_id}/cancel")).status_code == 400
+
+
+@pytest.mark.parametrize(("status", "is_canceling"), [("RUNNING", True), ("PENDING", False)])
+async def test_a_task_that_has_begun_at_a_service_goes_on(
+    program: Program, worker: Loop, relayed: Service, status: str, is_canceling: bool
+) -> None:
+    relayed.looks_needed, relayed.status, relayed.is_canceling = 10_000, status, is_canceling
+    task_id = await program.create(DRAW, FAR_CAT)
+    async with asyncio.timeout(PATIENCE_S):
+        await relayed.looked.wait()
+    refused = await program.post(f"/api/v1/tasks/{task_id}/cancel")
+    assert (refused.status_code, refused.json()["code"]) == (400, "UnsupportedOperation")
+    assert relayed.canceled == []
+    assert (await program.look(task_id))["output"]["task_status"] == "RUNNING"
+
+
+async def test_a_task_that_takes_too_long_is_given_up_at_the_service(
+    program: Program, worker: Loop, relayed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voiceapp.images.kinds.TextToImage.time_limit_s", GIVING_UP_S + 0.2)
+    relayed.looks_needed = 10_000
+    done = await program.follow(await program.create(DRAW, FAR_CAT))
+    assert relayed.canceled == ["there-1"]
+    assert done["output"]["task_status"] == "FAILED"
+    assert "not done within" in done["output"]["message"]
 
 
 async def test_a_film_is_made_by_a_service_elsewhere(program: Program, worker: Loop, relayed: Service) -> None:

@@ -80,5 +80,8 @@ class TaskService(Protocol):
     async def look(self, task_id: str) -> UpstreamTask:
         """As `create`."""
 
+    async def cancel(self, task_id: str) -> bool:
+        """Whether the service gave a task up, which it does while the task has not begun. As `create`."""
+
     async def send(self, file: Path) -> str:
         """The address, good for that service alone, of a file that it was sent. As `create`."""

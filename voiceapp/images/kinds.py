@@ -16,12 +16,12 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge, require_budget, require_model
 from voiceapp.accounts.ledger import Quantities
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.image_interfaces import ImageGenerator
+from voiceapp.engines.image_interfaces import ImageGenerator, TaskService
 from voiceapp.engines.providers import provider_of
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.schemas import Schema
 from voiceapp.images import schemas
-from voiceapp.images.making import Family, Generated, check_answerable, follow, paint
+from voiceapp.images.making import Family, Generated, check_answerable, follow, given_up, paint
 from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.inputs import check_sources
 from voiceapp.tasks.kinds import PartResult, Payload
@@ -99,6 +99,12 @@ class _Generation(ABC):
                 meter.used(**self.used(made))
         return PartResult({**made.facts, "url": kept}, {**made.usage, f"{self.kind}_count": 1})
 
+    async def withdraw(self, model: str, parts: Sequence[Mapping[str, Any]]) -> bool:
+        """See `WithdrawableKind`."""
+        card = catalogue().find(model, self.kind)
+        maker: Any = None if card is None else provider_of(card)
+        return isinstance(maker, TaskService) and await given_up(maker, parts)
+
     @abstractmethod
     def most(self, how: Mapping[str, Any], count: int = 1) -> Quantities:
         """What so many results are charged at most, by the request's parameters."""
@@ -110,7 +116,7 @@ class _Generation(ABC):
     async def _make(self, part: TaskContext, maker: Any) -> Generated:
         if isinstance(maker, ImageGenerator):
             return await paint(part, maker)
-        return await follow(part, maker, self.path, self.family)
+        return await follow(part, maker, self.path, self.family, limit_s=self.time_limit_s)
 
     def _part(self, how: Mapping[str, Any], number: int) -> dict[str, Any]:
         return {"seed": how["seed"] + number} if "seed" in how else {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from voiceapp.engines.image_files import ImageFormat, probe
 from voiceapp.engines.image_interfaces import ImageGenerator, ImageRequest, TaskService, UpstreamTask
-from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable, InvalidParameter
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, InvalidParameter
 from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.inputs import fetched
 from voiceapp.tasks.uploads import SCHEME
@@ -19,6 +19,8 @@ MAX_BYTES = {"picture": 50_000_000, "film": 1_000_000_000}
 FIRST_LOOK_S = 1.0
 LAST_LOOK_S = 5.0
 """The time between two looks at a task elsewhere grows from the first to the last, as client libraries do it."""
+GIVING_UP_S = 10.0
+"""Of the time for a part: what is left for telling the service that it is over."""
 MOST_MISSES = 10
 """So many looks in a row may fail before the service counts as gone."""
 WORDS = frozenset({"prompt", "negative_prompt", "text"})
@@ -66,8 +68,9 @@ async def paint(part: TaskContext, painter: ImageGenerator) -> Generated:
     return await _looked_at(path, "picture")
 
 
-async def follow(part: TaskContext, service: TaskService, path: str, family: Family) -> Generated:
-    """A result of a service of the same interface, whose task is created once however often this is begun again.
+async def follow(part: TaskContext, service: TaskService, path: str, family: Family, *, limit_s: float) -> Generated:
+    """A result of a service of the same interface, whose task is created once however often this is begun again. One
+    that takes longer than `limit_s` is given up there as well.
 
     Raises:
         VoiceError: if it cannot be had.
@@ -78,7 +81,12 @@ async def follow(part: TaskContext, service: TaskService, path: str, family: Fam
         given = await _passed_on(part, service, part.common["input"])
         task_id = await service.create(path, {"input": given, "parameters": parameters})
         await part.remember({"task_id": task_id})
-    ended = await _ended(part, service, task_id)
+    try:
+        async with asyncio.timeout(limit_s - GIVING_UP_S):
+            ended = await _ended(part, service, task_id)
+    except TimeoutError:
+        await service.cancel(task_id)
+        raise EngineTimeout(f"The service that runs this model was not done within {limit_s:.0f} seconds.") from None
     if ended.status != "SUCCEEDED":
         raise EngineRefused(
             f"The service that runs this model failed: {ended.message or f'its task is {ended.status}'}"
@@ -92,6 +100,21 @@ async def follow(part: TaskContext, service: TaskService, path: str, family: Fam
     facts = {name: str(item[name]) for name in FACTS if isinstance(item.get(name), str)}
     usage = {name: value for name, value in ended.usage.items() if isinstance(value, int | float | str)}
     return Generated(made.path, made.form, facts, usage)
+
+
+async def given_up(service: TaskService, parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the service gave up the tasks that were remembered for parts: all of them, or it is not asked to.
+
+    Raises:
+        EngineError: if the service cannot be asked.
+    """
+    task_ids = [str(part.get("task_id") or "") for part in parts]
+    if not all(task_ids):
+        return False
+    looks = [await service.look(task_id) for task_id in task_ids]
+    if any(look.status != "PENDING" for look in looks):
+        return False
+    return all([await service.cancel(task_id) for task_id in task_ids])
 
 
 async def _passed_on(part: TaskContext, service: TaskService, value: Any) -> Any:

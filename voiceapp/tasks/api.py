@@ -22,7 +22,7 @@ from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidParameter, Throttled
 from voiceapp.http.schemas import CleanStr, Schema
-from voiceapp.tasks import records, store
+from voiceapp.tasks import records, store, withdrawal
 from voiceapp.tasks.kinds import TaskKind, kind_at
 from voiceapp.tasks.models import Task
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
@@ -115,10 +115,13 @@ async def retrieve_task(request: HttpRequest, task_id: TaskId) -> TaskReply:
 
 @router.post("/tasks/{task_id}/cancel", summary="Cancel a task", response=Canceled)
 async def cancel_task(request: HttpRequest, task_id: TaskId) -> Canceled:
-    """End a task that has not begun. One that has begun, or is over, goes on as it is: 400 `UnsupportedOperation`."""
+    """End a task that has not begun. One that has begun, or is over, goes on as it is: 400 `UnsupportedOperation`.
+
+    A task whose work waits at another service is canceled there as well.
+    """
     caller = _caller(request)
     await rates().admit(caller.account_id, "tasks.cancel")
-    await run_in_db_thread(store.cancel, caller.account_id, task_id)
+    await withdrawal.cancel(caller.account_id, task_id)
     return Canceled(request_id=request.request_id)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -81,6 +81,18 @@ class TaskKind(Protocol):
         `task` is the common part of its order, `results` one item for each part: what the part gave, or `code` and
         `message`. At least one succeeded, unless the kind `has_results`: that returns `{"results": results}`, and the
         metrics are added.
+        """
+
+
+@runtime_checkable
+class WithdrawableKind(Protocol):
+    """A kind whose work is handed to a service elsewhere, where it waits for its turn once more."""
+
+    async def withdraw(self, model: str, parts: Sequence[Mapping[str, Any]]) -> bool:
+        """Ask the service to give up all parts of a task; whether it did. `parts` holds what each one remembers.
+
+        Raises:
+            EngineError: if the service cannot be asked.
         """
 
 

@@ -29,6 +29,8 @@ TASK_STEPS: StepTable = {
     (Status.RUNNING, "succeed"): Status.SUCCEEDED,
     (Status.RUNNING, "fail"): Status.FAILED,
     (Status.PENDING, "cancel"): Status.CANCELED,
+    # It waits at a service elsewhere, which gave it up.
+    (Status.RUNNING, "withdraw"): Status.CANCELED,
 }
 
 PART_STEPS: StepTable = {

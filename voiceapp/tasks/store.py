@@ -118,15 +118,16 @@ def listed(account_id: int, wanted: Filter, *, page_no: int, page_size: int) -> 
     return TaskPage(list(rows.select_related("account", "key")[start : start + page_size]), rows.count())
 
 
-def cancel(account_id: int, task_id: str) -> None:
-    """End a task before it begins. Exactly one of cancel and claim comes first, whichever worker asks.
+def cancel(account_id: int, task_id: str, *, step: str = "cancel") -> None:
+    """End a task before it begins. Exactly one of cancel and claim comes first, whichever worker asks. With the step
+    `withdraw`, end one that has begun: its worker loses the lease.
 
     Raises:
-        NotPending: if it has begun or is over, or there is no such task of this account.
+        NotPending: if it does not have the step, or there is no such task of this account.
     """
     with transaction.atomic():
         rows = Task.objects.filter(account_id=account_id, task_id=task_id)
-        if not take(rows, TASK_STEPS, "cancel", ended_at=Now(), version=F("version") + 1):
+        if not take(rows, TASK_STEPS, step, ended_at=Now(), version=F("version") + 1):
             raise NotPending
         task = Task.objects.get(task_id=task_id)
         take(task.subtasks.all(), PART_STEPS, "cancel")

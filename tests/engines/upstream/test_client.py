@@ -19,7 +19,7 @@ from voiceapp.engines.upstream.client import (
     UpstreamServer,
     services,
 )
-from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+from voiceapp.errors import DataInspectionFailed, EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 LIMIT = 100_000
 TASKS = "/api/v1/services/aigc/text2image/image-synthesis"
@@ -81,6 +81,21 @@ async def test_every_fault_becomes_an_error_without_the_key(
         await ask(server)
     assert len(service.asked) == requests
     assert KEY not in caught.value.for_operators + caplog.text + repr(server.state)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"code": "DataInspectionFailed", "message": "Not that."},
+        {"error": {"code": "data_inspection_failed", "message": "Not that."}},
+    ],
+)
+async def test_what_inspection_there_does_not_let_pass_is_refused_as_such(
+    service: FaultyService, server: UpstreamServer, body: dict[str, Any]
+) -> None:
+    service.will(Reply(body, 400))
+    with pytest.raises(DataInspectionFailed, match=r"Not that\."):
+        await ask(server)
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(service: FaultyService) -> None:

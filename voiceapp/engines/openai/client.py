@@ -248,10 +248,17 @@ class RemoteServer:
             return self._troubled(EngineUnavailable(f"The {self.title} failed with status {status}."))
         body = await read(response, MAX_ERROR_BODY_BYTES)
         try:
-            said = self.message(json.loads(body))
+            found = json.loads(body)
+            said = self.message(found)
         except (ValueError, RecursionError):
-            said = self._shown(body.decode("utf-8", "replace"))
-        return EngineRefused(f"The {self.title} refused the request: {said}" if said else f"It answered {status}.")
+            found, said = None, self._shown(body.decode("utf-8", "replace"))
+        return self._declined(
+            found, f"The {self.title} refused the request: {said}" if said else f"It answered {status}."
+        )
+
+    def _declined(self, found: object, message: str) -> EngineRefused:
+        """A refusal of the request itself; `found` is the JSON of its body, if it is any."""
+        return EngineRefused(message)
 
     def _shown(self, text: str) -> str:
         """Text of the server elsewhere, made fit to be shown: one line, cut, without keys."""

@@ -19,7 +19,7 @@ from voiceapp.engines.openai.client import Body, Busy, RemoteServer
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.breaker import Breaker
 from voiceapp.engines.upstream.retries import PATIENCE_S, RetryBudget, pause_s
-from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
+from voiceapp.errors import DataInspectionFailed, EngineError, EngineRefused, EngineUnavailable
 from voiceapp.formats import one_line
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ EMBEDDING_PATH = "/api/v1/services/embeddings/text-embedding/text-embedding"
 RERANK_PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
 REPEATABLE = frozenset({EMBEDDING_PATH, RERANK_PATH})
 """Work whose result is the same however often it is done."""
+INSPECTION_CODES = ("DataInspectionFailed", "data_inspection_failed")
+"""In the native style and in OpenAI's."""
 MAX_ID_CHARS = 64
 PROBED_S = 10.0
 """How long one look at a service serves, whatever came of it."""
@@ -151,6 +153,12 @@ class UpstreamServer(RemoteServer):
         )
         error.retry_after_s = wait_s
         return error
+
+    def _declined(self, found: object, message: str) -> EngineRefused:
+        """As in `RemoteServer`; what content inspection there does not let pass is refused as it is here."""
+        error = found.get("error", found) if isinstance(found, dict) else None
+        code = error.get("code") if isinstance(error, dict) else None
+        return DataInspectionFailed(message) if code in INSPECTION_CODES else EngineRefused(message)
 
     async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
         """As in `RemoteServer`; the log has the service's id of the request, by which its operators find it."""

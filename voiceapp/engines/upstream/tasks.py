@@ -15,7 +15,7 @@ from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.engines.openai.forms import MultipartForm
 from voiceapp.engines.upstream.client import Address, services
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineRefused, EngineUnavailable
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 60.0
@@ -87,6 +87,19 @@ class RelayedTasks(Provider):
             output={name: value for name, value in output.items() if name not in BOOKKEEPING},
             usage=usage if isinstance(usage, dict) else {},
         )
+
+    async def cancel(self, task_id: str) -> bool:
+        """Whether the service gave a task up, which it does while the task has not begun.
+
+        Raises:
+            EngineUnavailable: if the service cannot serve now.
+            EngineTimeout: if the service takes too long.
+        """
+        try:
+            await self._server.ask(f"/api/v1/tasks/{quote(task_id, safe='')}/cancel", b"", limit=MAX_RESPONSE_BYTES)
+        except EngineRefused:
+            return False
+        return True
 
     async def send(self, file: Path) -> str:
         """The address at the service of a file that was sent to it, by a policy, as its own client libraries do.
