@@ -32,8 +32,10 @@
           Unreachable               503   engines/openai/client.py
           CircuitOpen               503   engines/upstream/client.py
           VoiceUnusable             503   engines/piper/model.py
+          ServiceFull               429   engines/upstream/line.py
         EngineTimeout               504
         EngineRefused               400
+          ModelNotThere             404   engines/upstream/line.py
           DataInspectionFailed      400   content inspection lets something not pass
       FetchFailed                   400   outbound/client.py
         TlsInvalid                  400   outbound/client.py

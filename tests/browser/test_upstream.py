@@ -65,6 +65,7 @@ def ours(elsewhere: tuple[Server, str], tmp_path_factory: pytest.TempPathFactory
         UPSTREAM_BASE_URL=f"http://127.0.0.1:{service.port}",
         UPSTREAM_API_KEY=key,
         UPSTREAM_REALTIME_MODEL=MODEL,
+        UPSTREAM_MEDIA="direct",
     ) as server:
         yield server
 

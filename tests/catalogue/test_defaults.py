@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -17,7 +18,7 @@ from voiceapp.catalogue.defaults import (
 )
 from voiceapp.catalogue.lookup import Catalogue
 from voiceapp.catalogue.servers import ServerSettings, UpstreamSettings
-from voiceapp.catalogue.services import with_services
+from voiceapp.catalogue.services import upstream_cards, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.providers import Providers
@@ -115,8 +116,11 @@ def test_capabilities_stand_on_the_card() -> None:
     assert (remote.default_dimension, remote.has_sparse, remote.has_instruct) == (None, False, True)
     assert embedding.dimensions == remote.dimensions
     assert inside.default("asr").languages == ("en",)
-    assert outside.get("far", "realtime").transports == ("webrtc", "aoq")
-    assert outside.get("far", "realtime").forwards_offers
+    far = outside.get("far", "realtime")
+    assert far.transports == ("aoq", "webrtc", "websocket")
+    assert (far.forwards_events, far.forwards_offers) == (True, False)
+    direct = upstream_cards(replace(SERVICE, is_direct=True))[0]
+    assert (direct.transports[0], direct.forwards_offers) == ("webrtc", True)
 
 
 def test_the_services_own_names_stay_the_services() -> None:

@@ -15,7 +15,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from django.conf import settings
 
-from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.media import MAX_ANSWER_BYTES, RelayedRealtime
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
@@ -127,14 +126,6 @@ async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
     assert "UPSTREAM_BASE_URL" not in caught.value.message
     assert "UPSTREAM_BASE_URL" in caught.value.for_operators
     await model.close()
-
-
-async def test_it_holds_no_conversation_itself() -> None:
-    model = RelayedRealtime(base_url="http://127.0.0.1:1", api_key=KEY, model="")
-    async with asyncio.TaskGroup() as tasks:
-        with pytest.raises(EngineRefused) as caught:
-            model.open(Call(session_id="sess_1", model="upstream"), tasks)
-    assert not caught.value.retryable
 
 
 _CARDS = """

@@ -21,7 +21,7 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, PAGE_SOCKET, Door
 
-UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret"}
+UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
 """A service that nobody reaches: who gets so far was not refused here."""
 BAD_KEY = (401, "InvalidApiKey", "Invalid API-key provided.")
 BUSY = "Throttling.Concurrency"

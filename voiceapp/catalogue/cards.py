@@ -64,6 +64,8 @@ class ModelCard:
     """Names of models of the same kind that are asked in turn when this one cannot serve."""
     transports: tuple[Transport, ...] = ()
     """How callers reach a realtime model, the preferred way first."""
+    forwards_events: bool = False
+    """A service that speaks our own dialect holds its sessions: events of a WebSocket pass as they are."""
     forwards_offers: bool = False
     """SDP offers and requests for grants are passed on to another service: media flows past this server."""
     input_rate_hz: int = 16_000
@@ -92,6 +94,11 @@ class ModelCard:
     def origin(self) -> str:
         """Who does its work, and under which name: `acme/qwen-plus`, `embedded/assistant`, `server/llama3.2`."""
         return f"{self.service or ('embedded' if self.runs_here else 'server')}/{self.name}"
+
+    @property
+    def is_held_elsewhere(self) -> bool:
+        """A service elsewhere holds its sessions, and gets what is said in them."""
+        return self.forwards_events or self.forwards_offers
 
     def input_rate_of(self, name: str) -> int:
         """What `pcm16` input means to a caller who spells the model's name so."""

@@ -43,6 +43,12 @@ class UpstreamSettings(ServerSettings):
     """How its settings begin."""
     realtime_url: str = ""
     """Where its realtime gateway is, when that has an address of its own."""
+    ws_url: str = ""
+    """Where its WebSockets are, when those have an address of their own."""
+    is_direct: bool = False
+    """Calls over WebRTC and AOQ are passed on to it, so that their media flow past this server."""
+    session_limit_s: float = 0.0
+    """How long a realtime session of its lasts; 0: that is not known."""
     vendor: str = "DashScope"
     """The word in the names of its headers: `X-DashScope-Async`."""
     workspace: str = ""
@@ -64,7 +70,14 @@ class UpstreamSettings(ServerSettings):
     @property
     def realtime_options(self) -> dict[str, Any]:
         """What an engine needs to know to use its realtime model."""
-        return {"base_url": self.realtime_url or self.base_url, "api_key": self.api_key, "model": self.model}
+        return {
+            "base_url": self.realtime_url or self.base_url,
+            "ws_url": self.ws_url,
+            "api_key": self.api_key,
+            "model": self.model,
+            "settings": self.settings,
+            "session_limit_s": self.session_limit_s,
+        }
 
     @property
     def is_realtime(self) -> bool:

@@ -36,8 +36,9 @@ def _realtime_card(service: UpstreamSettings) -> ModelCard:
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
         options=service.realtime_options,
         service=service.alias,
-        transports=("webrtc", "aoq"),
-        forwards_offers=True,
+        transports=("webrtc", "aoq", "websocket") if service.is_direct else ("aoq", "webrtc", "websocket"),
+        forwards_events=True,
+        forwards_offers=service.is_direct,
     )
 
 

@@ -47,6 +47,9 @@ class Provider:
     async def probe(self) -> None:
         """Find out whether a server elsewhere that the model needs is there, so that `check` knows; 2 s at most."""
 
+    async def prepare(self, call: Call) -> None:
+        """Reach what a conversation needs, while its caller can still be refused; it fails with an EngineError."""
+
     async def warm(self) -> None:
         """Load what the first call would wait for.
 
@@ -138,8 +141,7 @@ class ChatMessage:
     tool_call_id: str | None = None
     """On role `tool`: the call whose output this is."""
     parts: tuple[dict[str, Any], ...] = ()
-    """Texts and images in their order, as OpenAI's interface writes them; `content` then holds the texts alone. Only
-    for models that take images (`ChatCapabilities.images`)."""
+    """Texts and images in order, as OpenAI writes them, for models that take images; `content` has the texts alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +259,7 @@ class Synthesizer(Protocol):
         """The name of the voice of those who choose none."""
 
     def speak(self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0) -> AsyncGenerator[bytes, None]:
-        """Mono int16 PCM of `text` at `sample_rate_hz`, in pieces as they are made.
-
-        An unknown `voice` speaks with the default one.
+        """Mono int16 PCM of `text` at `sample_rate_hz`, in pieces as they are made; an unknown `voice` is the default.
 
         Raises:
             EngineUnavailable: if it cannot serve now.
@@ -297,6 +297,10 @@ class Call:
     """Settings that came with the handshake, as those of a `session.update` that was accepted."""
     listens_only: bool = False
     """The session transcribes what is said, and gives no responses."""
+    has_track: bool = False
+    """Audio has a media track that ends here: PCM at 16 kHz comes from it, at 24 kHz goes to it."""
+    is_forwarded: bool = False
+    """Messages come and go as they are (`protocol.forwarding`)."""
     before_response: Callable[[NextResponse], Awaitable[str]] | None = None
     """Asked before each response: what is said in place of a reply, such as why the conversation ends now; empty lets
     the model reply. None lets it always."""

@@ -40,7 +40,7 @@ def facts() -> Privacy:
     return Privacy(
         transcript_days=settings.TRANSCRIPT_DAYS,
         known_for=_in_words(settings.SESSION_COOKIE_AGE),
-        relayed=tuple(card.title or card.name for card in realtime if card.forwards_offers),
+        relayed=tuple(card.title or card.name for card in realtime if card.is_held_elsewhere),
         sends_sound=_leaves(SOUND),
         sends_words=_leaves(WORDS),
         has_inspector=bool(settings.INSPECTION_BASE_URL),

@@ -138,7 +138,7 @@ def _has_small_model() -> bool:
 
 def _follows_instructions(card: ModelCard) -> bool:
     """Whether a language model writes the replies of this realtime model."""
-    return card.forwards_offers or catalogue().default("chat").chat.instructions
+    return card.is_held_elsewhere or catalogue().default("chat").chat.instructions
 
 
 @require_safe

@@ -50,6 +50,23 @@ class Admitted:
         """The same session with settings that came with its handshake; see `Call`."""
         return replace(self, call=replace(self.call, opening=settings, listens_only=listens_only))
 
+    def forwarded(self) -> Admitted:
+        """The same session, whose caller's messages may pass as they are."""
+        return replace(self, call=replace(self.call, is_forwarded=True))
+
+    async def prepared(self) -> Admitted:
+        """The same session when its model was reached; its seat is given back when it cannot be.
+
+        Raises:
+            EngineError: the model cannot be reached.
+        """
+        try:
+            await self.provider.prepare(self.call)
+        except BaseException:
+            self.seat.release()
+            raise
+        return self
+
     async def run(self, transport: Transport) -> None:
         """Carry the session to its end."""
         await bridge.run(transport, self.provider, self.call, self.recorder, self.limits, self.seat)
@@ -100,6 +117,7 @@ async def admit(
         model=model,
         time_zone=time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE,
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
+        has_track=door.decoded_rate_hz is not None,
         next_task_end=beginning.next_task_end,
     )
     limits = end_conditions(

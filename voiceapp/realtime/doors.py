@@ -29,7 +29,11 @@ class Door:
 
     def transport_of(self, card: ModelCard) -> str:
         """The `TransportKind` of a session with this model."""
-        return str(TransportKind.RELAYED) if card.forwards_offers else self.transport
+        return str(TransportKind.RELAYED) if self.forwards(card) else self.transport
+
+    def forwards(self, card: ModelCard) -> bool:
+        """Whether a session with this model is passed on to another service, and not seen here."""
+        return card.forwards_offers and self.transport != "websocket"
 
 
 API_SOCKET = Door("websocket", str(Entrance.PROGRAM), takes_seat=True)

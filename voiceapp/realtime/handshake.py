@@ -13,6 +13,7 @@ from voiceapp.engines.providers import provider_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.forwarding import FORWARDING
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
 from voiceapp.protocol.reading import EventError
@@ -38,9 +39,14 @@ class Handshake:
     """Settings in the words of `session.update`."""
     listens_only: bool = False
 
-    def open(self, admitted: Admitted) -> Admitted:
-        """The admitted session with what its handshake says of it."""
-        return admitted.opened_with(self.opening, listens_only=self.listens_only)
+    def open(self, admitted: Admitted, *, is_plain: bool = False) -> Admitted:
+        """The admitted session with what its handshake says of it; `is_plain`: it is a WebSocket and ends with it."""
+        opened = admitted.opened_with(self.opening, listens_only=self.listens_only)
+        return opened.forwarded() if is_plain and self.dialect is OWN and opened.card.forwards_events else opened
+
+    def dialect_of(self, admitted: Admitted) -> Dialect:
+        """How the session's client is read and written to."""
+        return FORWARDING if admitted.call.is_forwarded else self.dialect
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Recorder:
 
     def note(self, event: ServerEvent) -> None:
         """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
-        if kinds := webhook_events.TOLD.get(type(event)):
+        if kinds := webhook_events.told_by(event):
             self._waiting.put(EventNote(kinds))
 
     async def run(self) -> None:

@@ -59,12 +59,16 @@ async def _converse(scope: Scope, receive: Receive, send: Send, caller: Caller, 
         handshake = read_handshake(wire)
         resumption = read_resumption(wire.query) if handshake.dialect is OWN else None
         arrival = await arrive(
-            resumption, caller, API_SOCKET, handshake.model, lambda: _admit(scope, caller, API_SOCKET, handshake)
+            resumption,
+            caller,
+            API_SOCKET,
+            handshake.model,
+            lambda: _admit(scope, caller, API_SOCKET, handshake, is_plain=resumption is None),
         )
     except Exception as error:
         await refuse_handshake(scope, send, error)
     else:
-        await _run(arrival, receive, send, handshake.dialect, wire.subprotocol)
+        await _run(arrival, receive, send, handshake.dialect_of(arrival.admitted), wire.subprotocol)
 
 
 async def _read_aloud(scope: Scope, receive: Receive, send: Send, admission: Awaitable[SpeechSession]) -> None:
@@ -118,10 +122,13 @@ async def unknown_socket(scope: Scope, receive: Receive, send: Send) -> None:
     await refuse(scope, send, 404, "NotFound", "There is no WebSocket on this path.")
 
 
-async def _admit(scope: Scope, caller: Caller, door: Door, handshake: Handshake, *, session_key: str = "") -> Admitted:
+async def _admit(
+    scope: Scope, caller: Caller, door: Door, handshake: Handshake, *, session_key: str = "", is_plain: bool = False
+) -> Admitted:
+    """`is_plain`: the session ends with its connection, so that its events need not be told again."""
     time_zone, address = query_of(scope).get("time_zone", ""), address_of_scope(scope)
     admitted = await admit(caller, door, handshake.model, address, time_zone=time_zone, session_key=session_key)
-    return handshake.open(admitted)
+    return await handshake.open(admitted, is_plain=is_plain).prepared()
 
 
 async def _run(

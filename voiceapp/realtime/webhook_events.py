@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from voiceapp.protocol import events as ev
+from voiceapp.protocol.forwarding import ForwardedEvent
 from voiceapp.webhooks.events import Event, EventKind, publish
 
 BEGUN = (EventKind.SESSION_CREATED, EventKind.THREAD_CREATED)
@@ -12,11 +13,16 @@ UPDATED = (EventKind.SESSION_UPDATED,)
 ANSWERED = (EventKind.THREAD_IDLED, EventKind.SESSION_IDLED)
 ENDED = (EventKind.THREAD_TERMINATED, EventKind.SESSION_TERMINATED)
 
-TOLD: Mapping[type[ev.ServerEvent], tuple[EventKind, ...]] = {
-    ev.SessionUpdated: UPDATED,
-    ev.ResponseCreated: (EventKind.SESSION_RUN_STARTED, EventKind.THREAD_RUN_STARTED),
+TOLD: Mapping[str, tuple[EventKind, ...]] = {
+    ev.SessionUpdated.type: UPDATED,
+    ev.ResponseCreated.type: (EventKind.SESSION_RUN_STARTED, EventKind.THREAD_RUN_STARTED),
 }
 """What leaves no row when it happens; the rest is told with the row that is written for it."""
+
+
+def told_by(event: ev.ServerEvent) -> tuple[EventKind, ...]:
+    """What receivers are told when this event goes to the caller."""
+    return TOLD.get(event.kind if isinstance(event, ForwardedEvent) else event.type, ())
 
 
 def thread_of(session_id: str) -> str:

@@ -16,6 +16,14 @@ UPSTREAM_BASE_URL: str = env.str("UPSTREAM_BASE_URL", default="")
 UPSTREAM_API_KEY: str = env.str("UPSTREAM_API_KEY", default="")
 UPSTREAM_REALTIME_URL: str = env.str("UPSTREAM_REALTIME_URL", default="")
 """Root of its realtime gateway, where that is another one."""
+UPSTREAM_WS_URL: str = env.str("UPSTREAM_WS_URL", default="")
+"""Root of its WebSockets, such as wss://voice.example.org, where that is another one again."""
+UPSTREAM_MEDIA: str = env.str("UPSTREAM_MEDIA", default="bridged")
+"""How sound reaches its realtime model: `bridged`, through this server, whatever the caller's transport is; `direct`,
+between caller and service over WebRTC and AOQ, whose offers and requests for grants are passed on."""
+UPSTREAM_SESSION_LIMIT_S: float = env.float("UPSTREAM_SESSION_LIMIT_S", default=0.0)
+"""How long a realtime session of its lasts. At the first silence after that, a conversation goes on in a new one; 0
+waits until the service ends it."""
 UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
 """The service's name for its model. Callers find it here under this name and as `upstream`."""
 UPSTREAM_CHAT_MODELS: list[str] = env.list("UPSTREAM_CHAT_MODELS", default=[])
@@ -40,6 +48,17 @@ UPSTREAM_SERVICES: list[str] = env.list("UPSTREAM_SERVICES", default=[])
 """Names of further services: each has settings of its own, such as UPSTREAM_ACME_BASE_URL for one called acme."""
 
 
+def _is_direct(setting: str, value: str) -> bool:
+    """Whether media flow past this server.
+
+    Raises:
+        ImproperlyConfigured: if the value says neither.
+    """
+    if value not in ("bridged", "direct"):
+        raise ImproperlyConfigured(f"{setting} is bridged or direct, not {value!r}.")
+    return value == "direct"
+
+
 def _further(alias: str) -> UpstreamSettings:
     """A service with a name, out of variables with that name in theirs.
 
@@ -60,18 +79,24 @@ def _further(alias: str) -> UpstreamSettings:
 
     if not text("BASE_URL"):
         raise ImproperlyConfigured(f"UPSTREAM_SERVICES names {alias}: set {prefix}_BASE_URL too.")
-    try:
-        timeout_s = float(text("TIMEOUT_S", str(UPSTREAM_TIMEOUT_S)))
-    except ValueError:
-        raise ImproperlyConfigured(f"{prefix}_TIMEOUT_S is a number of seconds.") from None
+
+    def seconds(name: str, default: float) -> float:
+        try:
+            return float(text(name, str(default)))
+        except ValueError:
+            raise ImproperlyConfigured(f"{prefix}_{name} is a number of seconds.") from None
+
     return UpstreamSettings(
         text("BASE_URL"),
         text("API_KEY"),
         text("REALTIME_MODEL"),
-        timeout_s,
+        seconds("TIMEOUT_S", UPSTREAM_TIMEOUT_S),
         alias=alias,
         settings=prefix,
         realtime_url=text("REALTIME_URL"),
+        ws_url=text("WS_URL"),
+        is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
+        session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
         chat_models=models("CHAT"),
         embedding_models=models("EMBEDDING"),
         rerank_models=models("RERANK"),
@@ -90,6 +115,9 @@ UPSTREAMS: tuple[UpstreamSettings, ...] = (
         UPSTREAM_REALTIME_MODEL,
         UPSTREAM_TIMEOUT_S,
         realtime_url=UPSTREAM_REALTIME_URL,
+        ws_url=UPSTREAM_WS_URL,
+        is_direct=_is_direct("UPSTREAM_MEDIA", UPSTREAM_MEDIA),
+        session_limit_s=UPSTREAM_SESSION_LIMIT_S,
         chat_models=UPSTREAM_CHAT_MODELS,
         embedding_models=UPSTREAM_EMBEDDING_MODELS,
         rerank_models=UPSTREAM_RERANK_MODELS,

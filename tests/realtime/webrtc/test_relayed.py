@@ -42,7 +42,8 @@ class Service:
     @property
     def settings(self) -> dict[str, str]:
         """Of the server that passes offers on to it."""
-        return {"UPSTREAM_BASE_URL": str(self.server.make_url("/")), "UPSTREAM_API_KEY": "secret"}
+        address = str(self.server.make_url("/"))
+        return {"UPSTREAM_BASE_URL": address, "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""A realtime model of a service elsewhere that speaks WebRTC or AOQ: we pass the offer, or the request for a grant, on
-with our key, and the response back.
+"""A realtime model of a service elsewhere, with our key.
 
-Sound and events then flow directly between the caller and that service; this server sees neither. What the exchange
-looks like is in the interface specification, "WebRTC SDP exchange" and
-"AOQ session allocation".
+Two ways lead to it. This server holds a WebSocket to the service for each session, and its own transports for the
+caller. Or it passes an SDP offer, or a request for a grant, on and the response back; sound and events then flow
+directly between the caller and that service, and this server sees neither. What is said is in the interface
+specification, "WebSocket connection", "WebRTC SDP exchange" and "AOQ session allocation".
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NoReturn
 from urllib.parse import urlencode
 
 import aiohttp
 
 from voiceapp.engines.interfaces import Call, Provider, Voice
 from voiceapp.engines.openai.client import RemoteServer, read
-from voiceapp.errors import EngineRefused, EngineUnavailable
+from voiceapp.engines.upstream.line import Dialler, ServiceLine
+from voiceapp.engines.upstream.realtime import UpstreamStream
+from voiceapp.errors import EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"
 TASK_PATH = "/api/v1/webrtc/inference"
 MAX_ANSWER_BYTES = 64 * 1024
 GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
+CLAIM_S = 15.0
+"""How long a line that was dialled waits for its session to begin."""
 GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
 ANSWER_TIMEOUT_S = 15.0
 """For the whole exchange; the other side gathers its candidates meanwhile."""
@@ -36,12 +39,23 @@ class RelayedRealtime(Provider):
     voices: Sequence[Voice] = ()
     default_voice = ""
 
-    def __init__(self, *, base_url: str, api_key: str, model: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        """`base_url` is what comes before `/api/v1`; `model` is the name that the service knows, empty for the caller's
-        own spelling."""
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        model: str,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        ws_url: str = "",
+        settings: str = "UPSTREAM",
+        session_limit_s: float = 0.0,
+    ) -> None:
+        """`base_url` is what comes before `/api/v1`, `ws_url` what comes before `/api-ws/v1`, where that differs;
+        `model` is the name that the service knows, empty for the caller's own spelling; `settings` is how the names of
+        the service's settings begin; `session_limit_s` is how long a session of its lasts, 0: that is not known."""
         self._server = RemoteServer(
             title="service that runs this model",
-            settings="UPSTREAM",
+            settings=settings,
             base_url=base_url,
             api_key=api_key,
             timeout_s=timeout_s,
@@ -49,6 +63,11 @@ class RelayedRealtime(Provider):
         self._api_key = api_key
         self._model = model
         self._timeout_s = timeout_s
+        self._session_limit_s = session_limit_s
+        self._dialler = Dialler(ws_url=ws_url or base_url, api_key=api_key, model=model, settings=settings)
+        self._prepared: dict[str, ServiceLine] = {}
+        """By session: lines that were dialled before the session began."""
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def relay_offer(self, offer_sdp: str, model: str) -> str:
         """The service's answer to an offer, as it stands. Cancelling closes the connection.
@@ -119,17 +138,34 @@ class RelayedRealtime(Provider):
     def check(self) -> None:
         """Nothing is needed on this server; whether the service can serve shows when it is asked."""
 
-    def open(self, call: Call, tasks: asyncio.TaskGroup) -> NoReturn:
-        """Media flows past this server.
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`: dial, so that a refusal of the service's is ours."""
+        self._prepared[call.session_id] = await self._dialler.dial(call)
+        asyncio.get_running_loop().call_later(CLAIM_S, self._give_up, call.session_id)
 
-        Raises:
-            EngineRefused: always.
-        """
-        raise EngineRefused("This model is reached by WebRTC or AOQ only.")
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> UpstreamStream:
+        """See `RealtimeModel`."""
+        return UpstreamStream(call, lambda: self._line(call), session_limit_s=self._session_limit_s)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
+        for session_id in tuple(self._prepared):
+            self._give_up(session_id)
+        await asyncio.gather(*self._closing)
+        await self._dialler.close()
         await self._server.close()
+
+    async def _line(self, call: Call) -> ServiceLine:
+        prepared = self._prepared.pop(call.session_id, None)
+        return prepared or await self._dialler.dial(call)
+
+    def _give_up(self, session_id: str) -> None:
+        """Close the line of a session that did not begin."""
+        line = self._prepared.pop(session_id, None)
+        if line is not None:
+            task = asyncio.create_task(line.close(), name=f"session {session_id}: was not begun")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def _is_leaking(self, text: str) -> bool:
         """Whether our key is in it, which nobody else may see."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.protocol.events import ClientEvent, ServerEvent
+from voiceapp.protocol.forwarding import ForwardedEvent
 from voiceapp.protocol.reading import JsonObject
 
 __all__ = ["OWN", "Dialect", "Disconnected", "Transport", "json_text", "text_of", "texts_of"]
@@ -28,6 +29,8 @@ def text_of(event: ServerEvent) -> str:
 
 def texts_of(event: ServerEvent, dialect: Dialect) -> list[str]:
     """The messages that tell of an event in a client's dialect."""
+    if isinstance(event, ForwardedEvent):
+        return [event.text]
     return [json_text(wire) for wire in dialect.write(event)]
 
 

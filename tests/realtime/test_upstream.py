@@ -1,0 +1,238 @@
+"""Conversations with a model that a second installation of this product serves, over every transport of the first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+import websockets
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from tests.engines.speech import word_errors
+from tests.ports import free_udp_port
+from tests.realtime.aoq import peer as aoq
+from tests.realtime.chat_server import KEY, ChatServer
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Talker, call, samples_at
+from tests.realtime.test_chat_elsewhere import WEATHER, answer_of
+from tests.realtime.webrtc import caller as webrtc
+from voiceapp.engines.embedded.asr import Moonshine
+from voiceapp.engines.interfaces import Samples
+
+Voices = Callable[[str], Samples]
+
+QUESTION = "What is twelve times twelve?"
+ANSWER = "I am here."
+MODEL = "upstream"
+
+
+@pytest.fixture(scope="module")
+def chat_server() -> Iterator[ChatServer]:
+    server = ChatServer()
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def theirs(serve: Serve, chat_server: ChatServer) -> Product:
+    """The service elsewhere."""
+    return serve(CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard")
+
+
+@pytest.fixture(scope="module")
+def ours(serve: Serve, theirs: Product) -> Product:
+    return serve(
+        AOQ_PORT=str(free_udp_port()),
+        UPSTREAM_BASE_URL=theirs.origin,
+        UPSTREAM_API_KEY=theirs.keys["good"],
+        UPSTREAM_REALTIME_MODEL="voice",
+    )
+
+
+async def turn_of(product: Product, session_id: str) -> dict[str, object]:
+    return await product.row(
+        "SELECT user_text, assistant_text, heard_text, status, interrupted, is_spoken, input_audio_ms > 0 AS has_input,"
+        " output_audio_ms, first_audio_ms > 0 AS was_timed FROM realtime_turn WHERE session_id = ? AND ordinal = 1",
+        session_id,
+    )
+
+
+def session_of(heard: EventsHeard) -> str:
+    return str(heard.all("session.created")[0]["session"]["id"])
+
+
+async def sounds_right(speech: Samples) -> None:
+    heard = (await Moonshine().recognize(speech)).text
+    assert min(word_errors(words, heard) for words in (ANSWER, "I'm here.")) <= 1, heard
+
+
+async def test_a_spoken_question_is_answered_and_recorded_here(ours: Product, theirs: Product, voices: Voices) -> None:
+    async with call(ours.url, ours.keys["good"], model=MODEL, has_microphone=True) as talker:
+        await talker.say(voices(QUESTION))
+        assert answer_of(await talker.wait("response.done")) == ANSWER
+        session_id = session_of(talker)
+    await sounds_right(samples_at(talker.audio(), 24_000))
+    (transcript,) = talker.all("conversation.item.input_audio_transcription.completed")
+    assert talker.all("session.created")[0]["session"]["model"] == MODEL
+    assert session_id.startswith("sess_")
+    row = await turn_of(ours, session_id)
+    assert row | {"output_audio_ms": 0} == {
+        "user_text": transcript["transcript"],
+        "assistant_text": ANSWER,
+        "heard_text": "",
+        "status": "completed",
+        "interrupted": 0,
+        "is_spoken": 1,
+        "has_input": 1,
+        "output_audio_ms": 0,
+        "was_timed": 1,
+    }
+    assert row["output_audio_ms"] == round(len(talker.audio()) / 48)
+    assert not theirs.rows("SELECT id FROM realtime_realtimesession WHERE id = ?", session_id)
+
+
+async def test_a_call_over_webrtc_ends_here(ours: Product, voices: Voices) -> None:
+    async with webrtc.calling(ours.origin, ours.keys["good"], model=MODEL) as caller:
+        await caller.microphone.say(voices(QUESTION))
+        assert answer_of(await caller.wait("response.done")) == ANSWER
+        await caller.wait_loud()
+        await caller.wait_quiet()
+        session_id = session_of(caller)
+    await sounds_right(caller.speech())
+    assert not caller.all("response.audio.delta")
+    assert not caller.all("error")
+    row = await turn_of(ours, session_id)
+    assert (row["assistant_text"], row["is_spoken"], row["has_input"]) == (ANSWER, 1, 1)
+
+
+async def test_a_session_over_aoq_ends_here(ours: Product, voices: Voices) -> None:
+    status, grant = await aoq.allocate(ours.origin, ours.keys["good"], model=MODEL)
+    assert status == 200
+    async with aoq.calling(grant) as peer:
+        await peer.say(voices(QUESTION))
+        assert answer_of(await peer.wait("response.done")) == ANSWER
+        await peer.send("session.finish")
+        await peer.wait("session.finished")
+        assert await peer.wait_closed() == 1000
+    await sounds_right(peer.speech())
+    row = await turn_of(ours, session_of(peer))
+    assert (row["assistant_text"], row["is_spoken"]) == (ANSWER, 1)
+
+
+async def interrupt(talker: Talker, speech: Samples) -> None:
+    await talker.ask("Tell me something endless.")
+    await talker.wait("response.audio.delta", count=12)
+    await talker.say(speech)
+    assert (await talker.wait("response.done"))["response"]["status"] == "cancelled"
+    assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+
+
+@pytest.mark.parametrize("query", ["", "&resume=on"])
+async def test_a_response_can_be_interrupted(ours: Product, voices: Voices, query: str) -> None:
+    """Events pass as they are, or one by one where they may have to be told again."""
+    async with call(ours.url, ours.keys["good"], model=MODEL, has_microphone=True, query=query) as talker:
+        await interrupt(talker, voices(QUESTION))
+        (truncated,) = talker.all("conversation.item.truncated")
+        session_id = session_of(talker)
+    row = await turn_of(ours, session_id)
+    assert (row["status"], row["interrupted"], row["heard_text"]) == ("cancelled", 1, truncated["transcript"])
+    assert bool(talker.all("session.resumable")) is bool(query)
+
+
+async def test_a_call_over_webrtc_falls_silent_when_it_is_interrupted(ours: Product, voices: Voices) -> None:
+    async with webrtc.calling(ours.origin, ours.keys["good"], model=MODEL) as caller:
+        await caller.ask("Tell me something endless.")
+        await caller.wait_loud()
+        await caller.microphone.say(voices(QUESTION))
+        assert (await caller.wait("response.done"))["response"]["status"] == "cancelled"
+        assert answer_of(await caller.wait("response.done", count=2)) == ANSWER
+
+
+async def test_tools_are_the_callers(ours: Product) -> None:
+    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
+        await talker.send("session.update", session={"tools": [WEATHER]})
+        assert (await talker.wait("session.updated"))["session"]["tools"] == [WEATHER]
+        await talker.ask("How is the weather?")
+        done = await talker.wait("response.function_call_arguments.done")
+        assert (done["name"], json.loads(done["arguments"])) == ("weather", {"city": "Paris"})
+        await talker.wait("response.done")
+        output = {"type": "function_call_output", "call_id": done["call_id"], "output": '{"degrees": 21}'}
+        await talker.send("conversation.item.create", item=output)
+        await talker.send("response.create")
+        assert answer_of(await talker.wait("response.done", count=2)) == "It is 21 degrees."
+
+
+async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> None:
+    """Their events are translated here; the service is spoken to in ours."""
+    protocols = [Subprotocol("realtime"), Subprotocol(f"openai-insecure-api-key.{ours.keys['good']}")]
+    heard: list[Event] = []
+    async with websockets.connect(f"{ours.url}?model={MODEL}", subprotocols=protocols, proxy=None) as socket:
+        talker = Talker(socket)
+        await talker.ask("Are you there?")
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard or heard[-1]["type"] != "response.done":
+                heard.append(json.loads(await socket.recv()))
+    assert heard[0]["session"]["type"] == "realtime"
+    assert heard[-1]["response"]["output"][0]["content"][0]["transcript"] == ANSWER
+    types = {event["type"] for event in heard}
+    assert "response.output_audio.delta" in types
+    assert "response.audio.delta" not in types
+
+
+async def test_what_the_service_does_not_accept_is_told(ours: Product) -> None:
+    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
+        await talker.send("session.update", session={"temperature": "hot"}, event_id="mine")
+        error = (await talker.wait("error"))["error"]
+        assert (error["param"], error["event_id"]) == ("session.temperature", "mine")
+        await talker.socket.send("{")
+        assert (await talker.wait("error", count=2))["error"]["code"] == "invalid_json"
+        await talker.send("input_audio_buffer.append", audio="?!")
+        assert (await talker.wait("error", count=3))["error"]["param"] == "audio"
+        await talker.send("session.imagine")
+        assert (await talker.wait("error", count=4))["error"]["code"] == "unknown_event_type"
+        await talker.ask("Are you there?")
+        assert answer_of(await talker.wait("response.done")) == ANSWER
+        await talker.send("session.finish")
+        assert await talker.wait_closed() == 1000
+    assert talker.types[-1] == "session.finished"
+
+
+async def test_the_key_for_the_service_is_shown_nowhere(ours: Product, theirs: Product) -> None:
+    async with call(ours.url, ours.keys["doomed"], model=MODEL) as talker:
+        await talker.ask("Are you there?")
+        await talker.wait("response.done")
+    secret = theirs.keys["good"]
+    assert secret not in json.dumps([heard.event for heard in talker.heard])
+    assert secret not in ours.log
+
+
+async def test_a_service_that_is_full_is_a_status_here_and_a_killed_one_an_error(
+    serve: Serve, chat_server: ChatServer
+) -> None:
+    theirs = serve(
+        CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard", MAX_SESSIONS_PER_ACCOUNT="1"
+    )
+    ours = serve(UPSTREAM_BASE_URL=theirs.origin, UPSTREAM_API_KEY=theirs.keys["good"], UPSTREAM_REALTIME_MODEL="voice")
+    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
+        with pytest.raises(InvalidStatus) as full:
+            async with call(ours.url, ours.keys["good"], model=MODEL):
+                pass
+        assert full.value.response.status_code == 429
+        assert int(full.value.response.headers["Retry-After"]) >= 1
+        await talker.ask("Tell me something endless.")
+        await talker.wait("response.audio.delta", count=3)
+        await asyncio.to_thread(theirs.kill)
+        assert (await talker.wait("response.done"))["response"]["status"] == "failed"
+        assert (await talker.wait("error"))["error"]["code"] == "upstream_connection_lost"
+        with pytest.raises(InvalidStatus) as gone:
+            async with call(ours.url, ours.keys["good"], model=MODEL):
+                pass
+        assert gone.value.response.status_code == 503
+        assert json.loads(gone.value.response.body)["code"] == "ModelUnavailable"
+        assert await talker.wait_closed(60) == 4503
+    assert [event["error"]["type"] for event in talker.all("error")] == ["server_error"] * 2

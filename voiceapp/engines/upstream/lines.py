@@ -1,0 +1,144 @@
+"""The sessions at a service elsewhere that one conversation has, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from voiceapp.engines.upstream.kept import KeptConversation
+from voiceapp.engines.upstream.line import LineLost, ServiceLine
+from voiceapp.engines.upstream.opening import begin
+from voiceapp.errors import EngineError
+
+logger = logging.getLogger(__name__)
+
+RENEW_S = 10.0
+"""How long a lost session is tried to be begun again."""
+PAUSE_S = 0.5
+"""Between two attempts."""
+AGAIN_S = 30.0
+"""When a session that should end soon, and could not be begun anew, is tried again."""
+
+
+class ServiceLines:
+    """The line in use, and its replacement. `receive`, `renew` and `replace` belong to one task."""
+
+    def __init__(
+        self, name: str, dial: Callable[[], Awaitable[ServiceLine]], kept: KeptConversation, *, limit_s: float
+    ) -> None:
+        """`name` is that of the session here, for logs; `limit_s` is how long one there may last, 0: any time."""
+        self._name = name
+        self._dial = dial
+        self._kept = kept
+        self._limit_s = limit_s
+        self._now = asyncio.get_running_loop().time
+        self._line: ServiceLine | None = None
+        self._ready = asyncio.Event()
+        """The line can be written to."""
+        self._due_at: float | None = None
+        self.is_due = False
+        """The session there has to be replaced, at the next silence."""
+
+    async def open(self) -> dict[str, Any]:
+        """Begin the first session; its `session.created`.
+
+        Raises:
+            EngineError: if the service cannot be reached, or refuses it.
+        """
+        try:
+            return await self._begin()
+        except LineLost as lost:
+            raise lost.failure from None
+
+    async def send(self, text: str) -> None:
+        """Send a message of the caller's; one that a line is lost over is sent over the next one."""
+        while True:
+            await self._ready.wait()
+            line = self._line
+            assert line is not None
+            try:
+                await line.send(text)
+            except LineLost:
+                if line is self._line:
+                    self._ready.clear()  # whoever receives notices the loss too, and has another line or gives up
+            else:
+                return
+
+    async def tell(self, wire: dict[str, Any]) -> None:
+        """Send a message of our own, which another session would have no use for."""
+        assert self._line is not None
+        with suppress(LineLost):
+            await self._line.send(json.dumps(wire))
+
+    async def receive(self) -> str:
+        """The next message; empty when the session has become due.
+
+        Raises:
+            LineLost: the connection is closed.
+        """
+        assert self._line is not None
+        try:
+            if self._due_at is None:
+                return await self._line.receive()
+            async with asyncio.timeout_at(self._due_at):
+                return await self._line.receive()
+        except TimeoutError:
+            self.is_due, self._due_at = True, None
+            return ""
+        except LineLost:
+            self._ready.clear()
+            raise
+
+    async def renew(self, failure: EngineError) -> None:
+        """Begin a new session in the place of a lost one; `failure` says what became of that.
+
+        Raises:
+            EngineError: if that does not succeed in time, or the service refuses it.
+        """
+        until = self._now() + RENEW_S
+        while True:
+            try:
+                await self._begin(again=True)
+            except LineLost:
+                error = failure
+            except EngineError as refused:
+                error = refused
+            else:
+                return
+            if not error.retryable or self._now() > until:
+                raise error
+            await asyncio.sleep(PAUSE_S)
+
+    async def replace(self) -> None:
+        """Begin a new session, and leave the one that is still open; if that fails, go on with it for a while."""
+        self._ready.clear()
+        old = self._line
+        try:
+            await self._begin(again=True)
+        except (EngineError, LineLost) as error:
+            logger.warning("session %s: no new session at the service: %s", self._name, error)
+            self.is_due, self._due_at = False, self._now() + AGAIN_S
+            self._ready.set()
+        else:
+            assert old is not None
+            await old.close()
+
+    async def close(self) -> None:
+        """Close the line in use."""
+        self._ready.clear()
+        if self._line is not None:
+            await self._line.close()
+
+    async def _begin(self, *, again: bool = False) -> dict[str, Any]:
+        items = self._kept.items() if again else ()
+        self._line, created = await begin(await self._dial(), self._kept.settings, items)
+        self._due_at = self._now() + self._limit_s if self._limit_s else None
+        self.is_due = False
+        if again:
+            logger.info("session %s: goes on in a new session at the service", self._name)
+        self._ready.set()
+        return created

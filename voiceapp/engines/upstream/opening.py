@@ -1,0 +1,59 @@
+"""The first exchange of a session at a service elsewhere: its settings, and the items that it goes on from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from voiceapp.engines.upstream.line import LineLost, ServiceLine, wire_of
+from voiceapp.errors import EngineRefused, EngineTimeout
+
+BEGIN_S = 15.0
+
+
+async def begin(
+    line: ServiceLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
+) -> tuple[ServiceLine, dict[str, Any]]:
+    """The line, and the `session.created` of its session with the settings that it has taken.
+
+    What the service does not take is left out. The line is closed when this raises.
+
+    Raises:
+        EngineRefused: the service says an error before the session begins.
+        EngineTimeout: it takes too long.
+        LineLost: it ends the session.
+    """
+    try:
+        async with asyncio.timeout(BEGIN_S):
+            return line, await _begin(line, settings, items)
+    except TimeoutError:
+        await line.close()
+        raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
+    except (EngineRefused, LineLost, asyncio.CancelledError):
+        await line.close()
+        raise
+
+
+async def _begin(line: ServiceLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    created = await _next(line, ("session.created", "error"))
+    if created["type"] == "error" or not isinstance(created.get("session"), dict):
+        raise EngineRefused("The service that runs this model did not begin the session.")
+    if settings:
+        await line.send(json.dumps({"type": "session.update", "session": dict(settings)}))
+        updated = await _next(line, ("session.updated", "error"))
+        if isinstance(updated.get("session"), dict):
+            created = {**created, "session": updated["session"]}
+    for item in items:
+        await line.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        await _next(line, ("conversation.item.created", "error"))
+    return created
+
+
+async def _next(line: ServiceLine, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """The next event of one of these kinds."""
+    while True:
+        wire = wire_of(await line.receive())
+        if wire is not None and wire["type"] in kinds:
+            return wire

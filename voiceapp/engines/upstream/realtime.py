@@ -1,0 +1,295 @@
+"""One conversation with a realtime model that a service elsewhere serves: their events pass as ours.
+
+Nothing is buffered here. An event of the service is read when the one before it was taken, and an event of the caller
+is sent before the next one is read, so that whoever reads slowly holds up the other side and costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any
+
+from voiceapp.engines.interfaces import Call, NextResponse
+from voiceapp.engines.upstream.kept import KeptConversation
+from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, LineLost, ServiceLine, wire_of
+from voiceapp.engines.upstream.lines import ServiceLines
+from voiceapp.engines.upstream.playing import Playing
+from voiceapp.engines.upstream.turns import ForwardedTurns
+from voiceapp.errors import FloodError, InvalidParameter
+from voiceapp.formats import identifier
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.audio import AudioFormat, Meter, read_format
+from voiceapp.protocol.client_side import client_event_wire, server_event_of
+from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, spoken_bytes
+from voiceapp.protocol.work import PlayoutCut, TurnEnded
+
+logger = logging.getLogger(__name__)
+
+Out = ev.ServerEvent | PlayoutCut | TurnEnded
+
+TRACK_FORMATS = {"input_audio_format": "pcm16", "sample_rate": 16_000, "output_audio_format": "pcm24"}
+"""Of a session whose media end here."""
+MOST_LOSSES = 3
+"""Sessions lost in a row without one response between them."""
+LOST = "upstream_connection_lost"
+"""Code of the error event about it."""
+
+
+class UpstreamStream:
+    """A `RealtimeStream`. All methods belong to the event loop's thread."""
+
+    def __init__(self, call: Call, dial: Callable[[], Awaitable[ServiceLine]], *, session_limit_s: float = 0.0) -> None:
+        """`dial` gives a line to the service; `session_limit_s` is how long a session there may last, 0: any time."""
+        self._call = call
+        self._now = asyncio.get_running_loop().time
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._losses = 0
+        self._is_finishing = False
+        self._is_finished = False
+        self._is_speaking = False
+        self._awaits_response = False
+        self._creates_responses = True
+        self._is_manual = False
+        self._interrupts = True
+        self._refused: set[str] = set()
+        """Responses that may not be given: nothing of them is handed on."""
+        self._input = AudioFormat("pcm16", call.input_rate_hz)
+        self._meter = Meter(rate_per_s=2 * 1000)
+        self._turns = ForwardedTurns(listens_only=call.listens_only)
+        self._kept = KeptConversation({**call.opening, **TRACK_FORMATS} if call.has_track else call.opening)
+        self._lines = ServiceLines(call.session_id, dial, self._kept, limit_s=session_limit_s)
+        self._playing = Playing(self._now) if call.has_track else None
+
+    # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self, event: ev.ClientEvent) -> None:
+        """See `RealtimeStream`."""
+        if isinstance(event, ForwardedMessage) and event.wire is None:
+            self._count(event.audio_bytes)
+            await self._lines.send(event.text)
+            return
+        if isinstance(event, ev.AudioAppend):
+            self._count(len(event.audio))
+            await self._lines.send(_text(client_event_wire(event)))
+            return
+        wire = event.wire if isinstance(event, ForwardedMessage) else client_event_wire(event)
+        assert wire is not None
+        kind = wire["type"]
+        if kind == ev.SessionUpdate.type and isinstance(wire.get("session"), dict):
+            self._kept.change(wire["session"])
+        elif kind == ev.ResponseCreate.type:
+            self._awaits_response = True
+            self._idle.clear()
+        elif kind == ev.SessionFinish.type:
+            self._is_finishing = True
+        await self._lines.send(_text(wire))
+
+    def _count(self, n_bytes: int) -> None:
+        """Audio of the caller's.
+
+        Raises:
+            FloodError: if it comes too fast.
+        """
+        length_ms = self._input.wire_ms(n_bytes)
+        self._turns.appended(length_ms)
+        if not self._meter.accept(length_ms, self._now()):
+            raise FloodError("Audio arrives faster than twice real time.", code="audio_too_fast", param="audio")
+
+    # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def events(self) -> AsyncGenerator[Out, None]:
+        """See `RealtimeStream`."""
+        try:
+            for event in self._opened(await self._lines.open()):
+                yield event
+            while not self._is_finished:
+                try:
+                    text = await self._lines.receive()
+                except LineLost as lost:
+                    for event in self._after(lost):
+                        yield event
+                    if self._is_finishing:
+                        return
+                    await self._lines.renew(lost.failure)
+                    continue
+                if self._call.is_forwarded and not self._refused and (size := spoken_bytes(text)) is not None:
+                    self._turns.sounded(size)
+                    yield ForwardedEvent(kind=ev.AudioDelta.type, text=text)
+                    continue
+                if text and (wire_or_none := wire_of(text)) is not None:
+                    for event in await self._follow(wire_or_none, text):
+                        yield event
+                    if self._playing is not None:
+                        await self._playing.wait_for_room()
+                if self._lines.is_due and self._is_quiet:
+                    await self._lines.replace()
+                if self._is_quiet:
+                    self._idle.set()
+        finally:
+            await self._lines.close()
+
+    def _opened(self, created: dict[str, Any]) -> list[Out]:
+        self._look_at(created)
+        return self._handed_on({**created, "session": self._shown(created["session"])}, "")
+
+    async def _follow(self, wire: dict[str, Any], text: str) -> list[Out]:
+        """What becomes of an event of the service's."""
+        kind = wire["type"]
+        if kind == ev.SessionClosing.type:  # of the session there; the one here goes on
+            self._lines.is_due = True
+            return []
+        self._kept.follow(wire)
+        if kind == ev.ResponseCreated.type and not await self._may_begin(wire):
+            return []
+        if self._refused and (of := _response_id(wire)) in self._refused:
+            if kind == ev.ResponseDone.type:
+                self._refused.discard(of)
+            return []
+        found: list[Out] = []
+        if kind in (ev.SessionCreated.type, ev.SessionUpdated.type) and isinstance(wire.get("session"), dict):
+            self._look_at(wire)
+            wire, text = {**wire, "session": self._shown(wire["session"])}, ""
+        found += self._handed_on(wire, text)
+        found += self._turns.follow(wire)
+        found += await self._silence(kind, wire)
+        self._note(kind, wire)
+        return found
+
+    def _handed_on(self, wire: dict[str, Any], text: str) -> list[Out]:
+        if self._call.is_forwarded:
+            if wire["type"] == ev.AudioDelta.type and isinstance(wire.get("delta"), str):
+                self._turns.sounded(len(wire["delta"]) * 3 // 4)
+            return [ForwardedEvent(kind=wire["type"], text=text or _text(wire))]
+        event = server_event_of(wire)
+        if isinstance(event, ev.AudioDelta):
+            self._turns.sounded(len(event.audio))
+            if self._playing is not None:
+                self._playing.push(event)
+        return [] if event is None else [event]
+
+    def _note(self, kind: str, wire: dict[str, Any]) -> None:
+        """Whether the caller speaks, or waits for a response."""
+        if kind == ev.SpeechStarted.type:
+            self._is_speaking = True
+        elif kind == ev.SpeechStopped.type:
+            self._is_speaking = False
+            self._awaits_response = self._creates_responses and not wire.get("reason")
+        elif kind == ev.ResponseDone.type:
+            self._losses = 0
+        elif kind == ev.ErrorEvent.type:
+            self._awaits_response = False
+        elif kind == ev.SessionFinished.type:
+            self._is_finished = True
+        if not self._is_quiet:
+            self._idle.clear()
+
+    async def _silence(self, kind: str, wire: dict[str, Any]) -> list[Out]:
+        """Where what is played here against the clock has to fall silent."""
+        if self._playing is None:
+            return []
+        response = wire.get("response")
+        is_cut = kind == ev.ResponseDone.type and isinstance(response, dict) and response.get("status") == "cancelled"
+        if not is_cut and not (kind == ev.SpeechStarted.type and self._interrupts):
+            return []
+        if (truncation := self._playing.cut()) is not None:
+            await self._lines.tell(truncation)
+        return [PlayoutCut()]
+
+    async def _may_begin(self, wire: dict[str, Any]) -> bool:
+        """Whether a response may be given; if not, the service is told to stop it."""
+        response_id = _response_id(wire)
+        ordinal, input_audio_ms = self._turns.begin(response_id)
+        self._awaits_response = False
+        self._idle.clear()
+        ask = self._call.before_response
+        if ask is None:
+            return True
+        response = wire.get("response")
+        modalities = response.get("modalities") if isinstance(response, dict) else None
+        speaks = modalities != ["text"]
+        refused = await ask(NextResponse(ordinal, input_audio_ms, 0, None, speaks))
+        if refused:
+            self._turns.drop(response_id)
+            self._refused.add(response_id)
+            await self._lines.tell({"type": ev.ResponseCancel.type, "response_id": response_id})
+        return not refused
+
+    def _after(self, lost: LineLost) -> list[Out]:
+        """What the caller is told of a loss.
+
+        Raises:
+            EngineUnavailable: if another session there could not go on with the conversation.
+        """
+        found: list[Out] = []
+        self._losses += 1
+        if self._is_finishing:
+            return found
+        if lost.code in REFUSED_FOR_GOOD or self._losses > MOST_LOSSES:
+            raise lost.failure
+        logger.warning("session %s: the service ended its session (%d)", self._call.session_id, lost.code)
+        message = "The connection to the service that runs this model was lost; the conversation goes on."
+        if self._turns.is_responding or self._is_speaking or self._awaits_response:
+            error = ev.ErrorEvent(event_id=identifier("event"), code=LOST, message=message, error_type="server_error")
+            found.append(error)
+        for response_id in self._turns.live_ids:
+            about = {"type": "failed", "reason": LOST, "error": {"type": "server_error", "code": LOST}}
+            ended = {"id": response_id, "object": "realtime.response", "status": "failed", "status_details": about}
+            found.append(ev.ResponseDone(event_id=identifier("event"), response={**ended, "output": [], "usage": None}))
+        found += self._turns.cut_off("failed")
+        self._refused.clear()
+        self._is_speaking = self._awaits_response = False
+        return found
+
+    # ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def wait_idle(self) -> None:
+        """See `RealtimeStream`."""
+        await self._idle.wait()
+
+    def close(self) -> Sequence[TurnEnded]:
+        """See `RealtimeStream`; the line is closed where `events` ends."""
+        return self._turns.cut_off("cancelled")
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Nobody speaks, and no response is under way or expected."""
+        is_busy = self._turns.is_responding or self._refused or self._is_speaking or self._awaits_response
+        return not is_busy and not (self._is_manual and self._turns.has_uncommitted)
+
+    def _look_at(self, wire: dict[str, Any]) -> None:
+        """Remember what matters here of the settings that the service has taken."""
+        session = wire["session"]
+        turns = session.get("turn_detection")
+        self._is_manual = "turn_detection" in session and turns is None
+        self._creates_responses = not isinstance(turns, dict) or turns.get("create_response") is not False
+        self._interrupts = not isinstance(turns, dict) or turns.get("interrupt_response") is not False
+        self._input = _format(session, "input", self._input)
+        self._turns.output_format = _format(session, "output", self._turns.output_format)
+
+    def _shown(self, session: dict[str, Any]) -> dict[str, Any]:
+        """The session under the names that it has here."""
+        return {**session, "id": self._call.session_id, "model": self._call.model}
+
+
+def _format(session: dict[str, Any], side: str, usual: AudioFormat) -> AudioFormat:
+    audio = session.get("audio")
+    of_side = audio.get(side) if isinstance(audio, dict) else None
+    nested = of_side.get("format") if isinstance(of_side, dict) else None
+    try:
+        given = nested or session.get(f"{side}_audio_format") or usual.name
+        return read_format(given, param=side, default_rate_hz=usual.sample_rate_hz)
+    except InvalidParameter:
+        return usual
+
+
+def _response_id(wire: dict[str, Any]) -> str:
+    response = wire.get("response")
+    return str(response.get("id")) if isinstance(response, dict) else str(wire.get("response_id") or "")
+
+
+def _text(wire: dict[str, Any]) -> str:
+    return json.dumps(wire, separators=(",", ":"))

@@ -1,0 +1,85 @@
+"""The realtime dialect as a client uses it: events of a server are read, events of a client are written."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from voiceapp.protocol.events import SERVER_EVENTS, AudioAppend, AudioDelta, ClientEvent, ErrorEvent, ServerEvent
+from voiceapp.protocol.reading import JsonObject
+
+_KINDS: dict[str, tuple[type, Any]] = {
+    "str": (str, ""),
+    "str | None": (str, None),
+    "int": (int, 0),
+    "float": (float, 0.0),
+    "JsonObject": (dict, {}),
+    "list[JsonObject]": (list, []),
+}
+"""By annotation: what a field is, and what stands for it where a server leaves it out."""
+
+
+def client_event_wire(event: ClientEvent) -> JsonObject:
+    """A client event, ready for JSON; fields that are None are left out."""
+    wire: JsonObject = {"type": event.type}
+    for of in fields(event):
+        value = getattr(event, of.name)
+        if value is not None:
+            wire[of.name] = value
+    if isinstance(event, AudioAppend):
+        wire["audio"] = base64.b64encode(event.audio).decode("ascii")
+    return wire
+
+
+def server_event_of(wire: JsonObject) -> ServerEvent | None:
+    """The event that a server's message is; None where it is not known, or a field is not what it must be."""
+    kind = wire.get("type")
+    cls = SERVER_EVENTS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        return None
+    try:
+        if cls is ErrorEvent:
+            return _error(wire)
+        given = {of.name: _value(of, wire) for of in fields(cls) if of.name != "audio"}
+        if cls is AudioDelta:
+            given["audio"] = base64.b64decode(wire["delta"], validate=True)
+        return cls(**given)
+    except (TypeError, LookupError, binascii.Error, ValueError):
+        return None
+
+
+def _value(of: Field[Any], wire: JsonObject) -> Any:
+    """A field of a message.
+
+    Raises:
+        TypeError: if it is of another type.
+    """
+    kind, missing = _KINDS[str(of.type)]
+    value = wire.get(of.name)
+    if value is None:
+        return of.default if of.default is not MISSING else missing
+    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(of.name)
+    return value
+
+
+def _error(wire: JsonObject) -> ErrorEvent:
+    """The same of an error event, whose fields are one level deeper.
+
+    Raises:
+        LookupError: if it names no error.
+        TypeError: if that is no object.
+    """
+    error = wire["error"]
+    if not isinstance(error, dict):
+        raise TypeError("error")
+    return ErrorEvent(
+        event_id=str(wire.get("event_id") or ""),
+        code=str(error.get("code") or error.get("type") or "server_error"),
+        message=str(error.get("message") or ""),
+        error_type=str(error.get("type") or "server_error"),
+        param=None if error.get("param") is None else str(error["param"]),
+        about=None if error.get("event_id") is None else str(error["event_id"]),
+    )
