@@ -3,68 +3,38 @@
 import asyncio
 import json
 import sys
-import urllib.request
-import wave
+from urllib.request import urlopen
 
 import av
 import moq
 
 
-def grant(server: str, key: str) -> dict:
-    """What your own backend does, which alone knows the key."""
-    headers = {"Authorization": f"Bearer {key}", "x-service-rtc-transport": "moq"}
-    request = urllib.request.Request(f"{server}/api/v1/webrtc/realtime?model=voice", b"{}", headers)
-    return json.load(urllib.request.urlopen(request))
+async def listen(sound: moq.TrackConsumer) -> None:
+    with av.open("reply.wav", "w") as file:
+        track, decoder = file.add_stream("pcm_s16le", rate=48000, layout="mono"), av.CodecContext.create("opus", "r")
+        while group := await sound.recv_group():
+            for frame in decoder.decode(av.Packet((await group.read_frame()).payload)):
+                file.mux(track.encode(frame))
 
 
-async def talk(given: dict, question: str) -> None:
-    relay, fingerprint = given["clientRelayEndpoints"][0], given["clientRelayCertFingerprint"]
-    url = f"https://{relay['endpoint']}:{relay['port']}/aoq/{given['sid']}?jwt={given['aoqTokenForClient']}"
-    origin, packets = moq.OriginProducer(), {}
-    client = origin.create_broadcast("client")
-    tracks = {name: client.publish_track(name) for name in ("audio", "data")}  # held, or the library drops them
-    client.announce()
-
-    def send(**event) -> None:
-        tracks["data"].write_frame(json.dumps(event).encode())
-
-    async def listen(track) -> None:
-        while group := await track.recv_group():
-            packets[group.sequence] = (await group.read_frame()).payload
-
-    options = {"websocket_enabled": False, "reconnect": False, "publish": origin, "subscribe": moq.OriginProducer()}
-    async with moq.Client(url, tls_fingerprints=[fingerprint] if fingerprint else None, **options) as connection:
+async def ask(grant: dict, question: str) -> None:
+    relay, pinned = grant["clientRelayEndpoints"][0], grant["clientRelayCertFingerprint"]
+    url = f"https://{relay['endpoint']}:{relay['port']}/aoq/{grant['sid']}?jwt={grant['aoqTokenForClient']}"
+    async with moq.Client(url, tls_fingerprints=[pinned] if pinned else None) as connection:
+        client = connection.create_broadcast("client")
+        tracks = client.publish_track("audio"), client.publish_track("data")
+        client.announce()
         server = await connection.announced_broadcast("server")
-        events = await server.subscribe_track("data", moq.Subscription(priority=255, max_age_us=30_000_000))
-        sound = await server.subscribe_track("audio", moq.Subscription(priority=200, max_age_us=1_000_000))
-        listening = asyncio.create_task(listen(sound))
-        await tracks["data"].used()
-        send(type="ready")
-        async for group in events:
-            async for frame in group:
-                event = json.loads(frame.payload)
-                if event["type"] == "session.created":
-                    content = [{"type": "input_text", "text": question}]
-                    item = {"type": "message", "role": "user", "content": content}
-                    send(type="conversation.item.create", item=item)
-                    send(type="response.create")
-                    send(type="session.finish")
-                elif event["type"] == "response.audio_transcript.done":
-                    print(event["transcript"])
-                elif event["type"] == "close":
-                    listening.cancel()
-                    return save(packets)
+        events = await server.subscribe_track("data", moq.Subscription(max_age_us=30_000_000))
+        listening = asyncio.create_task(listen(await server.subscribe_track("audio")))
+        await tracks[1].used()  # the server can hear what is said on it
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": question}]}
+        for name in ("ready", "conversation.item.create", "response.create", "session.finish"):
+            tracks[1].write_frame(json.dumps({"type": name, "item": item}).encode())
+        async for event in (json.loads(frame.payload) async for group in events async for frame in group):
+            print(event.get("transcript", ""), end="")
+            if event["type"] == "close":
+                return listening.cancel()
 
 
-def save(packets: dict) -> None:
-    """The Opus packets as a WAV file: group numbers count frames of 20 ms."""
-    decoder = av.CodecContext.create("opus", "r")
-    with wave.open("reply.wav", "wb") as file:
-        file.setparams((1, 2, 48000, 0, "NONE", ""))
-        resampler = av.AudioResampler(format="s16", layout="mono", rate=48000)
-        for number in sorted(packets):
-            for frame in decoder.decode(av.Packet(packets[number])):
-                file.writeframes(b"".join(part.to_ndarray().tobytes() for part in resampler.resample(frame)))
-
-
-asyncio.run(talk(grant(sys.argv[1], sys.argv[2]), sys.argv[3]))
+asyncio.run(ask(json.load(urlopen(sys.argv[1], b"{}")), sys.argv[2]))

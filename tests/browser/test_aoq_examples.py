@@ -27,6 +27,20 @@ from .speech import write_microphone
 EXAMPLES = Path(settings.BASE_DIR, "docs", "examples")
 QUESTION = "What is twelve times twelve?"
 REPLY = "12 times 12 is 144."
+LOUD = """async () => {
+    const stream = document.querySelector("audio").srcObject;
+    const context = new AudioContext();
+    const meter = new AnalyserNode(context);
+    context.createMediaStreamSource(stream).connect(meter);
+    const samples = new Float32Array(meter.fftSize);
+    for (let look = 0; look < 40; look += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        meter.getFloatTimeDomainData(samples);
+        if (samples.some((sample) => Math.abs(sample) > 0.05)) return true;
+    }
+    return false;
+}"""
+"""Whether something can be heard of what the page plays."""
 
 
 @pytest.fixture(scope="module")
@@ -77,29 +91,40 @@ class Backend(BaseHTTPRequestHandler):
         pass
 
 
-def test_the_program_prints_and_keeps_the_reply(relay: Server, key: str, tmp_path: Path) -> None:
-    origin = f"http://127.0.0.1:{relay.port}"
-    command = [sys.executable, str(EXAMPLES / "aoq.py"), origin, key, QUESTION]
+@pytest.fixture
+def backend(relay: Server, key: str) -> Iterator[str]:
+    """The address of a developer's own server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Backend, relay, key))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_program_prints_and_keeps_the_reply(backend: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "aoq.py"), f"{backend}/grant", QUESTION]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90)
     assert (done.returncode, done.stdout.strip()) == (0, REPLY), done.stderr
     with wave.open(str(tmp_path / "reply.wav")) as reply:
         assert reply.getnframes() / reply.getframerate() > 1
 
 
-def test_the_page_hears_a_question_and_shows_the_reply(
-    relay: Server, key: str, playwright: Playwright, tmp_path: Path
-) -> None:
-    backend = ThreadingHTTPServer(("127.0.0.1", 0), partial(Backend, relay, key))
-    threading.Thread(target=backend.serve_forever, daemon=True).start()
+@pytest.mark.parametrize("name", ["aoq.html", "aoq.py"])
+def test_the_examples_are_short_enough_to_read(name: str) -> None:
+    lines = (EXAMPLES / name).read_text().splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_page_hears_a_question_and_answers_aloud(backend: str, playwright: Playwright, tmp_path: Path) -> None:
     browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", 2.0, QUESTION, 60.0))
     try:
         page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{backend.server_port}/")
+        page.goto(backend)
         page.click("button")
         expect(page.locator("pre")).to_contain_text(REPLY, timeout=PATIENCE_MS)
         understood = page.locator("pre").inner_text().splitlines()[0]
         assert min(word_errors(asked, understood) for asked in (QUESTION, "What is 12 times 12?")) <= 1
+        page.wait_for_function(LOUD, timeout=PATIENCE_MS)
     finally:
         browser.close()
-        backend.shutdown()
-        backend.server_close()
