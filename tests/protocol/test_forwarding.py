@@ -98,6 +98,13 @@ def test_a_client_reads_what_a_server_writes(event: ev.ServerEvent) -> None:
     assert server_event_of(json.loads(json.dumps(event.to_wire()))) == event
 
 
+@pytest.mark.parametrize("cls", ev.SERVER_EVENTS.values(), ids=lambda cls: cls.type)
+def test_every_event_of_a_server_can_be_read(cls: type[ev.ServerEvent]) -> None:
+    error = {"code": "invalid_value", "message": "No."}
+    found = server_event_of({"type": cls.type, "event_id": "event_1", "error": error, "delta": ""})
+    assert isinstance(found, cls)
+
+
 def test_what_a_server_leaves_out_is_empty() -> None:
     found = server_event_of({"type": "conversation.item.truncated", "item_id": "item_1", "audio_end_ms": 5})
     assert found == ev.ItemTruncated(item_id="item_1", content_index=0, audio_end_ms=5, transcript="", unheard="")

@@ -12,7 +12,6 @@ from voiceapp.protocol.reading import JsonObject
 
 _KINDS: dict[str, tuple[type, Any]] = {
     "str": (str, ""),
-    "str | None": (str, None),
     "int": (int, 0),
     "float": (float, 0.0),
     "JsonObject": (dict, {}),
@@ -56,10 +55,11 @@ def _value(of: Field[Any], wire: JsonObject) -> Any:
     Raises:
         TypeError: if it is of another type.
     """
-    kind, missing = _KINDS[str(of.type)]
+    annotation = str(of.type)
+    kind, missing = _KINDS[annotation.removesuffix(" | None")]
     value = wire.get(of.name)
     if value is None:
-        return of.default if of.default is not MISSING else missing
+        return of.default if of.default is not MISSING else None if annotation.endswith(" | None") else missing
     if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(of.name)
     return value
