@@ -9,6 +9,7 @@ from .login import PageLoginView
 urlpatterns = [
     path("", views.voice, name="voice"),
     path("voice/config", views.config, name="voice-config"),
+    path("voice/samples/<str:name>", views.voice_sample, name="voice-sample"),
     path("privacy", views.privacy, name="privacy"),
     path("login", PageLoginView.as_view(), name="login"),
     path("logout", LogoutView.as_view(next_page="voice"), name="logout"),

@@ -15,6 +15,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.utils.cache import patch_cache_control
 from django.utils.crypto import salted_hmac
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -27,14 +28,19 @@ from voiceapp.accounts.seats import CONCURRENCY, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import provider_of
-from voiceapp.errors import AccessDenied, NotFound, Throttled
+from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
+from voiceapp.http.error_responses import error_response_of
 from voiceapp.pages.privacy import facts
+from voiceapp.pages.voice_samples import MEDIA_TYPE, voice_samples
 from voiceapp.relays import Relay, open_relays
 
 SOCKET_PATH = "/voice/socket"
 WEBRTC_PATH = "/voice/webrtc"
 AOQ_PATH = "/voice/aoq"
+SAMPLES_PATH = "/voice/samples/"
+SAMPLE_KEPT_S = 3600
+"""How long a browser plays a sample again without asking."""
 STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
@@ -142,6 +148,25 @@ def _follows_instructions(card: ModelCard) -> bool:
 
 
 @require_safe
+async def voice_sample(request: HttpRequest, name: str) -> HttpResponse:
+    """A sentence in one of the page's voices, for those who may talk here."""
+    if not _is_open_to(await request.auser()):
+        return _signed_out()
+    try:
+        sample = await voice_samples().get(name)
+    except VoiceError as error:
+        refusal = error_response_of(error)
+        return JsonResponse({"code": refusal.code, "message": refusal.message}, status=refusal.status)
+    response = HttpResponse(sample, content_type=MEDIA_TYPE)
+    patch_cache_control(response, private=True, max_age=SAMPLE_KEPT_S)
+    return response
+
+
+def _signed_out() -> JsonResponse:
+    return JsonResponse({"code": "signed_out", "message": SignInRequired().message}, status=401)
+
+
+@require_safe
 @never_cache
 async def config(request: HttpRequest) -> HttpResponse:
     """What the page may choose from, and whether a conversation can start now.
@@ -151,7 +176,7 @@ async def config(request: HttpRequest) -> HttpResponse:
     """
     user = await request.auser()
     if not _is_open_to(user):
-        return JsonResponse({"code": "signed_out", "message": SignInRequired().message}, status=401)
+        return _signed_out()
     is_signed_in = bool(user.is_authenticated)
     guest = guest_of(request.COOKIES) or new_guest()
     limit_s = settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S
@@ -182,6 +207,7 @@ async def config(request: HttpRequest) -> HttpResponse:
             "socket_path": SOCKET_PATH,
             "webrtc_path": WEBRTC_PATH,
             "aoq_path": AOQ_PATH,
+            "samples_path": SAMPLES_PATH,
             "aoq_relays": _digest(relays),
             "csrf_token": get_token(request),
             "ice_servers": ice_servers,

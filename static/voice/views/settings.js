@@ -1,6 +1,7 @@
 // Settings: model, voice, instructions, devices. Each change holds at once.
 
 import { byId, make } from "./dom.js";
+import { VoiceSample } from "./voice_sample.js";
 
 const TRANSPORTS = [
   ["automatic", "Automatic"],
@@ -21,6 +22,7 @@ export class Settings {
     this.#preferences = preferences;
     this.#fill("model", config.models.map(({ name, title }) => [name, title]), config.default_model);
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
+    new VoiceSample(config.samples_path, preferences);
     const carriesMedia = config.models.some(({ transports }) => transports.some((name) => name !== "websocket"));
     byId("transport-field").hidden = !carriesMedia;
     this.#fill("transport", TRANSPORTS, "automatic");

@@ -1,0 +1,51 @@
+// Beside the list of voices: what the chosen one sounds like.
+
+import { byId } from "./dom.js";
+
+const PLAY = "Play a sample";
+const STOP = "Stop";
+const FAILED = "The sample cannot be played now.";
+
+export class VoiceSample {
+  #button = byId("voice-sample", HTMLButtonElement);
+  #note = byId("voice-sample-note");
+  #voice = byId("voice", HTMLSelectElement);
+  #audio = byId("voice-sample-sound", HTMLAudioElement);
+  #path;
+  #preferences;
+
+  /** `path`: of the samples, before the name of a voice. */
+  constructor(path, preferences) {
+    this.#path = path;
+    this.#preferences = preferences;
+    this.#button.addEventListener("click", () => (this.#isPlaying ? this.#stop() : this.#play()));
+    this.#voice.addEventListener("change", () => this.#stop());
+    byId("settings", HTMLDialogElement).addEventListener("close", () => this.#stop());
+    this.#audio.addEventListener("ended", () => this.#stop());
+  }
+
+  get #isPlaying() {
+    return this.#button.textContent === STOP;
+  }
+
+  async #play() {
+    this.#note.textContent = "";
+    this.#button.textContent = STOP;
+    const source = this.#path + encodeURIComponent(this.#voice.value);
+    this.#audio.src = source;
+    try {
+      await this.#audio.setSinkId?.(this.#preferences.speaker).catch(() => {}); // that device is gone: the system's own
+      await this.#audio.play();
+    } catch (error) {
+      if (error.name !== "AbortError") { // stopped before it began
+        this.#stop();
+        this.#note.textContent = FAILED;
+      }
+    }
+  }
+
+  #stop() {
+    this.#audio.pause();
+    this.#button.textContent = PLAY;
+  }
+}
