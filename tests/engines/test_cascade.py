@@ -224,6 +224,14 @@ async def test_speech_becomes_words_becomes_an_answer_becomes_speech() -> None:
         assert (record.status, record.user_text) == ("completed", "hello there")
 
 
+async def test_a_turn_says_which_of_several_models_replied() -> None:
+    async with talking() as talk:
+        talk.writer.deltas = [ChatDelta(text="Here.", served_by="acme/large"), ChatDelta(text=" And there.")]
+        await talk.ask()
+        assert (await talk.wait(ev.ResponseDone)).response["metrics"]["served_by"] == "acme/large"
+        assert (await talk.wait(TurnEnded)).served_by == "acme/large"
+
+
 async def test_the_chat_model_learns_about_the_conversation() -> None:
     async with talking() as talk:
         settings = {"instructions": "Be kind.", "temperature": 0.5, "top_k": 5}

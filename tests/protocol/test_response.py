@@ -14,7 +14,7 @@ from voiceapp.protocol.audio import split_wav_header
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.items import FunctionCall, FunctionOutput, Message
 from voiceapp.protocol.playout import LEAD_MS
-from voiceapp.protocol.work import Abandon, ReplyUsed, Respond
+from voiceapp.protocol.work import Abandon, ReplyServedBy, ReplyUsed, Respond
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 END_OF_SPEECH = [
@@ -208,6 +208,14 @@ def test_metrics_of_a_typed_question_count_from_the_request(talk: Conversation) 
         "first_token_ms": 70,
         "first_audio_ms": 70,
     }
+
+
+def test_a_response_says_which_of_several_models_replied(talk: Conversation) -> None:
+    response_id = talk.ask_in_writing()
+    talk.session.done(ReplyServedBy(response_id, "acme/large"), talk.now)
+    talk.answer(response_id, ms=100)
+    assert done(talk)["metrics"]["served_by"] == "acme/large"
+    assert [record.served_by for record in talk.records] == ["acme/large"]
 
 
 def test_the_record_of_a_turn_says_whether_it_was_spoken(talk: Conversation) -> None:

@@ -129,6 +129,16 @@ async def test_a_row_says_whether_its_turn_was_spoken(alice: Member) -> None:
     ]
 
 
+async def test_a_row_says_which_of_several_models_replied(alice: Member) -> None:
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, served_by="acme/large"))
+    recorder.add(turn(2))
+
+    await recorder.finish(1000, "")
+
+    assert [row.served_by for row in await turns_of(session_id)] == ["acme/large", ""]
+
+
 async def test_words_are_not_kept_when_they_are_switched_off(alice: Member, settings: Settings) -> None:
     settings.TRANSCRIPT_DAYS = 0
     session_id, recorder = await recorder_of(alice)

@@ -32,6 +32,7 @@ from voiceapp.protocol.work import (
     ReplyEnded,
     ReplyFailed,
     ReplyReminders,
+    ReplyServedBy,
     ReplySource,
     ReplySpoken,
     ReplyText,
@@ -166,6 +167,8 @@ class ReplyPipeline:
             reply.hand_over(ReplyReminders(work.response_id, delta.reminders))
         if delta.source is not None:
             reply.hand_over(ReplySource(work.response_id, delta.source))
+        if delta.served_by:
+            reply.hand_over(ReplyServedBy(work.response_id, delta.served_by))
         if delta.text:
             reply.hand_over(ReplyText(work.response_id, delta.text))
             for sentence in reply.splitter.feed(delta.text) if work.config.speaks else ():

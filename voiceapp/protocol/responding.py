@@ -23,6 +23,7 @@ from voiceapp.protocol.work import (
     ReplyCall,
     ReplyEnded,
     ReplyReminders,
+    ReplyServedBy,
     ReplySource,
     ReplySpoken,
     ReplyText,
@@ -107,6 +108,8 @@ class Responder:
         elif isinstance(result, ReplySource):
             found = result.source
             self._send(SourceAdded(response_id=response.id, title=found.title, text=found.text, page=found.page))
+        elif isinstance(result, ReplyServedBy):
+            response.served_by = result.served_by
         elif isinstance(result, ReplyEnded):
             response.end(result.finish_reason)
         else:

@@ -94,6 +94,8 @@ class Response:
     """Nobody asked: the caller was silent for long."""
     state: ResponseState = ResponseState.WAITING
     metrics: Metrics = field(default_factory=Metrics)
+    served_by: str = ""
+    """Which of several models replies; empty where there is one."""
     usage: Usage = field(default_factory=Usage)
     message: Message | None = None
     reason: str | None = None
@@ -236,7 +238,7 @@ class Response:
             "output_audio_format": self.config.output_format.name,
             "output": [] if live else [item.to_wire() for item in self._output],
             "usage": None if live else self.usage.to_wire(self.playout.sent_ms),
-            **({} if live else {"metrics": self.metrics.to_wire()}),
+            **({} if live else {"metrics": self._metrics()}),
             **({"metadata": self.config.metadata} if self.config.metadata else {}),
         }
 
@@ -254,6 +256,9 @@ class Response:
                     unheard=self.message.unheard,
                 )
             )
+
+    def _metrics(self) -> dict[str, Any]:
+        return self.metrics.to_wire() | ({"served_by": self.served_by} if self.served_by else {})
 
     def _note_first_token(self, now: float) -> None:
         if self.metrics.first_token_ms is None:

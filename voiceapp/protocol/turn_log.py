@@ -48,6 +48,7 @@ class TurnLog:
                 recognition_ms=response.metrics.recognition_ms,
                 first_token_ms=response.metrics.first_token_ms,
                 first_audio_ms=response.metrics.first_audio_ms,
+                served_by=response.served_by,
             ),
         )
 

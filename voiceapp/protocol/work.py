@@ -211,6 +211,14 @@ class ReplySource:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyServedBy:
+    """Which of several models writes the reply."""
+
+    response_id: str
+    served_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyEnded:
     """All words and audio of the reply were handed over."""
 
@@ -235,6 +243,7 @@ OfReply = (
     | ReplyUsed
     | ReplyReminders
     | ReplySource
+    | ReplyServedBy
     | ReplyEnded
     | ReplyFailed
 )
@@ -265,3 +274,5 @@ class TurnEnded:
     recognition_ms: int | None
     first_token_ms: int | None
     first_audio_ms: int | None
+    served_by: str = ""
+    """Which of several models replied; empty where there is one."""

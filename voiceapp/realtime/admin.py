@@ -69,6 +69,7 @@ class TurnInline(ReadOnly, admin.TabularInline):
         "recognition",
         "first_word",
         "first_sound",
+        "served_by",
     )
     readonly_fields = fields
     ordering = ("ordinal",)

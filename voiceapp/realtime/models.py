@@ -153,6 +153,14 @@ class Turn(models.Model):
         help_text="From the arrival of the caller's last speech, or of the request, until the first audio was sent.",
     )
 
+    served_by = models.CharField(
+        max_length=NAME_LENGTH,
+        blank=True,
+        default="",
+        db_default="",  # a process of the release before writes turns without it
+        help_text="The service and the model that replied, where one of several could.",
+    )
+
     class Meta:
         ordering = ("session", "ordinal")
         constraints = (

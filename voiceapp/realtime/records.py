@@ -26,7 +26,7 @@ from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import webhook_events
 from voiceapp.realtime.models import RealtimeSession, Turn, session_identifier
-from voiceapp.realtime.processes import own_name
+from voiceapp.realtime.processes import NAME_LENGTH, own_name
 from voiceapp.realtime.record_queue import EventNote, RecordQueue, TurnRecord
 from voiceapp.realtime.turn_charges import TurnCharges
 from voiceapp.tasks.ends import next_end
@@ -214,6 +214,7 @@ class Recorder:
             "recognition_ms": turn.recognition_ms,
             "first_token_ms": turn.first_token_ms,
             "first_audio_ms": turn.first_audio_ms,
+            "served_by": turn.served_by[:NAME_LENGTH],
         }
         with transaction.atomic():
             Turn.objects.update_or_create(

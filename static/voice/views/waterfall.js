@@ -52,6 +52,11 @@ export function stageBar(parts) {
   return bar;
 }
 
+/** Which of several models replied: "replied by acme/large"; empty where there is one. */
+export function repliedBy(metrics) {
+  return typeof metrics.served_by === "string" ? `replied by ${metrics.served_by}` : "";
+}
+
 export class Waterfall {
   #figure = byId("waterfall");
 
@@ -74,6 +79,10 @@ export class Waterfall {
       const entry = make("span", `part-${name}`, `${title} ${ms}`);
       entry.title = `${title}: ${ms} ms ${meaning}`;
       legend.append(entry);
+    }
+    const server = repliedBy(metrics);
+    if (server) {
+      legend.append(make("span", "waterfall-server", server));
     }
     this.#figure.replaceChildren(stageBar(parts), legend);
   }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Conversation } from "../../../static/voice/conversation.js";
 import { isEcho } from "../../../static/voice/echo.js";
 import { spokenChars, wholeSentences } from "../../../static/voice/alignment.js";
-import { stages } from "../../../static/voice/views/waterfall.js";
+import { repliedBy, stages } from "../../../static/voice/views/waterfall.js";
 
 function replied(conversation, { id = "a", text = "It is five past eight.", ms = 2000 } = {}) {
   conversation.receive({ type: "response.output_item.added", response_id: "r", item: { id, type: "message", role: "assistant" } });
@@ -195,6 +195,11 @@ test("stages are what each added to the one before", () => {
   const marks = { end_of_turn_ms: 320, recognition_ms: 300, first_token_ms: 330, first_audio_ms: 360 };
   assert.deepEqual(stages(marks, 40).map(({ name, ms }) => [name, ms]), [["turn", 320], ["words", 0], ["thought", 10], ["voice", 30], ["playback", 40]]);
   assert.deepEqual(stages({ end_of_turn_ms: null, first_token_ms: 5, first_audio_ms: 9 }, null).map(({ ms }) => ms), [5, 4]);
+});
+
+test("the waterfall says which of several models replied", () => {
+  assert.equal(repliedBy({ first_audio_ms: 9, served_by: "acme/large" }), "replied by acme/large");
+  assert.equal(repliedBy({ first_audio_ms: 9 }), "");
 });
 
 test("the page notices when it hears itself, and not when it is answered", () => {

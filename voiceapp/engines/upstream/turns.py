@@ -197,6 +197,7 @@ class ForwardedTurns:
             input_tokens=_tokens(_object(response, "usage"), "input"),
             output_tokens=_tokens(_object(response, "usage"), "output"),
             is_spoken=spoken is not None,
+            served_by="",
             **{name: None if metrics.get(name) is None else _number(metrics, name) for name in METRICS},
         )
 
