@@ -14,6 +14,8 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.aoq import grants, relays
+from voiceapp.realtime.aoq.upstream import upstream
+from voiceapp.realtime.aoq.visits import Visit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward
 from voiceapp.realtime.handshake import listening_model
@@ -64,6 +66,8 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
     routes = await relays.routes_for(client_ip or address)
     issued = await grants.issue(admitted, routes, session_key=session_key, runs_tasks=door.runs_tasks)
+    if settings.AOQ_UPSTREAM_RELAY:
+        await upstream().expect(Visit(door, arrival), issued)
     return JsonResponse(issued.to_wire(), headers=NO_STORE)
 
 

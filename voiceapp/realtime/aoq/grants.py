@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any
 from urllib.parse import parse_qs
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.utils import timezone
@@ -23,6 +24,8 @@ from voiceapp.realtime.aoq.models import AoqGrant, AoqRelay
 
 MAX_UNUSED = 1000
 """Grants of one account that nobody has used; of more, the oldest are deleted."""
+UPSTREAM_WAIT_S = 120
+"""How long this server waits at a relay of somebody else's for the caller with a grant."""
 KEPT = timedelta(hours=1)
 """After its expiry, so that a second use is told apart from a grant that never was."""
 
@@ -57,6 +60,9 @@ class Issued:
     token: str
     routes: list[AoqRelay]
     lifetime_s: int
+    """How long the token is good for. A relay of somebody else's ends the session with it."""
+    expires_in_s: int
+    """Within which somebody has to come."""
     workspace_id: int
 
     def to_wire(self) -> dict[str, Any]:
@@ -69,7 +75,7 @@ class Issued:
                 for index, relay in enumerate(self.routes)
             ],
             "clientRelayCertFingerprint": self.routes[0].fingerprint,
-            "sidExpiresInSecs": self.lifetime_s,
+            "sidExpiresInSecs": self.expires_in_s,
             "extraInfo": {"workspaceIdHash": workspace_hash(self.workspace_id)},
         }
 
@@ -84,6 +90,7 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str,
     """A fresh grant for a session that may begin; it holds no seat until somebody connects with it."""
     begun, lifetime_s = admitted.beginning, int(admitted.seat.lifetime_s)
     caller = begun.caller
+    expires_in_s = min(lifetime_s, UPSTREAM_WAIT_S) if settings.AOQ_UPSTREAM_RELAY else lifetime_s
     now = timezone.now()
     sid = secrets.token_hex(16)
     await AoqGrant.objects.acreate(
@@ -100,11 +107,16 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str,
         time_zone=admitted.call.time_zone,
         client_address=begun.client_address,
         issued_at=now,
-        expires_at=now + timedelta(seconds=lifetime_s),
+        expires_at=now + timedelta(seconds=expires_in_s),
     )
     await _bound(caller.account_id)
-    token = tokens.sign(sid, issued_at=now.timestamp(), expires_at=now.timestamp() + lifetime_s)
-    return Issued(sid, token, routes, lifetime_s, caller.workspace_id)
+    token = tokens.sign(
+        sid,
+        issued_at=now.timestamp(),
+        expires_at=now.timestamp() + lifetime_s,
+        is_upstream=bool(settings.AOQ_UPSTREAM_RELAY),
+    )
+    return Issued(sid, token, routes, lifetime_s, expires_in_s, caller.workspace_id)
 
 
 async def _bound(account_id: int) -> None:

@@ -59,6 +59,15 @@ class MoqConnection:
         self._written_bytes = 0
         self._sent_before = self._sent_bytes
 
+    async def wait_caller(self) -> None:
+        """Wait until the caller has a namespace.
+
+        Raises:
+            ConnectionLost: the connection ended before.
+        """
+        with _translated():
+            await self._consuming.consume().announced_broadcast("client")
+
     async def subscribe(self) -> None:
         """Wait for the caller's namespace and subscribe to both of its tracks.
 
@@ -162,6 +171,61 @@ class MoqConnection:
             self._audio.finish()
 
 
+class RelayedConnection(MoqConnection):
+    """A connection to a relay of somebody else's, which the caller connects to as well."""
+
+    def __init__(self, session: moq.Session, published: _Published, consuming: moq.OriginProducer) -> None:
+        super().__init__(session, published, consuming)
+        self._left = asyncio.Event()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        try:
+            async for payload in super().events():
+                yield payload
+        finally:
+            self._left.set()  # the relay stays, and says nothing else of a caller who is gone
+
+    async def wait_closed(self) -> ConnectionLost:
+        left = asyncio.create_task(self._left.wait(), name="AOQ caller")
+        closed = asyncio.create_task(super().wait_closed(), name="AOQ relay")
+        try:
+            await asyncio.wait((left, closed), return_when=asyncio.FIRST_COMPLETED)
+            return closed.result() if closed.done() else ConnectionLost(None)
+        finally:
+            left.cancel()
+            closed.cancel()
+
+
+@asynccontextmanager
+async def connect(url: str, fingerprint: str, *, within_s: float) -> AsyncIterator[RelayedConnection]:
+    """Connect to a relay of somebody else's as the other side of a session, its tracks published.
+
+    `fingerprint` is the SHA-256 of its certificate; empty for one that a public authority has signed.
+
+    Raises:
+        ConnectionLost: the relay cannot be reached, or does not let this server in.
+    """
+    import moq
+
+    _use_loop()
+    publishing, consuming = (moq.OriginProducer(cache_capacity_bytes=CACHE_BYTES) for _ in range(2))
+    published = _publish(publishing, "server")
+    trusted = [fingerprint] if fingerprint else None
+    options: dict[str, Any] = {"tls_fingerprints": trusted, "websocket_enabled": False, "reconnect": False}
+    client = moq.Client(url, publish=publishing, subscribe=consuming, **options)
+    try:
+        async with asyncio.timeout(within_s):
+            with _translated():
+                await client.__aenter__()
+    except TimeoutError:
+        raise ConnectionLost(None) from None
+    try:
+        assert client.session is not None
+        yield RelayedConnection(client.session, published, consuming)
+    finally:
+        await client.__aexit__(None, None, None)
+
+
 class Incoming:
     """Somebody who wants to connect, and was not answered yet."""
 
@@ -218,9 +282,8 @@ async def listen(host: str, port: int, certificate: Path, key: Path) -> AsyncIte
         OSError: the port is in use or not ours, or a file cannot be read.
     """
     import moq
-    from moq_ffi._uniffi.moq import uniffi_set_event_loop
 
-    uniffi_set_event_loop(_HandOver())
+    _use_loop()
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     origins = {"publish": moq.OriginProducer(), "subscribe": moq.OriginProducer()}
     server = moq.Server(bind, tls_cert=[str(certificate)], tls_key=[str(key)], **origins)
@@ -242,6 +305,12 @@ def _publish(origin: moq.OriginProducer, name: str) -> _Published:
     data = broadcast.publish_track(DATA, moq.TrackInfo(priority=DATA_PRIORITY, max_age_us=DATA_AGE_US))
     broadcast.announce()
     return broadcast, audio, data
+
+
+def _use_loop() -> None:
+    from moq_ffi._uniffi.moq import uniffi_set_event_loop
+
+    uniffi_set_event_loop(_HandOver())
 
 
 class _HandOver:

@@ -43,8 +43,11 @@ def path_of(sid: str) -> str:
     return f"aoq/{sid}"
 
 
-def sign(sid: str, *, issued_at: float, expires_at: float) -> str:
-    """A token for one session; the times are epoch seconds."""
+def sign(sid: str, *, issued_at: float, expires_at: float, is_upstream: bool = False) -> str:
+    """A token for one session; the times are epoch seconds.
+
+    A relay of somebody else's (`is_upstream`) refuses tokens with an audience that it does not know of.
+    """
     claims = {
         "root": path_of(sid),
         "put": ["client"],
@@ -52,10 +55,19 @@ def sign(sid: str, *, issued_at: float, expires_at: float) -> str:
         "iat": int(issued_at),
         "exp": int(expires_at),
         "sid": sid,
-        "aud": AUDIENCE,
         "iss": ISSUER,
         "jti": sid,
     }
+    return _signed(claims if is_upstream else {**claims, "aud": AUDIENCE})
+
+
+def sign_server(sid: str, *, issued_at: float, expires_at: float) -> str:
+    """The token with which this server is the other side of a session at a relay of somebody else's."""
+    times = {"iat": int(issued_at), "exp": int(expires_at)}
+    return _signed({"root": path_of(sid), "put": ["server"], "get": ["client"], "iss": ISSUER, **times})
+
+
+def _signed(claims: dict[str, Any]) -> str:
     key = _private_key(settings.SECRET_KEY)
     return jwt.encode(claims, key, algorithm=ALGORITHM, headers={"kid": _key_id(key)})
 

@@ -1,0 +1,110 @@
+"""Sessions behind a relay of somebody else's (`AOQ_UPSTREAM_RELAY`), to which this process connects as a client.
+
+A grant names that relay. When it is issued, this process connects to the path of its session and publishes its tracks
+there, before the caller can ask for them. Whoever comes with the token is let in by the relay, and meets the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from django.conf import settings
+from django.utils import timezone
+
+from voiceapp.drain import drain_event
+from voiceapp.errors import EngineUnavailable
+from voiceapp.event_loops import per_loop
+from voiceapp.realtime.aoq import grants, moq_adapter, tokens
+from voiceapp.realtime.aoq.grants import GrantRejected, Issued
+from voiceapp.realtime.aoq.models import AoqGrant
+from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, MoqConnection
+from voiceapp.realtime.aoq.visits import Visit
+
+logger = logging.getLogger(__name__)
+
+CONNECT_S = 5.0
+MAX_WAITING = 256
+"""Grants whose callers this process waits for; the oldest makes way for a new one."""
+NOBODY_CAME = 4408
+
+
+class Upstream:
+    """What this process has at the relay: a connection for each grant, from its issue to the end of its session.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Task[None], None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def expect(self, visit: Visit, issued: Issued) -> None:
+        """Be there when the caller with this grant comes.
+
+        Raises:
+            EngineUnavailable: the relay cannot be reached, or does not let this server in.
+        """
+        if not moq_adapter.is_installed():
+            raise EngineUnavailable("No AOQ relay can be used.", remedy="Install requirements-aoq.txt.")
+        connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._attend(visit, issued, connected), name=f"AOQ session {issued.sid}")
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        self._waiting[task] = None
+        if len(self._waiting) > MAX_WAITING:
+            next(iter(self._waiting)).cancel()
+        try:
+            await connected
+        except asyncio.CancelledError:  # nobody will hear of the grant
+            task.cancel()
+            raise
+
+    async def close(self) -> None:
+        """End every session now."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._waiting.pop(task, None)
+
+    async def _attend(self, visit: Visit, issued: Issued, connected: asyncio.Future[None]) -> None:
+        now = timezone.now().timestamp()
+        token = tokens.sign_server(issued.sid, issued_at=now, expires_at=now + issued.lifetime_s)
+        url = f"{settings.AOQ_UPSTREAM_RELAY}/{tokens.path_of(issued.sid)}?jwt={token}"
+        try:
+            async with moq_adapter.connect(url, settings.AOQ_UPSTREAM_FINGERPRINT, within_s=CONNECT_S) as connection:
+                if not connected.done():
+                    connected.set_result(None)
+                    await self._meet(visit, issued, connection)
+        except ConnectionLost:
+            logger.warning("AOQ: the relay %s cannot be reached, or lets nobody in", settings.AOQ_UPSTREAM_RELAY)
+        finally:
+            if not connected.done():
+                connected.set_exception(
+                    EngineUnavailable(
+                        "The AOQ relay cannot be reached. Use WebRTC or a WebSocket.",
+                        remedy="Look whether the relay at AOQ_UPSTREAM_RELAY runs, and whether it has the public key "
+                        "that `manage.py runrelay --public-key` prints.",
+                    )
+                )
+
+    async def _meet(self, visit: Visit, issued: Issued, connection: MoqConnection) -> None:
+        try:
+            async with asyncio.timeout(issued.expires_in_s):
+                await connection.wait_caller()
+            self._waiting.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+            await grants.use(await AoqGrant.objects.aget(pk=issued.sid), timezone.now())
+            with drain_event().work():
+                await visit.run(connection)
+        except (TimeoutError, ConnectionLost, GrantRejected, AoqGrant.DoesNotExist):
+            logger.info("session %s: nobody came to the relay", visit.arrival.admitted.call.session_id)
+            await visit.arrival.give_up()
+        finally:
+            connection.close(NOBODY_CAME)
+
+
+upstream = per_loop(Upstream)
+"""That of the running event loop."""
