@@ -74,6 +74,7 @@ bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench.webrtc
 	$(BIN)/python -m tests.bench.tasks
 	$(BIN)/python -m tests.bench.webhooks
+	$(BIN)/python -m tests.bench.bridging
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
 # do not read in ten rounds, outages of half a minute, two hundred clients that vanish.

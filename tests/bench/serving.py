@@ -40,7 +40,8 @@ class Cost:
 class Server:
     """`manage.py serve` with a folder of its own; a context manager that ends it."""
 
-    def __init__(self, var_dir: Path, *, kind: str = "daphne", code_dir: Path = ROOT) -> None:
+    def __init__(self, var_dir: Path, *, kind: str = "daphne", code_dir: Path = ROOT, **variables: str) -> None:
+        self._variables = variables
         self._var_dir = var_dir
         self._code_dir = code_dir
         self._kind = kind
@@ -61,6 +62,10 @@ class Server:
     @property
     def url(self) -> str:
         return f"ws://127.0.0.1:{self.port}/api-ws/v1/realtime?model=voice"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def origin(self) -> str:
@@ -92,7 +97,7 @@ class Server:
     def _environment(self) -> dict[str, str]:
         models = os.environ.get("MODELS_DIR") or str(ROOT / "var" / "models")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")}
-        return {**inherited, **ENVIRONMENT, "VAR_DIR": str(self._var_dir), "MODELS_DIR": models}
+        return {**inherited, **ENVIRONMENT, **self._variables, "VAR_DIR": str(self._var_dir), "MODELS_DIR": models}
 
 
 def process_cost(root: int) -> Cost:

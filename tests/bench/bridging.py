@@ -1,0 +1,176 @@
+"""`python -m tests.bench.bridging`: what passing events on to a service elsewhere costs, beside proxies that do less.
+
+Each session appends 50 ms of audio 20 times a second, and the service says the same as speech: the latency is that of
+the way there and back, and what is added is the difference to `direct`. `read` is a session that can be resumed, whose
+events are read and written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import websockets
+
+from tests.bench.bare_proxy import PATH
+from tests.bench.clips import ROOT
+from tests.bench.report import percentile
+from tests.bench.serving import Server, process_cost
+from tests.ports import free_port
+
+FRAMES_PER_S = 20
+FRAME = base64.b64encode(os.urandom(1600)).decode()
+APPEND = f'{{"type":"input_audio_buffer.append","audio":"{FRAME}"}}'
+START_S = 30.0
+RESUMABLE = "&resume=on"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a caller reaches the service, and the process on the way."""
+
+    name: str
+    url: str
+    pid: int | None
+    key: str = ""
+
+
+def main() -> None:
+    """Measure every way."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bridging", description=__doc__)
+    parser.add_argument("--sessions", type=int, nargs="+", default=[50])
+    parser.add_argument("--seconds", type=float, default=8.0)
+    chosen = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    print("way                   sessions  us CPU/frame  sessions/core   p50 ms   p99 ms  set-up p50 ms  set-up p99 ms")
+    service_port = free_port()
+    with _running("-m", "tests.bench.bare_proxy", "service", str(service_port), port=service_port):
+        direct = Way("direct", f"ws://127.0.0.1:{service_port}{PATH}?model=bench", None)
+        _measure(direct, chosen)
+        port = free_port()
+        command = ("-m", "tests.bench.bare_proxy", "websockets", str(port), str(service_port))
+        with _running(*command, port=port) as pid:
+            _measure(Way("bare websockets", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+        os.environ["BARE_SERVICE_PORT"] = str(service_port)
+        for server in ("daphne", "uvicorn"):
+            _beside(server, service_port, chosen)
+
+
+def _beside(server: str, service_port: int, chosen: argparse.Namespace) -> None:
+    port = free_port()
+    target = "tests.bench.bare_proxy:application"
+    with _running("-m", server, *_options(server, port), target, port=port) as pid:
+        _measure(Way(f"bare {server}", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+    with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
+        ours = Server(
+            Path(folder),
+            kind=server,
+            UPSTREAM_BASE_URL=f"http://127.0.0.1:{service_port}",
+            UPSTREAM_REALTIME_MODEL="bench",
+            CHAT_ENGINE="retrieval",
+            DEFAULT_VOICE="en-us",
+        )
+        key = ours.prepare()
+        with ours:
+            url = f"ws://127.0.0.1:{ours.port}{PATH}?model=upstream"
+            _measure(Way(f"ours {server}", url, ours.pid, key), chosen)
+            _measure(Way(f"ours {server}, read", url + RESUMABLE, ours.pid, key), chosen)
+
+
+def _options(server: str, port: int) -> tuple[str, ...]:
+    if server == "daphne":
+        return ("-b", "127.0.0.1", "-p", str(port), "--access-log", os.devnull)
+    return ("--host", "127.0.0.1", "--port", str(port), "--ws", "websockets-sansio", "--no-access-log")
+
+
+@contextlib.contextmanager
+def _running(*command: str, port: int) -> Iterator[int]:
+    """A process that listens on a port."""
+    process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert process.poll() is None, command
+            assert time.monotonic() < deadline, command
+            time.sleep(0.05)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _measure(way: Way, chosen: argparse.Namespace) -> None:
+    for sessions in chosen.sessions:
+        asyncio.run(_carry(way, sessions, chosen.seconds))
+
+
+async def _carry(way: Way, sessions: int, seconds: float) -> None:
+    trips: list[float] = []
+    set_up: list[float] = []
+    is_measured = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        callers = [
+            group.create_task(_caller(way, trips, set_up, is_measured, number / sessions / FRAMES_PER_S))
+            for number in range(sessions)
+        ]
+        await asyncio.sleep(2.0 + sessions / 50)
+        before = process_cost(way.pid) if way.pid else None
+        is_measured.set()
+        await asyncio.sleep(seconds)
+        is_measured.clear()
+        after = process_cost(way.pid) if way.pid else None
+        frames = 2 * len(trips)
+        for caller in callers:
+            caller.cancel()
+    us = (after.cpu_s - before.cpu_s) / frames * 1e6 if before and after else 0.0
+    per_core = int(1e6 / us / (2 * FRAMES_PER_S)) if us else 0
+    times = (percentile(trips, 50), percentile(trips, 99), percentile(set_up, 50), percentile(set_up, 99))
+    shown = f"{times[0]:8.2f} {times[1]:8.2f} {times[2]:14.1f} {times[3]:14.1f}"
+    print(f"{way.name:22}{sessions:8d} {us:13.0f} {per_core:14d} {shown}", flush=True)
+
+
+async def _caller(
+    way: Way, trips: list[float], set_up: list[float], is_measured: asyncio.Event, after_s: float
+) -> None:
+    await asyncio.sleep(after_s * FRAMES_PER_S)  # one after the other
+    headers = {"Authorization": f"Bearer {way.key}"} if way.key else {}
+    begun = time.monotonic()
+    async with websockets.connect(
+        way.url, additional_headers=headers, ping_interval=None, compression=None, max_size=None, proxy=None
+    ) as connection:
+        await connection.recv()
+        set_up.append((time.monotonic() - begun) * 1000)
+        sent: list[float] = []
+
+        async def speak() -> None:
+            due = time.monotonic() + after_s
+            while True:
+                due += 1 / FRAMES_PER_S
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                sent.append(time.monotonic())
+                await connection.send(APPEND)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(speak())
+            async for text in connection:
+                if "response.audio.delta" in str(text)[:80]:
+                    at = sent.pop(0)
+                    if is_measured.is_set():
+                        trips.append((time.monotonic() - at) * 1000)
+
+
+if __name__ == "__main__":
+    main()
