@@ -83,6 +83,7 @@ soak: .venv/tests.stamp models .venv/system.stamp
 	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/webrtc/test_offers.py -k mutation $(ARGS)
 	AOQ_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/aoq/test_network.py -k mutated $(ARGS)
 	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/test_stalls.py $(ARGS)
+	DICTATION_S=600 $(BIN)/python -m pytest -n 0 -s --timeout 1800 tests/realtime/inference/test_dictation.py $(ARGS)
 	SLOW_READERS=100 SLOW_ROUNDS=10 $(BIN)/python -m pytest -n 0 -s tests/server/test_slow_readers.py -k megabyte $(ARGS)
 	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_postgresql.py $(ARGS)
 	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_redis.py $(ARGS)
