@@ -192,7 +192,7 @@ async def test_another_model_stands_in_before_a_reply_has_begun(
 
 
 async def test_readiness_and_the_operators_site_say_what_is_reachable(
-    far: Product, settings: Settings, operator: User
+    alice: Member, far: Product, settings: Settings, operator: User
 ) -> None:
     here = settings_of(far.origin, far.keys["good"])
     wrong_key = replace(here, alias="wrong", settings="UPSTREAM_WRONG", api_key=CANARY, chat_models=["w"])
@@ -201,6 +201,8 @@ async def test_readiness_and_the_operators_site_say_what_is_reachable(
     with offered(settings, with_services(settings.VOICE_MODELS, [here, *others])):
         _, before = await readiness_answer(Readiness())
         await providers.probe_services()
+        for model in ("far-plus", "w"):  # on a busy machine, a look may have been given up
+            await Front(alice).post(COMPLETIONS, {"model": model, "messages": SUM})
         _, after = await readiness_answer(Readiness())
         client = Client()
         await sync_to_async(client.force_login)(operator)
@@ -241,7 +243,7 @@ async def test_without_the_service_callers_get_503_and_nobody_the_key(
         await providers.close()
     for each in (response, streamed):
         assert each.status_code == 503
-        assert int(each["Retry-After"]) in (1, 2)
+        assert 1 <= int(each["Retry-After"]) <= 30
         assert each.json()["error"]["message"].startswith("The service that runs this model ")
         assert CANARY not in each.content.decode() + caplog.text + repr(settings.VOICE_MODELS)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.engines.upstream.conftest import KEY, PATIENCE_S, FaultyService, Reply
 from tests.ports import free_port
@@ -27,9 +29,25 @@ FINE = Reply({"fine": True})
 FAULT = Reply({"code": "InternalError", "message": f"Bearer {KEY} broke it."}, 500)
 
 
+class Clock:
+    """Stands still unless it is moved."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def server(address: Address) -> UpstreamServer:
-    return services().at(address)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture
+async def server(address: Address, clock: Clock) -> AsyncIterator[UpstreamServer]:
+    found = UpstreamServer(address, now=clock)
+    yield found
+    await found.close()
 
 
 async def ask(server: UpstreamServer, path: str = TASKS) -> Any:
@@ -140,7 +158,7 @@ async def test_work_that_can_be_repeated_is_repeated_after_a_fault(
 
 
 async def test_after_failures_in_a_row_it_refuses_at_once_until_a_trial_succeeds(
-    service: FaultyService, server: UpstreamServer, caplog: pytest.LogCaptureFixture
+    service: FaultyService, server: UpstreamServer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     service.will(FAULT)
     for _ in range(MOST_FAILURES):
@@ -153,7 +171,7 @@ async def test_after_failures_in_a_row_it_refuses_at_once_until_a_trial_succeeds
     assert server.state.circuit == "open"
     assert "not asked for 2 s" in caplog.text
 
-    server._breaker._paused_until = 0.0  # the pause is over
+    clock.now += 2.0
     service.will(FINE)
     assert await ask(server) == {"fine": True}
     assert server.state.circuit == "closed"

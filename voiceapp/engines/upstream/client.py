@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -64,7 +64,8 @@ class UpstreamServer(RemoteServer):
 
     probe_path = f"{COMPATIBLE}/models"
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, now: Callable[[], float] = time.monotonic) -> None:
+        """`now` is the clock of the circuit breaker and of retries."""
         super().__init__(
             title="service that runs this model",
             settings=address.settings,
@@ -75,6 +76,7 @@ class UpstreamServer(RemoteServer):
         self.service = address.service
         self.vendor = address.vendor
         self._workspace = {f"X-{address.vendor}-WorkSpace": address.workspace} if address.workspace else {}
+        self._now = now
         self._breaker = Breaker()
         self._budget = RetryBudget()
         self._random = Random()  # noqa: S311 - spreads retries, guards nothing
@@ -100,7 +102,7 @@ class UpstreamServer(RemoteServer):
         Raises:
             CircuitOpen: at once, while the service is not asked.
         """
-        deadline, retries = time.monotonic() + PATIENCE_S, 0
+        deadline, retries = self._now() + PATIENCE_S, 0
         is_repeatable = method == "GET" or path in REPEATABLE
         self._budget.add()
         while True:
@@ -108,14 +110,14 @@ class UpstreamServer(RemoteServer):
                 return await self._once(method, path, body, dict(headers))
             except EngineError as error:
                 wait_s = pause_s(error, retries, is_repeatable=is_repeatable, random=self._random)
-                if wait_s is None or time.monotonic() + wait_s > deadline or not self._budget.spend():
+                if wait_s is None or self._now() + wait_s > deadline or not self._budget.spend():
                     raise
                 logger.info("service %s: asked again in %.1f s: %s", self.service, wait_s, error.message)
             retries += 1
             await asyncio.sleep(wait_s)
 
     async def _once(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        number = self._breaker.admit(time.monotonic())
+        number = self._breaker.admit(self._now())
         if number is None:
             raise self._circuit_open()
         try:
@@ -137,16 +139,16 @@ class UpstreamServer(RemoteServer):
 
     def _failed(self, number: int) -> None:
         before = self._breaker.state
-        self._breaker.failed(number, time.monotonic())
+        self._breaker.failed(number, self._now())
         if self._breaker.state is not before:
             logger.warning(
                 "service %s: not asked for %.0f s after failures in a row",
                 self.service,
-                self._breaker.wait_s(time.monotonic()),
+                self._breaker.wait_s(self._now()),
             )
 
     def _circuit_open(self) -> CircuitOpen:
-        wait_s = max(1, math.ceil(self._breaker.wait_s(time.monotonic())))
+        wait_s = max(1, math.ceil(self._breaker.wait_s(self._now())))
         error = CircuitOpen(
             f"The {self.title} failed repeatedly and is not asked at present. Try again in {wait_s} seconds.",
             remedy=self.trouble.remedy if self.trouble else "",
@@ -164,7 +166,8 @@ class UpstreamServer(RemoteServer):
         """As in `RemoteServer`; the log has the service's id of the request, by which its operators find it."""
         response = await super()._send(method, path, body, headers)
         request_id = self._shown(one_line(response.headers.get("X-Request-ID", "")))[:MAX_ID_CHARS]
-        logger.info(
+        logger.log(
+            logging.DEBUG if path == self.probe_path else logging.INFO,
             "service %s: %s %s: status %d, request %s",
             self.service,
             method,
