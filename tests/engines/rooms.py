@@ -149,7 +149,7 @@ class Visit:
             frames = self._sound.push(heard, now)
             happened.clean_s += time.process_time() - began
             for frame in frames:
-                session.hear(frame.to_read, self._detector.probability(frame.to_detect), now)
+                session.hear(frame.to_read, self._detector.probability(frame.to_detect), now, frame.echo)
                 await self._carry_out(now)
             while self._results and self._results[0][0] <= now:
                 at, number, _, result = heapq.heappop(self._results)

@@ -15,6 +15,7 @@ from voiceapp.protocol.audio import FRAME_MS, FRAME_SAMPLES
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.items import Message
 from voiceapp.protocol.session import Session
+from voiceapp.protocol.states import EchoRisk
 from voiceapp.protocol.work import (
     ItemRecognitionFailed,
     ItemRecognized,
@@ -83,10 +84,10 @@ class Conversation:
         """Send silence for so long, in real time."""
         self.hear(ms, SILENCE)
 
-    def hear(self, ms: float, probability: float) -> None:
+    def hear(self, ms: float, probability: float, echo: EchoRisk = EchoRisk.NONE) -> None:
         for _ in range(math.ceil(ms / FRAME_MS)):
             self.wait(FRAME_MS)
-            self.session.hear(_FRAME, probability, self.now)
+            self.session.hear(_FRAME, probability, self.now, echo)
             self.collect()
 
     def wait(self, ms: float) -> None:

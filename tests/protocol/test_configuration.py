@@ -45,6 +45,7 @@ def test_the_defaults_are_those_of_the_dialect() -> None:
             "idle_timeout_ms": None,
         },
         "echo_cancellation": "auto",
+        "interruptions": "cut",
         "tools": [],
         "tool_choice": "auto",
         "temperature": 0.9,
@@ -122,6 +123,7 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"audio": {"input": {"transcription": {"language": "en"}}}}, "transcription_language", "en"),
     ({"echo_cancellation": "on"}, "echo_cancellation", "on"),
     ({"echo_cancellation": None}, "echo_cancellation", "auto"),
+    ({"interruptions": "duck"}, "interruptions", "duck"),
     ({"audio": None}, "voice", "Tina"),
     ({"audio": {"input": None, "output": None}}, "voice", "Tina"),
 ]  # fmt: skip
@@ -164,6 +166,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"turn_detection": {"type": "semantic_vad", "idle_timeout_ms": 6000}}, "session.turn_detection.idle_timeout_ms"),
     ({"echo_cancellation": True}, "session.echo_cancellation"),
     ({"echo_cancellation": "loud"}, "session.echo_cancellation"),
+    ({"interruptions": "never"}, "session.interruptions"),
     ({"tools": {}}, "session.tools"),
     ({"tools": [TOOL] * (MAX_TOOLS + 1)}, "session.tools"),
     ({"tools": [5]}, "session.tools[0]"),

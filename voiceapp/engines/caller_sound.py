@@ -11,6 +11,7 @@ from voiceapp.engines.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat, Framer
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.events import AudioDelta
+from voiceapp.protocol.states import EchoRisk
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Frame:
     """For recognition."""
     to_detect: Samples
     """For voice detection: without echo."""
+    echo: EchoRisk
 
 
 class CallerSound:
@@ -66,8 +68,8 @@ class CallerSound:
             self._echo.play(delta.audio, audio_format, response_id=delta.response_id, at=delta.heard_from)
 
     def _cut(self, cleaned: Cleaned) -> list[Frame]:
-        return _paired(self._to_read.push(cleaned.to_read), self._to_detect.push(cleaned.to_detect))
+        return _paired(self._to_read.push(cleaned.to_read), self._to_detect.push(cleaned.to_detect), cleaned.risk)
 
 
-def _paired(to_read: Sequence[Samples], to_detect: Sequence[Samples]) -> list[Frame]:
-    return [Frame(*pair) for pair in zip(to_read, to_detect, strict=True)]
+def _paired(to_read: Sequence[Samples], to_detect: Sequence[Samples], echo: EchoRisk = EchoRisk.NONE) -> list[Frame]:
+    return [Frame(*pair, echo) for pair in zip(to_read, to_detect, strict=True)]

@@ -230,7 +230,7 @@ class CascadeStream:
 
     def _judge(self, frames: Sequence[Frame]) -> None:
         for frame in frames:
-            self._session.hear(frame.to_read, self._detector.probability(frame.to_detect), self._now())
+            self._session.hear(frame.to_read, self._detector.probability(frame.to_detect), self._now(), frame.echo)
 
     # ── Carrying out ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,17 +14,22 @@ from typing import Protocol
 
 import numpy as np
 
-from voiceapp.engines.echo_finder import EchoFinder
+from voiceapp.engines.echo_finder import EchoFinder, loudness
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.played_sound import MicrophoneClock, PlayedSound
 from voiceapp.engines.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import EchoCancellation
+from voiceapp.protocol.states import EchoRisk
 
 logger = logging.getLogger(__name__)
 
 STEP_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 100
 """What the canceller takes at once: 10 ms."""
+TRAINED_SAMPLES = ENGINE_SAMPLE_RATE_HZ
+"""What the canceller takes to know the room."""
+KEPT = 0.35
+"""More of a sound than this is left where the caller is much louder than the echo."""
 TAIL_S = 1.0
 """An echo is looked for so long after the last sound: the longest delay, and the room dies away."""
 
@@ -61,6 +66,7 @@ class Cleaned:
     """Without echo, and with gaps where echo and speech meet: who speaks is found here."""
     to_read: Samples
     """As it came."""
+    risk: EchoRisk = EchoRisk.NONE
 
 
 class EchoFilter:
@@ -72,6 +78,7 @@ class EchoFilter:
         self._clock = MicrophoneClock()
         self._canceller: Canceller | None = None
         self._finder = EchoFinder()
+        self._cancelled_samples = 0
         self._rest: Samples = np.zeros(0, dtype=np.float32)
         self._converter: InputConverter | None = None
         self._format: AudioFormat | None = None
@@ -97,23 +104,31 @@ class EchoFilter:
             was_likely, before = self._finder.is_likely, self._finder.recent
             self._finder.listen(samples, first, self._played)
             if not self._finder.is_likely:
-                return self._untouched(samples)
-            if not was_likely:  # it knows the room from the second before
+                return self._untouched(samples, EchoRisk.POSSIBLE if self._finder.is_new else EchoRisk.NONE)
+            if not was_likely:  # it begins to learn the room from the second before
+                self._cancelled_samples = 0
                 self._cancel(before, first - len(before))
         waited = len(self._rest)
         near = self._joined(samples)
         whole = len(near) // STEP_SAMPLES * STEP_SAMPLES
         self._rest = near[whole:]
         near = near[:whole]
-        return Cleaned(self._cancel(near, first - waited), near)
+        cleaned = self._cancel(near, first - waited)
+        return Cleaned(cleaned, near, self._risk(cleaned, near))
 
     def flush(self) -> Cleaned:
         """What waits for more; the caller will send none."""
         return self._untouched(self._rest[:0])
 
-    def _untouched(self, samples: Samples) -> Cleaned:
+    def _untouched(self, samples: Samples, risk: EchoRisk = EchoRisk.NONE) -> Cleaned:
         samples = self._joined(samples)
-        return Cleaned(samples, samples)
+        return Cleaned(samples, samples, risk)
+
+    def _risk(self, cleaned: Samples, near: Samples) -> EchoRisk:
+        """A trained canceller leaves little of an echo, and most of what the caller says."""
+        is_trained = self._cancelled_samples >= TRAINED_SAMPLES
+        is_kept = loudness(cleaned) > loudness(near) * KEPT
+        return EchoRisk.NONE if is_trained and is_kept else EchoRisk.LIKELY
 
     def _joined(self, samples: Samples) -> Samples:
         rest, self._rest = self._rest, self._rest[:0]
@@ -123,4 +138,5 @@ class EchoFilter:
         self._canceller = self._canceller or canceller()
         if self._canceller is None or not len(near):
             return near
+        self._cancelled_samples += len(near)
         return self._canceller.process(near, self._played.between(first, len(near)))

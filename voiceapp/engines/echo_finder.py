@@ -25,7 +25,10 @@ NEIGHBOURS_MS = 75
 SAME_DELAY_MS = 8.0
 AGREEING_S = (0.25, 1.1)
 """Two looks agree that are so far apart: closer ones see mostly the same sound."""
+REPEATED_S = 0.1
+"""Two looks that are so near to one another are enough to suspect an echo."""
 LOOKS_UNTIL_ABSENT = 75
+LOOKS_UNTIL_USED = 15
 LOOKS_UNTIL_LOST = 10
 """So many in vain: the caller has put on a headset."""
 WHITENING = 0.85
@@ -58,6 +61,11 @@ class EchoFinder:
         self._misses = 0
         """Looks in a row that found nothing."""
         self._hits: deque[Look] = deque(maxlen=30)
+
+    @property
+    def is_new(self) -> bool:
+        """Too little was heard yet to know."""
+        return self.state is EchoState.UNKNOWN and self._misses < LOOKS_UNTIL_USED
 
     @property
     def is_likely(self) -> bool:
@@ -93,7 +101,10 @@ class EchoFinder:
                 self._step("doubt")
             return
         is_sure = any(_agree(before, seen) for before in self._hits)
+        is_repeated = bool(self._hits) and _repeat(self._hits[-1], seen)
         self._hits.append(seen)
+        if not is_sure and not is_repeated:
+            return
         if is_sure:
             self._misses = 0
         self._step("agree" if is_sure else "hit")
@@ -107,6 +118,10 @@ class EchoFinder:
 def _agree(before: Look, after: Look) -> bool:
     apart_s = after.at_s - before.at_s
     return AGREEING_S[0] <= apart_s <= AGREEING_S[1] and abs(after.delay_ms - before.delay_ms) <= SAME_DELAY_MS
+
+
+def _repeat(before: Look, after: Look) -> bool:
+    return after.at_s - before.at_s <= REPEATED_S and abs(after.delay_ms - before.delay_ms) <= SAME_DELAY_MS
 
 
 def look(near: Samples, far: Samples, *, at_s: float) -> Look:

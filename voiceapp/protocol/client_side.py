@@ -32,6 +32,10 @@ def client_event_wire(event: ClientEvent) -> JsonObject:
     return wire
 
 
+_OF_AUDIO = ("audio", "heard_from")
+"""Fields of `AudioDelta` that are not on the wire under their names."""
+
+
 def server_event_of(wire: JsonObject) -> ServerEvent | None:
     """The event that a server's message is; None where it is not known, or a field is not what it must be."""
     kind = wire.get("type")
@@ -41,7 +45,7 @@ def server_event_of(wire: JsonObject) -> ServerEvent | None:
     try:
         if cls is ErrorEvent:
             return _error(wire)
-        given = {of.name: _value(of, wire) for of in fields(cls) if of.name != "audio"}
+        given = {of.name: _value(of, wire) for of in fields(cls) if of.name not in _OF_AUDIO}
         if cls is AudioDelta:
             given["audio"] = base64.b64decode(wire["delta"], validate=True)
         return cls(**given)

@@ -19,6 +19,7 @@ MAX_INSTRUCTIONS = 200_000
 
 TurnType = Literal["server_vad", "semantic_vad"]
 EchoCancellation = Literal["auto", "on", "off"]
+Interruptions = Literal["cut", "duck"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class SessionConfig:
     turn_detection: TurnDetection | None = TurnDetection()
     echo_cancellation: EchoCancellation = "auto"
     """Whether what comes back from the caller's loudspeaker is taken out; `auto`: once it is found."""
+    interruptions: Interruptions = "cut"
+    """What the first sound of a caller does to a reply; `duck`: it is ducked until their words are known."""
     tools: tuple[dict[str, Any], ...] = ()
     tool_choice: str | dict[str, Any] = "auto"
     temperature: float = 0.9
@@ -115,6 +118,7 @@ class SessionConfig:
             },
             "turn_detection": self.turn_detection.to_wire() if self.turn_detection else None,
             "echo_cancellation": self.echo_cancellation,
+            "interruptions": self.interruptions,
             "tools": list(self.tools),
             "tool_choice": self.tool_choice,
             "temperature": self.temperature,
@@ -237,12 +241,15 @@ def _turn_type(value: object, at: str) -> str:
     return str(value)
 
 
-def _echo_cancellation(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if value not in ("auto", "on", "off"):
-        raise InvalidParameter("echo_cancellation must be auto, on or off.", param=at)
-    return {"echo_cancellation": value}
+def _choice(field_name: str, *choices: str) -> Reader:
+    """Null keeps the value."""
+
+    def read(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
+        if value is not None and value not in choices:
+            raise InvalidParameter(f"{field_name} must be {', '.join(choices[:-1])} or {choices[-1]}.", param=at)
+        return {} if value is None else {field_name: value}
+
+    return read
 
 
 def _tool_choice(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
@@ -299,7 +306,8 @@ _READERS: dict[str, Reader] = {
     "output_audio_format": _output_format,
     "input_audio_transcription": _transcription,
     "turn_detection": _turn_detection,
-    "echo_cancellation": _echo_cancellation,
+    "echo_cancellation": _choice("echo_cancellation", "auto", "on", "off"),
+    "interruptions": _choice("interruptions", "cut", "duck"),
     "tools": lambda config, value, at: {"tools": read_tools(value, at)},
     "tool_choice": _tool_choice,
     "temperature": _number("temperature", 0.0, 2.0, below=True),
@@ -322,6 +330,7 @@ _OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
     "input_audio_transcription",
     "turn_detection",
     "echo_cancellation",
+    "interruptions",
     "max_history_turns",
 }
 """Fields that `response.create` may override."""

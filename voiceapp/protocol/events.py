@@ -602,6 +602,26 @@ class ResponseDone(ServerEvent):
     response: JsonObject
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyDucked(ServerEvent):
+    """Something is heard that may interrupt the reply: it is expected to be quieter until it is known what it was.
+
+    `response.audio.restored` follows, or `input_audio_buffer.speech_started`, which cuts. Only where a session asked
+    for it (`interruptions` "duck").
+    """
+
+    type = "response.audio.ducked"
+    response_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRestored(ServerEvent):
+    """It was no interruption: the reply goes on as loud as before."""
+
+    type = "response.audio.restored"
+    response_id: str
+
+
 SERVER_EVENTS: dict[str, type[ServerEvent]] = {
     cls.type: cls
     for cls in (
@@ -636,6 +656,8 @@ SERVER_EVENTS: dict[str, type[ServerEvent]] = {
         AudioTranscriptDone,
         AudioDelta,
         AudioDone,
+        ReplyDucked,
+        ReplyRestored,
         FunctionArgumentsDelta,
         FunctionArgumentsDone,
         SourceAdded,

@@ -63,6 +63,10 @@ class Message:
             return {"type": "input_audio", "transcript": self.text or None}
         return {"type": "input_text", "text": self.text}
 
+    def said_until(self, audio_end_ms: float) -> str:
+        """The words up to there."""
+        return self.text[: _characters_heard(self.text, self.marks, audio_end_ms)]
+
     def cut(self, audio_end_ms: float) -> None:
         """Keep only what was heard up to `audio_end_ms`; the rest moves to `unheard`. May be called again."""
         whole = self.text + self.unheard

@@ -12,7 +12,9 @@ from voiceapp.errors import RemoteProtocolError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
-from voiceapp.protocol.states import TurnState
+from voiceapp.protocol.interruptions import Interruptions
+from voiceapp.protocol.responding import Responder
+from voiceapp.protocol.states import EchoRisk, SpeechVerdict, TurnState
 from voiceapp.protocol.turn_words import Hooks, TurnWords
 from voiceapp.protocol.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
 from voiceapp.protocol.utterance import MAX_UTTERANCE_MS, Utterance
@@ -25,10 +27,11 @@ STALL_S = 2.0
 class Listener:
     """Frames in; turn events, recognition work and committed utterances out."""
 
-    def __init__(self, config: SessionConfig, hooks: Hooks) -> None:
+    def __init__(self, config: SessionConfig, responder: Responder, hooks: Hooks) -> None:
         self.quiet_since = -math.inf
         """When the caller last fell silent."""
         self._hooks = hooks
+        self._interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
         self._words = TurnWords(config.transcription_language, hooks)
         self._detector = TurnDetector(self._settings) if self._settings else None
@@ -40,6 +43,12 @@ class Listener:
         self._open: Utterance | None = None
         """Speech in progress; in manual mode, what was appended since the last commit."""
         self._said_full = False
+        self._ended: End | None = None
+        """How speech ended that may be no interruption; its words are being waited for."""
+        self._echo = EchoRisk.NONE
+        """Of the latest frame."""
+        self._sure_run = 0
+        """Frames in a row that are no echo."""
 
     @property
     def is_speech_open(self) -> bool:
@@ -48,8 +57,8 @@ class Listener:
 
     @property
     def is_settled(self) -> bool:
-        """The words of every committed turn are known."""
-        return self._words.is_settled
+        """The words of every committed turn are known, and of what may become one."""
+        return self._words.is_settled and self._ended is None
 
     @property
     def heard_ms(self) -> int:
@@ -67,15 +76,18 @@ class Listener:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
         self._words.language = config.transcription_language
         self._settings = config.turn_detection
+        self._interruptions.config = config
         if self._settings is None:
-            self._listen_manually()
+            self._listen_manually(now)
         elif self._detector is not None:
             self._detector.configure(self._settings)
         else:
             self._listen_for_turns(self._settings, now)
 
-    def hear(self, frame: NDArray[np.float32], probability: float, now: float) -> None:
+    def hear(self, frame: NDArray[np.float32], probability: float, now: float, echo: EchoRisk) -> None:
         """One frame of 512 samples and its speech probability."""
+        self._echo = echo
+        self._sure_run = self._sure_run + 1 if echo is EchoRisk.NONE else 0
         self._heard_ms += FRAME_MS
         self._audio_at = now
         pcm: Pcm = np.clip(frame * 32768, -32768, 32767).astype(np.int16)
@@ -125,6 +137,7 @@ class Listener:
     def finish(self, now: float) -> None:
         """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
         self.end_turn(now)
+        self._believe(now)
         self._drop_open(now)
 
     def close(self) -> None:
@@ -137,13 +150,22 @@ class Listener:
 
     def recognized(self, recognized: Recognized, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
-        self._words.recognized(self._find(recognized.work.item_id), recognized, now)
+        utterance = self._find(recognized.work.item_id)
+        self._words.recognized(utterance, recognized, now)
+        if utterance is not None and utterance is self._doubtful and recognized.work.version == utterance.version:
+            words = recognized.words if recognized.work.is_partial else utterance.words or ""
+            verdict = self._interruptions.judge(words, utterance, now, is_complete=not recognized.work.is_partial)
+            self._settle(verdict, now)
 
     def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
-        self._words.failed(self._find(failed.work.item_id), failed, now)
+        utterance = self._find(failed.work.item_id)
+        self._words.failed(utterance, failed, now)
+        if utterance is not None and utterance is self._doubtful and not failed.work.is_partial:
+            self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
 
-    def _listen_manually(self) -> None:
+    def _listen_manually(self, now: float) -> None:
+        self._believe(now)
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
         self._detector = None
@@ -159,12 +181,16 @@ class Listener:
 
     def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
         if self._open is not None:
-            self._open.append(pcm, is_speech=detector.is_speech(probability), now=now)
+            is_speech = detector.is_speech(probability)
+            self._open.append(pcm, is_speech=is_speech, now=now)
+            self._open.note_echo(self._echo, is_speech=is_speech)
         else:
             self._remember(pcm)
         signal = detector.push(probability)
         if signal is not None:
             self._follow(signal, now)
+        if self._doubtful is not None:
+            self._settle(self._interruptions.judge_sound(self._doubtful, now), now)
         if self._open is not None and self._open.is_full:
             self.end_turn(now)
 
@@ -208,19 +234,51 @@ class Listener:
                 self._go_on(self._open)
 
     def _begin(self, onset: Onset, now: float) -> None:
+        if self._open is not None:  # it ended, and its words are not known yet
+            self._ended = None
+            return self._go_on(self._open)
         started_ms = self._heard_ms - len(self._recent) * FRAME_MS
         utterance = self._open = Utterance(self._hooks.new_id("item"), started_ms)
         speech_from = len(self._recent) - onset.frames_ago
         for position, frame in enumerate(self._recent):
             utterance.append(frame, is_speech=position >= speech_from, now=now)
         self._recent.clear()
-        self._announce(utterance, now)
+        if self._interruptions.is_doubtful(self._echo, now):
+            utterance.doubt(sure_frames=min(onset.frames_ago, self._sure_run))
+            self._interruptions.begin(now)
+        else:
+            self._announce(utterance, now)
+
+    @property
+    def _doubtful(self) -> Utterance | None:
+        """Speech that may be no interruption."""
+        return self._open if self._open is not None and self._open.is_doubtful else None
+
+    def _settle(self, verdict: SpeechVerdict, now: float) -> None:
+        if verdict is SpeechVerdict.INTERRUPTS:
+            self._believe(now)
+        elif verdict is SpeechVerdict.TAKEN_BACK:
+            self._take_back(now)
+
+    def _believe(self, now: float) -> None:
+        """What may have been no interruption is one."""
+        if utterance := self._doubtful:
+            utterance.is_doubtful = False
+            ended, self._ended = self._ended, None
+            self._announce(utterance, now)
+            self._end(ended, now)
+
+    def _take_back(self, now: float) -> None:
+        """It was none: nothing is said of it."""
+        if self._detector is not None:
+            self._detector.end()
+        self._drop_open(now)
 
     def _announce(self, utterance: Utterance, now: float) -> None:
         if not utterance.is_announced:
             utterance.is_announced = True
             self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
-            self._hooks.speech_started(now)
+            self._interruptions.speech_started(now)
 
     def _go_on(self, utterance: Utterance) -> None:
         """The pause was not the end."""
@@ -239,6 +297,9 @@ class Listener:
         utterance = self._open
         if end is None or utterance is None:
             return
+        if utterance.is_doubtful:
+            self._await_words(utterance, end, now)
+            return
         if not utterance.is_speech:
             self._drop_open(now, end.silence_ms)
             return
@@ -246,6 +307,13 @@ class Listener:
         self.quiet_since = now
         self._stop(utterance, self._heard_ms - end.silence_ms)
         self._words.commit(utterance, now)
+
+    def _await_words(self, utterance: Utterance, end: End, now: float) -> None:
+        """Speech is over that may be no interruption."""
+        if not utterance.may_be_speech:
+            return self._take_back(now)
+        self._ended = end
+        self._words.ask_early(utterance)
 
     def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
         """Every `speech_started` is followed by one `speech_stopped`."""
@@ -265,9 +333,11 @@ class Listener:
         return self._words.find(item_id)
 
     def _drop_open(self, now: float, silence_ms: int = 0) -> None:
-        utterance, self._open = self._open, None
+        utterance, self._open, self._ended = self._open, None, None
         if utterance is None:
             return
+        if utterance.is_doubtful:
+            self._interruptions.take_back()
         self.quiet_since = now
         self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))

@@ -66,7 +66,7 @@ class Responder:
         self._conversation_id = new_id("conv")
         self._send = send
         self._start = start
-        self._cut = cut
+        self.cut_playout = cut
         """Playout of what was handed out shall stop."""
         self._new_id = new_id
         self._waiting_turn: Utterance | None = None
@@ -290,7 +290,7 @@ class Responder:
         if response := self.live:
             self._start(Abandon(response_id=response.id))
             response.cancel(reason, now)
-            self._cut()
+            self.cut_playout()
             self._ended(response, now)
 
     def fail(self, response: Response, code: str, message: str, now: float) -> None:

@@ -26,7 +26,7 @@ from voiceapp.protocol.listening import Listener, response_is_wanted
 from voiceapp.protocol.out_of_band import out_of_band_context
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
-from voiceapp.protocol.states import SESSION_STEPS, SessionState, step
+from voiceapp.protocol.states import SESSION_STEPS, EchoRisk, SessionState, step
 from voiceapp.protocol.turn_words import Hooks
 from voiceapp.protocol.utterance import Utterance
 from voiceapp.protocol.work import OfReply, PlayoutCut, RecognitionFailed, Recognized, Result, TurnEnded, TurnJudged
@@ -62,11 +62,11 @@ class Session:
         )
         self._listener = Listener(
             config,
+            self._responder,
             Hooks(
                 send=self._send,
                 start=self._work.append,
                 new_id=new_id,
-                speech_started=self._speech_started,
                 turn_committed=self._turn_committed,
                 words_known=self._words_known,
                 words_failed=self._words_failed,
@@ -154,10 +154,10 @@ class Session:
         code = "invalid_value" if isinstance(error, InvalidParameter) else error.code
         self._send(ev.ErrorEvent(code=code, message=error.message, param=error.param, about=about))
 
-    def hear(self, frame: NDArray[np.float32], probability: float, now: float) -> None:
+    def hear(self, frame: NDArray[np.float32], probability: float, now: float, echo: EchoRisk = EchoRisk.NONE) -> None:
         """One frame of 512 samples at 16 kHz and its speech probability."""
         if self.state is SessionState.ACTIVE:
-            self._listener.hear(frame, probability, now)
+            self._listener.hear(frame, probability, now, echo)
             self._advance(now)
 
     def tick(self, now: float) -> None:
@@ -239,15 +239,6 @@ class Session:
     }
 
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
-
-    def _speech_started(self, now: float) -> None:
-        settings = self.config.turn_detection
-        if not settings or not settings.interrupt_response:
-            return
-        if self._responder.live:
-            self._responder.cancel("turn_detected", now)
-        elif self.response:  # all of it was handed out already, and the caller speaks into the last words
-            self._cut_playout()
 
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Message(utterance.item_id, spoken=True)

@@ -87,6 +87,25 @@ ECHO_STEPS: dict[tuple[EchoState, str], EchoState] = {
     (EchoState.ABSENT, "miss_all"): EchoState.ABSENT,
 }
 
+
+class EchoRisk(Enum):
+    """Whether a frame with speech may be the echo of the reply."""
+
+    NONE = "none"
+    POSSIBLE = "possible"
+    """Not known yet: the first sound of a session is being played."""
+    LIKELY = "likely"
+
+
+class SpeechVerdict(Enum):
+    """What speech during a reply is."""
+
+    OPEN = "open"
+    INTERRUPTS = "interrupts"
+    TAKEN_BACK = "taken_back"
+    """An echo, a noise, or a word that only says "I listen"."""
+
+
 State = TypeVar("State", bound=Enum)
 
 

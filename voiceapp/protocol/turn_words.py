@@ -17,8 +17,6 @@ class Hooks:
     send: Callable[[ev.ServerEvent], None]
     start: Callable[[Work], None]
     new_id: Callable[[str], str]
-    speech_started: Callable[[float], None]
-    """The caller began to speak (at `now`)."""
     turn_committed: Callable[[Utterance, float], None]
     """A turn is complete; its words may follow later."""
     words_known: Callable[[Utterance, float], None]
@@ -96,7 +94,7 @@ class TurnWords:
             utterance.keep_words(recognized.words, recognized.confidence)
         if utterance.ended_at is None:
             self._show(utterance, recognized.words, now)
-            if not work.is_partial and utterance.words:
+            if not work.is_partial and utterance.words and not utterance.is_doubtful:
                 self._hooks.words_expected(utterance)
         elif not work.is_partial:
             self._settle(utterance, now)
@@ -135,6 +133,6 @@ class TurnWords:
 
     def _show(self, utterance: Utterance, words: str, now: float) -> None:
         """The words so far, while the caller may still go on."""
-        if words and utterance.is_speech:
+        if words and utterance.is_speech and not utterance.is_doubtful:
             stable, rest = utterance.partial(words, now)
             self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.captions import Captions
+from voiceapp.protocol.states import EchoRisk
 from voiceapp.protocol.turns import CLEAR_SPEECH_MS, MIN_SPEECH_MS, MIN_WORD_CONFIDENCE, MIN_WORD_MS
 
 MARGIN_FRAMES = 6
@@ -16,6 +17,7 @@ synthetic requests, 4.2 and 53 % of the words came out wrong with 64 ms, 2.9 and
 MAX_UTTERANCE_MS = 120_000
 """Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
 PARTIAL_EVERY_MS = 500
+DOUBTFUL_EVERY_MS = 160
 PARTIAL_SHARE = 0.1
 """A partial recognition re-reads the whole utterance, so its interval grows with the length."""
 
@@ -45,6 +47,12 @@ class Utterance:
         """The turn model was asked, and its result is not there yet."""
         self.is_announced = False
         """`speech_started` went out for it, so `speech_stopped` must follow."""
+        self.is_doubtful = False
+        """It began during a reply, and may be no interruption; nothing is said of it until that is known."""
+        self.has_echo = False
+        """Part of it may be the echo of a reply."""
+        self.sure_frames = 0
+        """Frames of speech that are no echo."""
         self._words: tuple[int, str] | None = None
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._partial = ""
@@ -109,6 +117,11 @@ class Utterance:
             self.speech_ms += FRAME_MS
             self.last_speech_at = now
 
+    def note_echo(self, risk: EchoRisk, *, is_speech: bool) -> None:
+        """Whether its latest frame may be an echo."""
+        self.sure_frames += is_speech and risk is EchoRisk.NONE
+        self.has_echo = self.has_echo or risk is not EchoRisk.NONE
+
     def audio(self) -> NDArray[np.float32]:
         """Everything so far as float32 in [-1, 1) at 16 kHz: the turn model listens to the silence too."""
         return _floats(self._frames)
@@ -121,12 +134,22 @@ class Utterance:
         """The words are known; the samples are not needed any more."""
         self._frames.clear()
 
+    def doubt(self, *, sure_frames: int) -> None:
+        """Its words are wanted soon, to know what it is; so many of its frames are no echo."""
+        self.is_doubtful = True
+        self.sure_frames = sure_frames
+        self.has_echo = not sure_frames
+        self._partial_at_ms = 0
+
     def wants_partial(self) -> bool:
         """Time to show the words so far; true once per interval."""
         if self.length_ms < self._partial_at_ms or not self.is_speech:
             return False
         if self.partial_running or self.recognizing is not None or self.words is not None:
             return False
+        if self.is_doubtful:
+            self._partial_at_ms = self.length_ms + DOUBTFUL_EVERY_MS
+            return True
         self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
         return True
 

@@ -344,7 +344,7 @@ def test_every_event_of_ours_has_a_place_in_the_dialect(call: Call) -> None:
 
 HELD_BACK = {
     *("session.finished", "session.closing", "session.resumable", "session.resumed"),
-    *("session.reminders.updated", "response.source.added"),
+    *("session.reminders.updated", "response.source.added", "response.audio.ducked", "response.audio.restored"),
 }
 CHANGED = {
     "conversation.item.created": "conversation.item.added",

@@ -284,6 +284,8 @@ _WRITERS: dict[type[ev.ServerEvent], Callable[[Any, Any], list[JsonObject]]] = {
     ev.OutputItemDone: OpenAIRealtimeDialect._output_item,
     ev.AudioDelta: OpenAIRealtimeDialect._audio,
     ev.SourceAdded: OpenAIRealtimeDialect._nothing,
+    ev.ReplyDucked: OpenAIRealtimeDialect._nothing,
+    ev.ReplyRestored: OpenAIRealtimeDialect._nothing,
     ev.ResponseDone: OpenAIRealtimeDialect._response_done,
 }
 """Events that differ by more than their names; all others go out as they are."""

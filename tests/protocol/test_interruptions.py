@@ -1,0 +1,211 @@
+"""Sound during a reply that may be its echo, a noise, or a word that only says "I listen"."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.protocol.conversations import SILENCE, SPEECH, Conversation, words_in
+from voiceapp.protocol.configuration import TurnDetection
+from voiceapp.protocol.states import EchoRisk
+from voiceapp.protocol.work import Recognize, Respond
+
+TEXT = "Paris is the capital of France. "
+STARTED = "input_audio_buffer.speech_started"
+DUCKED = "response.audio.ducked"
+RESTORED = "response.audio.restored"
+LIKELY = EchoRisk.LIKELY
+
+
+def talking(ms: float = 4000, **settings: object) -> Conversation:
+    """The assistant has been speaking for one of so many milliseconds."""
+    talk = Conversation(**settings)
+    talk.answer(talk.ask(), TEXT, ms=ms)
+    talk.wait(1500)
+    talk.skip()
+    talk.work.clear()
+    return talk
+
+
+def utter(talk: Conversation, words: str, *, ms: float = 480, echo: EchoRisk = EchoRisk.NONE) -> None:
+    """Speak for so long, pause, and be understood."""
+    talk.hear(ms, SPEECH, echo)
+    talk.hear(192, SILENCE, echo)
+    talk.recognize(words)
+
+
+def test_an_echo_changes_nothing() -> None:
+    talk = talking()
+    utter(talk, "capital of", ms=640, echo=LIKELY)
+    talk.hush(6000)
+    assert talk.assert_event("response.done")["response"]["status"] == "completed"
+    assert not talk.cuts
+    assert STARTED not in [event["type"] for event in talk.events[talk.events.index(talk.of("response.created")[0]) :]]
+    assert len(talk.of("conversation.item.created")) == 2
+
+
+def test_words_that_are_not_the_reply_s_interrupt_through_an_echo() -> None:
+    talk = talking()
+    talk.hear(512, SPEECH, LIKELY)
+    talk.assert_no_event(STARTED)
+    talk.recognize_partly("And what about Spain")
+    talk.assert_event(STARTED)
+    assert talk.assert_event("response.done")["response"]["status"] == "cancelled"
+    talk.hush(960)
+    talk.recognize("And what about Spain?")
+    assert words_in(talk.take(Respond))[-1] == "And what about Spain?"
+
+
+def test_a_sound_that_is_no_echo_interrupts_at_once_where_there_is_one() -> None:
+    talk = talking()
+    talk.hear(320, SILENCE, LIKELY)
+    talk.say(96)
+    talk.assert_event(STARTED)
+    talk.assert_event("response.done")
+
+
+def test_an_echo_behind_the_end_of_the_reply_is_no_turn() -> None:
+    talk = talking(ms=1600)
+    talk.wait(700)
+    talk.skip()
+    utter(talk, "capital of France", ms=640, echo=LIKELY)
+    talk.hush(2000)
+    talk.assert_no_event(STARTED, "conversation.item.created")
+
+
+def test_a_turn_after_the_reply_needs_no_proof() -> None:
+    talk = talking(ms=1600)
+    talk.wait(3000)
+    talk.skip()
+    talk.hear(96, SPEECH, LIKELY)
+    talk.assert_event(STARTED)
+
+
+def test_a_client_that_cannot_duck_is_cut_at_the_first_sound() -> None:
+    talk = talking()
+    talk.say(96)
+    talk.assert_event(STARTED)
+    talk.assert_event("response.done")
+
+
+@pytest.mark.parametrize("words", ["Mm-hm.", "Yes.", "Okay, right.", "", "I see."])
+def test_a_word_that_only_shows_attention_is_taken_back(words: str) -> None:
+    talk = talking(interruptions="duck")
+    talk.say(96)
+    talk.assert_event(DUCKED)
+    talk.say(320)
+    talk.hush(192)
+    talk.recognize(words)
+    talk.assert_event(RESTORED)
+    talk.hush(6000)
+    talk.assert_event("response.done")
+    talk.assert_no_event(STARTED, "conversation.item.created")
+    assert not talk.cuts
+
+
+@pytest.mark.parametrize("words", ["Stop", "Wait", "No", "Tell me"])
+def test_a_request_cuts_while_it_is_being_said(words: str) -> None:
+    talk = talking(interruptions="duck")
+    talk.say(288)
+    talk.assert_no_event(STARTED)
+    talk.recognize_partly(words)
+    talk.assert_event(STARTED)
+    assert talk.assert_event("response.done")["response"]["status"] == "cancelled"
+    assert talk.cuts
+
+
+def test_a_yes_with_more_behind_it_interrupts() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(288)
+    talk.recognize_partly("Yes")
+    talk.assert_no_event(STARTED)
+    talk.say(480)
+    talk.recognize_partly("Yes but where is it")
+    talk.assert_event(STARTED)
+
+
+def test_a_yes_at_the_end_of_the_reply_answers_it() -> None:
+    talk = talking(ms=2000, interruptions="duck")
+    utter(talk, "Yes.")
+    talk.assert_event(STARTED)
+    talk.hush(960)
+    assert words_in(talk.take(Respond))[-1] == "Yes."
+
+
+def test_long_speech_interrupts_before_its_words_are_known() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(960)
+    talk.assert_event(STARTED)
+
+
+def test_a_click_is_taken_back_without_a_reading() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(96)
+    talk.hush(992)
+    talk.assert_event(DUCKED)
+    talk.assert_event(RESTORED)
+    assert not [work for work in talk.work if isinstance(work, Recognize) and not work.is_partial]
+
+
+def test_words_that_come_after_the_pause_are_waited_for() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(480)
+    talk.hush(992)
+    talk.assert_no_event(STARTED, RESTORED)
+    talk.recognize("Where is it?")
+    talk.assert_event(STARTED)
+    talk.assert_event("input_audio_buffer.speech_stopped")
+    talk.assert_event("input_audio_buffer.committed")
+    assert words_in(talk.take(Respond))[-1] == "Where is it?"
+
+
+def test_who_goes_on_while_the_words_are_waited_for_says_one_thing() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(480)
+    talk.hush(992)
+    late = talk.take_final()
+    talk.say(288)
+    talk.late(late, "Yes.")
+    talk.assert_no_event(STARTED, RESTORED)
+    talk.hush(192)
+    talk.recognize("Yes, where is it?")
+    talk.assert_event(STARTED)
+
+
+def test_the_end_of_the_session_believes_what_was_said() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(480)
+    talk.tell("session.finish")
+    talk.assert_event(STARTED)
+    talk.recognize("Goodbye then.")
+    talk.assert_event("conversation.item.input_audio_transcription.completed")
+
+
+def test_an_unreadable_sound_is_believed_unless_it_may_be_an_echo() -> None:
+    for echo, expected in ((EchoRisk.NONE, True), (LIKELY, False)):
+        talk = talking(interruptions="duck")
+        talk.hear(480, SPEECH, echo)
+        talk.hear(992, SILENCE, echo)
+        talk.fail_recognition()
+        assert (STARTED in talk.unread_types()) == expected
+
+
+def test_a_cleared_buffer_restores_the_reply() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(288)
+    talk.tell("input_audio_buffer.clear")
+    talk.assert_event(DUCKED)
+    talk.assert_event(RESTORED)
+
+
+def test_manual_mode_believes_what_was_said() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(480)
+    talk.update(turn_detection=None)
+    talk.assert_event(STARTED)
+
+
+def test_a_reply_that_may_not_be_interrupted_is_not_ducked() -> None:
+    talk = talking(interruptions="duck", turn_detection=TurnDetection(interrupt_response=False))
+    talk.say(480)
+    talk.assert_event(STARTED)
+    talk.assert_no_event(DUCKED, "response.done")
