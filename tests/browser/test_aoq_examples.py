@@ -25,6 +25,12 @@ from .server import Server, running
 from .speech import write_microphone
 
 EXAMPLES = Path(settings.BASE_DIR, "docs", "examples")
+FILES = {
+    "/": EXAMPLES / "aoq.html",
+    "/moq-net.js": Path(settings.BASE_DIR, "static", "voice", "vendor", "moq-net.js"),
+    "/independent": Path(__file__).parent / "independent.html",
+    "/moqt.js": Path(settings.BASE_DIR, "var/javascript/node_modules/@moqt/webtransport/dist/browser/index.js"),
+}
 QUESTION = "What is twelve times twelve?"
 REPLY = "12 times 12 is 144."
 LOUD = """async () => {
@@ -66,13 +72,10 @@ class Backend(BaseHTTPRequestHandler):
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        if self.path == "/":
-            self._send("text/html", (EXAMPLES / "aoq.html").read_bytes())
-        elif self.path == "/moq-net.js":
-            library = Path(settings.BASE_DIR, "static", "voice", "vendor", "moq-net.js")
-            self._send("text/javascript", library.read_bytes())
-        else:
+        if (file := FILES.get(self.path)) is None:
             self.send_error(404)
+        else:
+            self._send("text/javascript" if file.suffix == ".js" else "text/html", file.read_bytes())
 
     def do_POST(self) -> None:
         headers = {"Authorization": f"Bearer {self._key}", "x-service-rtc-transport": "moq"}
@@ -126,5 +129,17 @@ def test_the_page_hears_a_question_and_answers_aloud(backend: str, playwright: P
         understood = page.locator("pre").inner_text().splitlines()[0]
         assert min(word_errors(asked, understood) for asked in (QUESTION, "What is 12 times 12?")) <= 1
         page.wait_for_function(LOUD, timeout=PATIENCE_MS)
+    finally:
+        browser.close()
+
+
+def test_another_implementation_holds_a_conversation(backend: str, playwright: Playwright, tmp_path: Path) -> None:
+    browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", 1.0))
+    try:
+        page = browser.new_page()
+        page.goto(f"{backend}/independent")
+        found = page.evaluate("window.ask()")
+        assert (found["protocol"], found["code"], found["transcript"]) == ("moqt-18", 1000, REPLY)
+        assert found["sounds"] > 50
     finally:
         browser.close()
