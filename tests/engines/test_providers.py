@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from tests.models import offered
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.servers import UpstreamSettings
+from voiceapp.catalogue.services import with_services
 from voiceapp.engines import providers as module
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
@@ -22,6 +25,7 @@ from voiceapp.engines.providers import (
     provider_of,
     providers,
     recognized_languages,
+    service_states,
     troubles,
     unavailable,
     warm_up,
@@ -129,3 +133,11 @@ def test_weights_are_not_needed_for_what_is_served_elsewhere(
     only_models(*(card(f"remote {kind}", kind) for kind in CONVERSATION))
 
     assert unavailable() == []
+
+
+def test_services_are_known_by_their_settings_too(settings: Settings) -> None:
+    far = UpstreamSettings("http://127.0.0.1:9", "sk-canary-0123456789abcdef", "far-realtime", alias="acme")
+    settings.UPSTREAMS = (UpstreamSettings("", "", ""), far)
+    with offered(settings, with_services(settings.VOICE_MODELS, [replace(far, chat_models=["plus"])])):
+        (state,) = service_states()
+    assert (state.name, state.circuit, state.is_reachable) == ("acme", "closed", None)

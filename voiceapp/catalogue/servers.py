@@ -58,9 +58,15 @@ class UpstreamSettings(ServerSettings):
 
     def model_options(self, theirs: str) -> dict[str, Any]:
         """What an engine needs to know to use one of its models over HTTP."""
-        return {
-            **self.options,
-            "model": theirs,
+        return self.address | {"model": theirs}
+
+    @property
+    def address(self) -> dict[str, Any]:
+        """What has to be known to reach it over HTTP."""
+        found: dict[str, Any] = {} if self.timeout_s is None else {"timeout_s": self.timeout_s}
+        return found | {
+            "base_url": self.base_url,
+            "api_key": self.api_key,
             "service": self.alias,
             "settings": self.settings,
             "vendor": self.vendor,

@@ -20,7 +20,7 @@ from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
-from voiceapp.engines.upstream.client import services
+from voiceapp.engines.upstream.client import Address, services
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
@@ -129,6 +129,8 @@ def troubles() -> list[EngineError]:
 
 def service_states() -> list[ServiceState]:
     """What is known of the services that serve models of this server."""
+    for service in filter(None, settings.UPSTREAMS):  # one with a realtime model only is asked by no other client here
+        services().at(Address(**service.address))
     for card in catalogue().of_services():
         provider_of(card)
     return [server.state for server in services().all()]

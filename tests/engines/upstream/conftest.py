@@ -14,7 +14,8 @@ from aiohttp import web
 
 from voiceapp.engines.upstream.client import Address, services
 
-KEY = "sk-canary-0123456789abcdef"
+KEY = "canary-of-the-operator-0123456789"
+"""Not in the form of a key: nothing but the text itself gives it away."""
 PATIENCE_S = 20.0
 
 
