@@ -51,6 +51,7 @@ def ours(serve: Serve, theirs: Product) -> Product:
         UPSTREAM_BASE_URL=theirs.origin,
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
+        UPSTREAM_SESSION_LIMIT_S="2",  # so that longer conversations move to new sessions, which nobody notices
     )
 
 
@@ -124,32 +125,31 @@ async def test_a_session_over_aoq_ends_here(ours: Product, voices: Voices) -> No
     assert (row["assistant_text"], row["is_spoken"]) == (ANSWER, 1)
 
 
-async def interrupt(talker: Talker, speech: Samples) -> None:
-    await talker.ask("Tell me something endless.")
-    await talker.wait("response.audio.delta", count=12)
-    await talker.say(speech)
-    assert (await talker.wait("response.done"))["response"]["status"] == "cancelled"
-    assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
-
-
 @pytest.mark.parametrize("query", ["", "&resume=on"])
-async def test_a_response_can_be_interrupted(ours: Product, voices: Voices, query: str) -> None:
+async def test_a_response_can_be_cut_off(ours: Product, query: str) -> None:
     """Events pass as they are, or one by one where they may have to be told again."""
-    async with call(ours.url, ours.keys["good"], model=MODEL, has_microphone=True, query=query) as talker:
-        await interrupt(talker, voices(QUESTION))
-        (truncated,) = talker.all("conversation.item.truncated")
+    async with call(ours.url, ours.keys["good"], model=MODEL, query=query) as talker:
+        await talker.ask("Tell me something endless.")
+        await talker.wait("response.audio.delta", count=12)
+        await talker.send("response.cancel")
+        assert (await talker.wait("response.done"))["response"]["status"] == "cancelled"
+        truncated = await talker.wait("conversation.item.truncated")
+        await talker.ask("Are you there?")
+        assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
         session_id = session_of(talker)
     row = await turn_of(ours, session_id)
     assert (row["status"], row["interrupted"], row["heard_text"]) == ("cancelled", 1, truncated["transcript"])
     assert bool(talker.all("session.resumable")) is bool(query)
 
 
-async def test_a_call_over_webrtc_falls_silent_when_it_is_interrupted(ours: Product, voices: Voices) -> None:
+async def test_a_call_over_webrtc_falls_silent_when_its_response_is_cut_off(ours: Product) -> None:
     async with webrtc.calling(ours.origin, ours.keys["good"], model=MODEL) as caller:
         await caller.ask("Tell me something endless.")
         await caller.wait_loud()
-        await caller.microphone.say(voices(QUESTION))
+        await caller.send("response.cancel")
         assert (await caller.wait("response.done"))["response"]["status"] == "cancelled"
+        await caller.wait_quiet()
+        await caller.ask("Are you there?")
         assert answer_of(await caller.wait("response.done", count=2)) == ANSWER
 
 
@@ -165,6 +165,29 @@ async def test_tools_are_the_callers(ours: Product) -> None:
         await talker.send("conversation.item.create", item=output)
         await talker.send("response.create")
         assert answer_of(await talker.wait("response.done", count=2)) == "It is 21 degrees."
+
+
+async def test_a_conversation_goes_on_in_a_new_session_there(
+    ours: Product, theirs: Product, chat_server: ChatServer
+) -> None:
+    """The limit of a session there is 2 s here."""
+    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
+        await talker.send("session.update", session={"instructions": "Be kind."})
+        await talker.ask("Good morning.")
+        await talker.wait("response.done")
+        await ours.logged(f"session {session_of(talker)}: goes on in a new session at the service")
+        told = list(talker.types)
+        await talker.ask("Are you there?")
+        assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+        items = [event["item"]["id"] for event in talker.all("conversation.item.created")]
+        await talker.send("conversation.item.retrieve", item_id=items[0])
+        assert (await talker.wait("conversation.item.retrieved"))["item"]["content"][0]["text"] == "Good morning."
+    assert told[-1] == "response.done"
+    assert not talker.all("error")
+    assert len(talker.all("session.created")) == 1
+    seen = [(message["role"], message["content"]) for message in chat_server.requests[-1]["messages"]]
+    greeting = ("user", "Good morning.")
+    assert seen == [("system", "Be kind."), greeting, ("assistant", ANSWER), ("user", "Are you there?")]
 
 
 async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> None:

@@ -42,6 +42,7 @@ class Session:
         self.socket = socket
         self.received: list[dict[str, Any]] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
+        self.answers = True
         self.is_reading = asyncio.Event()
         self.is_reading.set()
         self._news = asyncio.Condition()
@@ -54,6 +55,12 @@ class Session:
         async with asyncio.timeout(PATIENCE_S), self._news:
             await self._news.wait_for(lambda: self.all(type_))
         return self.all(type_)[0]
+
+    async def next(self) -> None:
+        """Until one more event has come."""
+        count = len(self.received)
+        async with asyncio.timeout(PATIENCE_S), self._news:
+            await self._news.wait_for(lambda: len(self.received) > count)
 
     def all(self, type_: str) -> list[dict[str, Any]]:
         return [event for event in self.received if event["type"] == type_]
@@ -78,7 +85,9 @@ class Session:
             if message.type is not WSMsgType.TEXT:
                 continue
             event = json.loads(message.data)
-            if event["type"] == "session.update":
+            if not self.answers:
+                pass
+            elif event["type"] == "session.update":
                 self.settings.update(event["session"])
                 await self.say("session.updated", session={"id": "theirs", **self.settings})
             elif event["type"] == "conversation.item.create":
@@ -333,6 +342,66 @@ async def test_a_lost_session_goes_on_in_a_new_one(is_forwarded: bool) -> None:
         assert [event["item"] for event in again if event["type"] == "conversation.item.create"] == [item]
         assert conversation.types.count("session.created") == 1
         assert conversation.types.count("error") == 1
+
+
+async def test_what_a_lost_session_had_not_answered_is_asked_of_the_next() -> None:
+    async def lose(session: Session) -> None:
+        await session.wait("response.create")
+        await session.socket.close(code=1012)
+
+    async def go_on(session: Session) -> None:
+        await session.wait("response.create")
+        await session.respond()
+        await session.finish_response()
+
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
+    async with conversing(Service(lose, go_on)) as (conversation, service):
+        await conversation.wait("session.created")
+        service.sessions[0].answers = False
+        await conversation.stream.receive(ev.SessionUpdate(session={"voice": "bert"}))
+        await conversation.stream.receive(ev.ItemCreate(item=item))
+        await conversation.stream.receive(ev.ResponseCreate())
+        assert (await conversation.wait("session.updated"))["session"]["voice"] == "bert"
+        await conversation.wait("response.done")
+        await conversation.until(lambda: conversation.turns)
+        again = [event["type"] for event in service.sessions[1].received]
+        assert again == ["session.update", "conversation.item.create", "response.create"]
+        assert conversation.turns[0].user_text == "Hi."
+
+
+async def test_what_was_being_said_when_a_session_was_lost_is_said_to_the_next() -> None:
+    """With the second before, in which the speech began; what was committed is not said again."""
+    texts = [append(640).text.replace('"audio"', f'"event_id": "{number}", "audio"') for number in range(100)]
+
+    async def lose(session: Session) -> None:
+        await session.wait("input_audio_buffer.commit")
+        await session.say("input_audio_buffer.committed", item_id="item_a")
+        while len(session.all("input_audio_buffer.append")) < 80:
+            await session.next()
+        await session.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_b")
+        while len(session.all("input_audio_buffer.append")) < 90:
+            await session.next()
+        await session.socket.close(code=1012)
+
+    async with conversing(Service(lose, nothing)) as (conversation, service):
+
+        async def say(numbers: range) -> None:
+            for number in numbers:
+                await conversation.stream.receive(ForwardedMessage(text=texts[number], audio_bytes=640))
+
+        await say(range(20))
+        await conversation.stream.receive(ev.AudioCommit())
+        await conversation.wait("input_audio_buffer.committed")
+        await say(range(20, 80))
+        await conversation.wait("input_audio_buffer.speech_started")
+        await say(range(80, 90))
+        await conversation.wait("error")
+        await say(range(90, 100))
+        session = service.sessions[1]
+        while len(session.all("input_audio_buffer.append")) < 70:
+            await session.next()
+        heard = [int(event["event_id"]) for event in session.all("input_audio_buffer.append")]
+        assert heard == list(range(30, 100))
 
 
 async def test_a_session_is_replaced_at_a_silence_and_nobody_is_told() -> None:

@@ -13,8 +13,17 @@ Wire = Mapping[str, Any]
 MAX_ITEMS = 400
 MAX_CHARACTERS = 400_000
 """Of all items together; the oldest are forgotten first."""
-MAX_PENDING = 32
-"""Changes of settings that the service has not answered yet."""
+MAX_SILENCE_MS = 1_000
+"""Of audio before speech is found in it."""
+MAX_SPEECH_MS = 15_000
+"""Of audio with speech, which a service is sent again at once: sessions take no more than 20 s so fast."""
+MAX_UNANSWERED = 32
+ANSWERS = {
+    "session.updated": "session.update",
+    "conversation.item.created": "conversation.item.create",
+    "response.created": "response.create",
+}
+"""By event of the service: which one of the caller's it answers."""
 WORD_PARTS = {"user": "input_text", "system": "input_text", "assistant": "text"}
 
 
@@ -24,20 +33,24 @@ class KeptConversation:
     def __init__(self, settings: Wire) -> None:
         """`settings` are those that every session begins with."""
         self.settings: dict[str, Any] = dict(settings)
-        self._pending: deque[dict[str, Any]] = deque(maxlen=MAX_PENDING)
+        self._unanswered: deque[Wire] = deque(maxlen=MAX_UNANSWERED)
         self._items: dict[str, dict[str, Any]] = {}
 
-    def change(self, settings: Wire) -> None:
-        """The caller asks for a change of the settings; it counts when the service has taken it."""
-        self._pending.append(dict(settings))
+    def sent(self, wire: Wire) -> None:
+        """Take an event of the caller's; what it asks for counts when the service has taken it."""
+        self._unanswered.append(wire)
+
+    @property
+    def unanswered(self) -> tuple[Wire, ...]:
+        """What the caller has asked for, and the service has not answered."""
+        return tuple(self._unanswered)
 
     def follow(self, wire: Wire) -> None:
         """Take an event of the service's."""
         kind = wire["type"]
-        if kind == "session.updated" and self._pending:
-            self.settings = _merged(self.settings, self._pending.popleft())
-        elif kind == "error" and self._pending and _is_about_settings(wire):
-            self._pending.popleft()
+        asked = self._answered(wire)
+        if kind == "session.updated" and asked is not None and isinstance(asked.get("session"), dict):
+            self.settings = _merged(self.settings, asked["session"])
         elif kind in ("conversation.item.created", "response.output_item.done"):
             self._put(wire.get("item"), wire.get("previous_item_id"))
         elif kind == "conversation.item.deleted":
@@ -59,6 +72,14 @@ class KeptConversation:
                     found.append({"id": item_id, "type": "message", "role": role, "content": content})
             elif item.get("type") == "function_call_output" or item.get("call_id") in calls:
                 found.append({name: value for name, value in item.items() if name not in ("object", "status")})
+        return found
+
+    def _answered(self, wire: Wire) -> Wire | None:
+        """What of the caller's an event answers."""
+        answers = _is_refusal_of if wire["type"] == "error" else _is_answer_to
+        found = next((one for one in self._unanswered if answers(wire, one)), None)
+        if found is not None:
+            self._unanswered.remove(found)
         return found
 
     def _put(self, item: object, previous: object) -> None:
@@ -89,6 +110,34 @@ class KeptConversation:
             item["content"] = [{"type": part, "transcript": words}]
 
 
+class KeptAudio:
+    """The caller's latest audio, for a session that has not heard it: a second of silence, or what is being said."""
+
+    def __init__(self) -> None:
+        self._messages: deque[tuple[str, float]] = deque()
+        self._length_ms = 0.0
+        self.is_open = False
+        """Somebody speaks, or has not committed what was said."""
+
+    def push(self, text: str, length_ms: float) -> None:
+        """Take a message that carries audio."""
+        self._messages.append((text, length_ms))
+        self._length_ms += length_ms
+        most_ms = MAX_SPEECH_MS if self.is_open else MAX_SILENCE_MS
+        while self._length_ms > most_ms and self._messages:
+            self._length_ms -= self._messages.popleft()[1]
+
+    def forget(self) -> None:
+        """The service has taken what was said."""
+        self._messages.clear()
+        self._length_ms = 0.0
+        self.is_open = False
+
+    def messages(self) -> list[str]:
+        """Those to be sent again."""
+        return [text for text, _ in self._messages]
+
+
 def _merged(settings: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     """Settings after a change: what is absent stays, in objects within them too."""
     found = dict(settings)
@@ -98,10 +147,31 @@ def _merged(settings: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _is_about_settings(wire: Wire) -> bool:
+def _is_answer_to(wire: Wire, asked: Wire) -> bool:
+    if ANSWERS.get(wire["type"]) != asked["type"]:
+        return False
+    item, wanted = wire.get("item"), asked.get("item")
+    if not isinstance(item, dict) or not isinstance(wanted, dict):
+        return True
+    names = ("id", "type", "role") if "id" in wanted else ("type", "role")
+    return all(item.get(name) == wanted.get(name) for name in names if name in wanted) and not _was_spoken(item)
+
+
+def _was_spoken(item: Wire) -> bool:
+    """Items of speech are created by the service itself."""
+    content = item.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return isinstance(first, dict) and first.get("type") == "input_audio" and not first.get("transcript")
+
+
+def _is_refusal_of(wire: Wire, asked: Wire) -> bool:
+    """By the id of the event, or else by what its fields are called."""
     error = wire.get("error")
-    param = error.get("param") if isinstance(error, dict) else None
-    return isinstance(param, str) and param.startswith("session")
+    about, param = (error.get("event_id"), error.get("param")) if isinstance(error, dict) else (None, None)
+    if about is not None:
+        return bool(about == asked.get("event_id"))
+    prefix = {"session.update": "session", "conversation.item.create": "item"}.get(asked["type"], "response")
+    return not isinstance(param, str) or param.startswith(prefix)
 
 
 def _size(item: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from voiceapp.engines.upstream.kept import KeptConversation
+from voiceapp.engines.upstream.kept import KeptAudio, KeptConversation
 from voiceapp.engines.upstream.line import LineLost, ServiceLine
 from voiceapp.engines.upstream.opening import begin
 from voiceapp.errors import EngineError
@@ -34,11 +34,15 @@ class ServiceLines:
         self._name = name
         self._dial = dial
         self._kept = kept
+        self.audio = KeptAudio()
+        """What a new session has to hear of the caller's."""
         self._limit_s = limit_s
         self._now = asyncio.get_running_loop().time
         self._line: ServiceLine | None = None
         self._ready = asyncio.Event()
         """The line can be written to."""
+        self._renewals = 0
+        """How often a new session was told what the one before had not answered."""
         self._due_at: float | None = None
         self.is_due = False
         """The session there has to be replaced, at the next silence."""
@@ -67,6 +71,14 @@ class ServiceLines:
                     self._ready.clear()  # whoever receives notices the loss too, and has another line or gives up
             else:
                 return
+
+    async def ask(self, wire: dict[str, Any]) -> None:
+        """Send a message of the caller's that the service answers; one without an answer is in time sent again."""
+        self._kept.sent(wire)
+        number = self._renewals
+        await self._ready.wait()
+        if number == self._renewals:  # otherwise the new session was asked when it began
+            await self.tell(wire)
 
     async def tell(self, wire: dict[str, Any]) -> None:
         """Send a message of our own, which another session would have no use for."""
@@ -139,6 +151,9 @@ class ServiceLines:
         self._due_at = self._now() + self._limit_s if self._limit_s else None
         self.is_due = False
         if again:
+            self._renewals += 1
+            for message in (*map(json.dumps, self._kept.unanswered), *self.audio.messages()):
+                await self._line.send(message)
             logger.info("session %s: goes on in a new session at the service", self._name)
         self._ready.set()
         return created

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream.kept import KeptConversation
+from voiceapp.engines.upstream.kept import ANSWERS, KeptConversation
 from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, LineLost, ServiceLine, wire_of
 from voiceapp.engines.upstream.lines import ServiceLines
 from voiceapp.engines.upstream.playing import Playing
@@ -69,27 +69,26 @@ class UpstreamStream:
     async def receive(self, event: ev.ClientEvent) -> None:
         """See `RealtimeStream`."""
         if isinstance(event, ForwardedMessage) and event.wire is None:
-            self._count(event.audio_bytes)
-            await self._lines.send(event.text)
+            await self._append(event.text, event.audio_bytes)
             return
         if isinstance(event, ev.AudioAppend):
-            self._count(len(event.audio))
-            await self._lines.send(_text(client_event_wire(event)))
+            await self._append(_text(client_event_wire(event)), len(event.audio))
             return
         wire = event.wire if isinstance(event, ForwardedMessage) else client_event_wire(event)
         assert wire is not None
         kind = wire["type"]
-        if kind == ev.SessionUpdate.type and isinstance(wire.get("session"), dict):
-            self._kept.change(wire["session"])
-        elif kind == ev.ResponseCreate.type:
+        if kind == ev.ResponseCreate.type:
             self._awaits_response = True
             self._idle.clear()
         elif kind == ev.SessionFinish.type:
             self._is_finishing = True
-        await self._lines.send(_text(wire))
+        if kind in ANSWERS.values():
+            await self._lines.ask(wire)
+        else:
+            await self._lines.send(_text(wire))
 
-    def _count(self, n_bytes: int) -> None:
-        """Audio of the caller's.
+    async def _append(self, text: str, n_bytes: int) -> None:
+        """Send audio of the caller's.
 
         Raises:
             FloodError: if it comes too fast.
@@ -98,6 +97,8 @@ class UpstreamStream:
         self._turns.appended(length_ms)
         if not self._meter.accept(length_ms, self._now()):
             raise FloodError("Audio arrives faster than twice real time.", code="audio_too_fast", param="audio")
+        await self._lines.send(text)
+        self._lines.audio.push(text, length_ms)
 
     # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,10 +175,15 @@ class UpstreamStream:
     def _note(self, kind: str, wire: dict[str, Any]) -> None:
         """Whether the caller speaks, or waits for a response."""
         if kind == ev.SpeechStarted.type:
-            self._is_speaking = True
+            self._is_speaking = self._lines.audio.is_open = True
+        elif kind in (ev.AudioCommitted.type, ev.AudioCleared.type):
+            self._lines.audio.forget()
+            self._lines.audio.is_open = self._is_manual
         elif kind == ev.SpeechStopped.type:
             self._is_speaking = False
             self._awaits_response = self._creates_responses and not wire.get("reason")
+            if wire.get("reason"):  # nothing of it is committed
+                self._lines.audio.forget()
         elif kind == ev.ResponseDone.type:
             self._losses = 0
         elif kind == ev.ErrorEvent.type:
@@ -257,7 +263,13 @@ class UpstreamStream:
     @property
     def _is_quiet(self) -> bool:
         """Nobody speaks, and no response is under way or expected."""
-        is_busy = self._turns.is_responding or self._refused or self._is_speaking or self._awaits_response
+        is_busy = (
+            self._kept.unanswered
+            or self._turns.is_responding
+            or self._refused
+            or self._is_speaking
+            or self._awaits_response
+        )
         return not is_busy and not (self._is_manual and self._turns.has_uncommitted)
 
     def _look_at(self, wire: dict[str, Any]) -> None:
@@ -265,6 +277,7 @@ class UpstreamStream:
         session = wire["session"]
         turns = session.get("turn_detection")
         self._is_manual = "turn_detection" in session and turns is None
+        self._lines.audio.is_open = self._is_manual or self._is_speaking
         self._creates_responses = not isinstance(turns, dict) or turns.get("create_response") is not False
         self._interrupts = not isinstance(turns, dict) or turns.get("interrupt_response") is not False
         self._input = _format(session, "input", self._input)
