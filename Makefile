@@ -67,6 +67,7 @@ format: .venv/tests.stamp
 bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench $(ARGS)
 	$(BIN)/python -m tests.bench.speaking
+	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval $(ARGS)
 	$(BIN)/python -m tests.bench.generation $(ARGS)
 	$(BIN)/python -m tests.bench.language_model $(ARGS)

@@ -267,6 +267,9 @@ export class Dialogue extends EventTarget {
     this.#tell("traffic", { direction: "in", event });
     this.#conversation.receive(event);
     switch (event.type) {
+      case SERVER.SESSION_CREATED:
+        this.#audio.duck(false); // what ducked it was said to a session that is gone
+        break;
       case SERVER.SESSION_UPDATED:
         this.#outputRateHz = outputRateHz(event.session);
         break;
@@ -298,6 +301,12 @@ export class Dialogue extends EventTarget {
         break;
       case SERVER.AUDIO_DELTA:
         this.#audio.play(event, this.#outputRateHz);
+        break;
+      case SERVER.AUDIO_DUCKED:
+        this.#audio.duck(true);
+        break;
+      case SERVER.AUDIO_RESTORED:
+        this.#audio.duck(false);
         break;
       case SERVER.AUDIO_DONE:
         this.#audio.end(event.item_id);
@@ -356,6 +365,7 @@ export class Dialogue extends EventTarget {
     for (const { itemId, heardMs } of await this.#audio.cut()) {
       this.#sendQuietly(events.itemTruncate(itemId, heardMs));
     }
+    this.#audio.duck(false);
   }
 
   // ── Events and wire ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,6 +48,8 @@ export const SERVER = Object.freeze({
   AUDIO_TRANSCRIPT_DONE: "response.audio_transcript.done",
   AUDIO_DELTA: "response.audio.delta",
   AUDIO_DONE: "response.audio.done",
+  AUDIO_DUCKED: "response.audio.ducked",
+  AUDIO_RESTORED: "response.audio.restored",
   FUNCTION_ARGUMENTS_DELTA: "response.function_call_arguments.delta",
   FUNCTION_ARGUMENTS_DONE: "response.function_call_arguments.done",
   SOURCE_ADDED: "response.source.added",

@@ -55,6 +55,11 @@ export class ResponseAudio extends EventTarget {
     }
   }
 
+  /** Somebody may be speaking into it: play it quietly, or as loud as before. */
+  duck(isOn) {
+    this.#playback.duck(isOn);
+  }
+
   end(itemId) {
     this.#playback.end(itemId);
   }

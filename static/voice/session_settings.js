@@ -9,6 +9,7 @@ export function chosenSettings({ voice, instructions, isPushToTalk, isSpoken }, 
     voice: voice || null,
     instructions,
     turn_detection: isPushToTalk ? null : turnDetection,
+    interruptions: "duck",
   };
 }
 

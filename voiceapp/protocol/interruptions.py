@@ -39,7 +39,7 @@ COMMANDS = frozenset({"stop", "wait", "hold", "pause", "quiet", "enough", "cance
 BACK_CHANNELS = frozenset((
     "mm", "hm", "hmm", "mhm", "mmhm", "mm-hm", "mm-hmm", "mhmm", "uh-huh", "huh", "uh", "um", "ah", "aha", "oh", "ooh",
     "yes", "yeah", "yep", "yup", "ya", "okay", "ok", "okey", "right", "sure", "alright", "fine", "good", "great",
-    "nice", "cool", "true", "exactly", "indeed", "really", "wow", "i", "see", "got", "it", "all", "of", "course",
+    "nice", "cool", "true", "exactly", "indeed", "really", "wow", "i", "see", "c", "got", "it", "all", "of", "course",
 ))
 # fmt: on
 """What a listener says to show that they listen."""

@@ -2,6 +2,9 @@
 
 import { loudness } from "./pcm.js";
 
+const DUCKED = 0.12; // of the volume while it is not known whether the caller interrupts
+const DUCKING_S = 0.02;
+
 /** Stands in where the page may not make sound (no https): everything is silent, and nothing was ever heard. */
 export class SilentPlayback extends EventTarget {
   speaking = null;
@@ -24,6 +27,8 @@ export class SilentPlayback extends EventTarget {
 
   goOn() {}
 
+  duck() {}
+
   end() {}
 
   async flush() {
@@ -41,6 +46,7 @@ export class Playback extends EventTarget {
   #context;
   #workletUrl;
   #node = null;
+  #volume = null;
   #track = null; // of a media track: {source, element}
   #analyser = null;
   #window = null;
@@ -90,7 +96,8 @@ export class Playback extends EventTarget {
     this.#analyser = this.#context.createAnalyser();
     this.#analyser.fftSize = 1024;
     this.#window = new Float32Array(this.#analyser.fftSize);
-    this.#node.connect(this.#analyser).connect(this.#context.destination);
+    this.#volume = this.#context.createGain();
+    this.#node.connect(this.#volume).connect(this.#analyser).connect(this.#context.destination);
   }
 
   push(itemId, pcm, sampleRateHz) {
@@ -139,6 +146,11 @@ export class Playback extends EventTarget {
     if (this.isFollowing) {
       this.expect(itemId);
     }
+  }
+
+  /** Quietly, or as loud as before; either fades, against the click. */
+  duck(isOn) {
+    this.#volume.gain.setTargetAtTime(isOn ? DUCKED : 1, this.#context.currentTime, DUCKING_S);
   }
 
   end(itemId) {
