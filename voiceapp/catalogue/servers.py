@@ -82,6 +82,7 @@ class UpstreamSettings(ServerSettings):
             "api_key": self.api_key,
             "model": self.model,
             "settings": self.settings,
+            "headers": {f"X-{self.vendor}-WorkSpace": self.workspace} if self.workspace else {},
             "session_limit_s": self.session_limit_s,
         }
 

@@ -193,7 +193,11 @@ async def conversing(
 ) -> AsyncIterator[tuple[Conversation, Service]]:
     await service.server.start_server()
     model = RelayedRealtime(
-        base_url=str(service.server.make_url("/")), api_key=KEY, model="their-model", session_limit_s=limit_s
+        base_url=str(service.server.make_url("/")),
+        api_key=KEY,
+        model="their-model",
+        headers={"X-DashScope-WorkSpace": "ws-1"},
+        session_limit_s=limit_s,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -260,6 +264,7 @@ async def test_the_handshake_carries_our_key_and_their_name() -> None:
         assert (created["session"]["id"], created["session"]["model"]) == ("sess_ours", "upstream")
         (asked,) = service.handshakes
         assert asked.headers["Authorization"] == f"Bearer {KEY}"
+        assert asked.headers["X-DashScope-WorkSpace"] == "ws-1"
         assert dict(asked.query) == {
             "model": "their-model",
             "time_zone": "Europe/Vienna",

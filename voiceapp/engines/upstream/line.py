@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -109,11 +110,12 @@ class ServiceLine:
 class Dialler:
     """Dials one model of a service. Connections belong to the event loop that dials."""
 
-    def __init__(self, *, ws_url: str, api_key: str, model: str, settings: str = "UPSTREAM") -> None:
+    def __init__(self, *, ws_url: str, api_key: str, model: str, settings: str, headers: Mapping[str, str]) -> None:
         """`ws_url` is what comes before `/api-ws/v1/realtime`; `model` is the service's name, empty for the
-        caller's own spelling; `settings` is how the names of its settings begin."""
+        caller's own spelling; `settings` is how the names of its settings begin, and `headers` are further ones."""
         self._url = f"{ws_url.rstrip('/')}{PATH}"
         self._api_key = api_key
+        self._headers = dict(headers)
         self._model = model
         self._settings = settings
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -129,7 +131,7 @@ class Dialler:
         query = {"model": self._model or call.model, "time_zone": call.time_zone}
         if call.listens_only:
             query["intent"] = "transcription"
-        headers = dict(DIALECT)
+        headers = {**DIALECT, **self._headers}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:

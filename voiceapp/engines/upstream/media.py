@@ -48,11 +48,13 @@ class RelayedRealtime(Provider):
         timeout_s: float = ANSWER_TIMEOUT_S,
         ws_url: str = "",
         settings: str = "UPSTREAM",
+        headers: Mapping[str, str] = MappingProxyType({}),
         session_limit_s: float = 0.0,
     ) -> None:
         """`base_url` is what comes before `/api/v1`, `ws_url` what comes before `/api-ws/v1`, where that differs;
         `model` is the name that the service knows, empty for the caller's own spelling; `settings` is how the names of
-        the service's settings begin; `session_limit_s` is how long a session of its lasts, 0: that is not known."""
+        the service's settings begin, and `headers` go with each request; `session_limit_s` is how long a session of its
+        lasts, 0: that is not known."""
         self._server = RemoteServer(
             title="service that runs this model",
             settings=settings,
@@ -64,7 +66,10 @@ class RelayedRealtime(Provider):
         self._model = model
         self._timeout_s = timeout_s
         self._session_limit_s = session_limit_s
-        self._dialler = Dialler(ws_url=ws_url or base_url, api_key=api_key, model=model, settings=settings)
+        self._headers = dict(headers)
+        self._dialler = Dialler(
+            ws_url=ws_url or base_url, api_key=api_key, model=model, settings=settings, headers=self._headers
+        )
         self._prepared: dict[str, ServiceLine] = {}
         """By session: lines that were dialled before the session began."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -121,7 +126,7 @@ class RelayedRealtime(Provider):
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._server.post(
-                    address, body, accept=content_type, content_type=content_type, headers=headers
+                    address, body, accept=content_type, content_type=content_type, headers={**self._headers, **headers}
                 )
                 try:
                     answer = await read(response, MAX_ANSWER_BYTES + 1)
