@@ -137,6 +137,15 @@ def test_long_speech_interrupts_before_its_words_are_known() -> None:
     talk.assert_event(STARTED)
 
 
+@pytest.mark.parametrize(("confidence", "event"), [(0.5, RESTORED), (0.9, STARTED)])
+def test_a_single_word_counts_when_it_is_clear(confidence: float, event: str) -> None:
+    talk = talking(interruptions="duck")
+    talk.say(320)
+    talk.hush(192)
+    talk.sure(talk.take_final(), "Lisbon.", confidence=confidence)
+    talk.assert_event(event)
+
+
 def test_a_click_is_taken_back_without_a_reading() -> None:
     talk = talking(interruptions="duck")
     talk.say(96)

@@ -13,6 +13,7 @@ from voiceapp.protocol.events import ReplyDucked, ReplyRestored, ServerEvent
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.states import EchoRisk, SpeechVerdict
+from voiceapp.protocol.turns import MIN_WORD_CONFIDENCE
 from voiceapp.protocol.utterance import Utterance
 
 ECHO_TAIL_S = 1.0
@@ -39,10 +40,12 @@ COMMANDS = frozenset({"stop", "wait", "hold", "pause", "quiet", "enough", "cance
 BACK_CHANNELS = frozenset((
     "mm", "hm", "hmm", "mhm", "mmhm", "mm-hm", "mm-hmm", "mhmm", "uh-huh", "huh", "uh", "um", "ah", "aha", "oh", "ooh",
     "yes", "yeah", "yep", "yup", "ya", "okay", "ok", "okey", "right", "sure", "alright", "fine", "good", "great",
-    "nice", "cool", "true", "exactly", "indeed", "really", "wow", "i", "see", "c", "got", "it", "all", "of", "course",
+    "nice", "cool", "true", "exactly", "indeed", "really", "wow", "i", "see", "got", "it", "all", "of", "course",
 ))
 # fmt: on
 """What a listener says to show that they listen."""
+PARTICLES = frozenset(("a", "and", "but", "hem", "him", "so", "the", "them", "then"))
+"""They ask for nothing by themselves; "hmm" is often understood as one of them."""
 MOST_WORDS = 4
 
 
@@ -102,7 +105,9 @@ class Interruptions:
             return SpeechVerdict.INTERRUPTS
         return SpeechVerdict.OPEN
 
-    def judge(self, words: str, utterance: Utterance, now: float, *, is_complete: bool) -> SpeechVerdict:
+    def judge(
+        self, words: str, utterance: Utterance, now: float, *, confidence: float, is_complete: bool
+    ) -> SpeechVerdict:
         """What the words so far say, or all of them up to a pause."""
         spoken = _WORD.findall(words.casefold())
         is_clean = utterance.sure_frames >= SURE_FRAMES
@@ -110,10 +115,12 @@ class Interruptions:
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
         if spoken[0] in COMMANDS:
             return SpeechVerdict.INTERRUPTS
-        if len(spoken) <= MOST_WORDS and all(word in BACK_CHANNELS for word in spoken):
+        if len(spoken) <= MOST_WORDS and all(map(_says_nothing, spoken)):
             if not is_complete:
                 return SpeechVerdict.OPEN
             return SpeechVerdict.INTERRUPTS if self._left_s(now) < NEARLY_OVER_S else SpeechVerdict.TAKEN_BACK
+        if len(spoken) == 1 and confidence < MIN_WORD_CONFIDENCE:
+            return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
         is_enough = is_complete or len(spoken) > 1 or utterance.speech_ms >= WORD_MS
         return SpeechVerdict.INTERRUPTS if is_enough else SpeechVerdict.OPEN
 
@@ -147,6 +154,10 @@ class Interruptions:
             return True
         same = sum(block.size for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks())
         return same / len(heard) >= SAME_LETTERS
+
+
+def _says_nothing(word: str) -> bool:
+    return len(word) == 1 or word in BACK_CHANNELS or word in PARTICLES
 
 
 def _letters(text: str) -> str:

@@ -150,12 +150,12 @@ class Listener:
 
     def recognized(self, recognized: Recognized, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
-        utterance = self._find(recognized.work.item_id)
-        self._words.recognized(utterance, recognized, now)
-        if utterance is not None and utterance is self._doubtful and recognized.work.version == utterance.version:
+        self._words.recognized(utterance := self._find(recognized.work.item_id), recognized, now)
+        if utterance and utterance is self._doubtful and recognized.work.version == utterance.version:
             words = recognized.words if recognized.work.is_partial else utterance.words or ""
-            verdict = self._interruptions.judge(words, utterance, now, is_complete=not recognized.work.is_partial)
-            self._settle(verdict, now)
+            sure, is_complete = recognized.confidence, not recognized.work.is_partial
+            said = self._interruptions.judge(words, utterance, now, confidence=sure, is_complete=is_complete)
+            self._settle(said, now)
 
     def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
