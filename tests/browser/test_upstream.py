@@ -114,13 +114,13 @@ def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
     assert served_by
 
 
-def test_a_network_without_udp_has_no_way_to_it(open_page: OpenPage, ours: Server) -> None:
+def test_a_network_without_udp_is_led_through_this_server(open_page: OpenPage, ours: Server) -> None:
     voice = open_page(f"http://127.0.0.1:{ours.port}/", transport="automatic")
     close_udp(voice)
     choose_upstream(voice)
-    voice.orb.click()
-    voice.expect_card("no_path")
-    assert voice.state == "error"
+    voice.type("What is two plus two?")
+    expect(badge(voice)).to_have_text("WebSocket")
+    expect(voice.caption("assistant")).to_contain_text("4")
 
 
 def test_a_service_that_is_down_is_named(open_page: OpenPage, tmp_path: Path) -> None:

@@ -257,5 +257,7 @@ async def test_a_service_that_is_full_is_a_status_here_and_a_killed_one_an_error
                 pass
         assert gone.value.response.status_code == 503
         assert json.loads(gone.value.response.body)["code"] == "ModelUnavailable"
+        status, refused = await aoq.allocate(ours.origin, ours.keys["good"], model=MODEL)
+        assert (status, refused["message"]) == (503, "The service that runs this model cannot be reached.")
         assert await talker.wait_closed(60) == 4503
     assert [event["error"]["type"] for event in talker.all("error")] == ["server_error"] * 2
