@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 from tests.engines.speech import word_errors, words
 from tests.ports import free_udp_port
 from tests.realtime.webrtc.network import Faults, in_front
+from tests.thorough import IS_THOROUGH
 
 from .calls import recording
 from .conftest import OpenPage
@@ -32,6 +33,7 @@ WATCH = """() => {
 }"""
 FALL_THROUGH_S = 4.0
 TRIES = 3
+ENDS = 30 if IS_THOROUGH else 1
 
 
 @pytest.fixture(scope="module")
@@ -103,16 +105,20 @@ def test_the_policy_lists_the_relay_and_nothing_else(relay: Server, open_page: O
     assert re.fullmatch(r"'self' https://127\.0\.0\.1:\d+", connect)
 
 
-def test_the_tab_survives_the_end_of_the_server_and_comes_back(tmp_path: Path, open_page: OpenPage) -> None:
+@pytest.mark.timeout(120 * ENDS)
+def test_the_tab_survives_the_ends_of_the_server_and_comes_back(tmp_path: Path, open_page: OpenPage) -> None:
+    """Chromium has crashed at sessions that ended while tracks were streaming, now and then."""
     with running(tmp_path, AOQ_PORT=str(free_udp_port())) as server:
-        voice = open_page(address(server), transport=None)
-        voice.type("What time is it?")
-        voice.wait("ai-speaking")
-        server.stop()
-        voice.wait("reconnecting")
-        server.start()
-        voice.wait("listening")
-        expect(voice.page.locator("#link-transport")).to_have_text(re.compile("^(AOQ|WebRTC)"))
+        for _ in range(ENDS):
+            voice = open_page(address(server), transport=None)  # one that lost several would not come back so soon
+            voice.type("What time is it?")
+            voice.wait("ai-speaking")
+            server.stop()
+            voice.wait("reconnecting")
+            server.start()
+            voice.wait("listening")
+            expect(voice.page.locator("#link-transport")).to_have_text(re.compile("^(AOQ|WebRTC)"))
+            voice.page.click("#end")
 
 
 def test_a_cut_in_the_middle_of_a_reply_moves_the_conversation_to_another_transport(

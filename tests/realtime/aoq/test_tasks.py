@@ -58,6 +58,7 @@ async def test_speech_is_recognised_in_tasks_one_after_the_other(
         ]
         assert min(word_errors(spelling, sentence["text"]) for spelling in SPELLINGS) == 0
         assert 0 <= sentence["begin_time"] < sentence["end_time"]
+    assert not peer.all("task-failed")  # of what the microphone heard beside the tasks
     assert not peer.packets
 
 
