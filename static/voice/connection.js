@@ -5,6 +5,7 @@ import { delayMs } from "./backoff.js";
 import { TIMES_BELIEVED, endsSession, finalClose, isFinal, isPassing } from "./final_problems.js";
 import { Deadline, Pause } from "./pause.js";
 import { Resumption } from "./resumption.js";
+import { closedEarly } from "./transports/failure.js";
 
 const { SERVER } = events;
 const STEADY_MS = 10000; // a session that did not last so long counts as one more failed attempt
@@ -192,7 +193,7 @@ export class Connection extends EventTarget {
     if (!session && transport === this.#transport) {
       this.#hangUp();
     }
-    return { session, failure };
+    return { session, failure: failure ?? closedEarly(this.#closing) };
   }
 
   #greeted({ type, received }) {

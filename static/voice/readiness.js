@@ -8,8 +8,12 @@ export function problem(code, message = "", reasons = []) {
   return { code, message: message ?? "", reasons };
 }
 
-/** What a notice says of a conversation that nothing stood in the way of, but that did not come up. */
-export function refusal(failure) {
+/**
+ * What a notice says of a conversation that nothing stood in the way of, but that no transport brought up: [{name,
+ * failure}]. Not every transport lets the server say why.
+ */
+export function refusal(failed) {
+  const failure = (failed.findLast((one) => one.failure?.serverMessage) ?? failed.at(-1))?.failure;
   return failure?.kind === "no_path" ? problem("no_path") : problem("refused", failure?.serverMessage);
 }
 

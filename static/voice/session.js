@@ -49,7 +49,7 @@ export class VoiceSession extends EventTarget {
     this.#connection = new Connection({
       makeTransport: (failed, query) => this.#choice.make(failed, query),
       pauseReplies: () => this.#dialogue.pause(),
-      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed.at(-1)?.failure),
+      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed),
     });
     this.#dialogue = new Dialogue({ sound, conversation, preferences, connection: this.#connection, isLive: () => this.isLive });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));

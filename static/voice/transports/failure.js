@@ -18,3 +18,8 @@ export class TransportFailure extends Error {
     this.serverMessage = serverMessage;
   }
 }
+
+/** Why a connection that was up did not become a session: by the event in which the server said so, or null. */
+export function closedEarly(closing) {
+  return closing && new TransportFailure("refused", "It closed before the session began.", closing.reason);
+}
