@@ -32,6 +32,7 @@ def ours(serve: Serve, service: Product) -> Product:
         UPSTREAM_BASE_URL=service.origin,
         UPSTREAM_API_KEY=service.keys["good"],
         UPSTREAM_REALTIME_MODEL=MODEL,
+        UPSTREAM_MEDIA="direct",
     )
 
 
