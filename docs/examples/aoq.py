@@ -30,7 +30,7 @@ async def ask(grant: dict, question: str) -> None:
         await tracks[1].used()  # the server can hear what is said on it
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": question}]}
         for name in ("ready", "conversation.item.create", "response.create", "session.finish"):
-            tracks[1].write_frame(json.dumps({"type": name, "item": item}).encode())
+            tracks[1].write_frame(json.dumps({"type": name} | ({} if name == "ready" else {"item": item})).encode())
         async for event in (json.loads(frame.payload) async for group in events async for frame in group):
             print(event.get("transcript", ""), end="")
             if event["type"] == "close":

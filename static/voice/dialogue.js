@@ -3,10 +3,11 @@
 import * as events from "./events.js";
 import { CutReplies } from "./cut_replies.js";
 import { MicrophoneTurn } from "./microphone_turn.js";
+import { Outbox } from "./outbox.js";
 import { problem } from "./readiness.js";
 import { ResponseAudio } from "./response_audio.js";
 import { Turn } from "./turn.js";
-import { chosenSettings, continuation, defaultTurnDetection, outputRateHz } from "./session_settings.js";
+import { chosenSettings, continuation, defaultTurnDetection } from "./session_settings.js";
 import { UnheardSpeech } from "./unheard_speech.js";
 import { isEcho } from "./echo.js";
 
@@ -22,12 +23,11 @@ export class Dialogue extends EventTarget {
   #conversation;
   #preferences;
   #connection;
+  #outbox;
   #turn = new Turn();
   #microphone;
   #audio = null; // from the first sound on
   #turnDetection = { type: "server_vad" };
-  #outputRateHz = 24000;
-  #quiet = new Set(); // events whose refusal nobody needs to know
   #talkedOver = null; // the reply during which the caller began to speak
   #unheard;
   #cutReplies = null; // from the first sound on
@@ -43,12 +43,14 @@ export class Dialogue extends EventTarget {
     this.#conversation = conversation;
     this.#preferences = preferences;
     this.#connection = connection;
+    this.#outbox = new Outbox(connection);
+    this.#outbox.addEventListener("sent", ({ detail: event }) => this.#tell("traffic", { direction: "out", event }));
     this.#microphone = new MicrophoneTurn({
       sound,
       preferences,
       isTrackSent: () => this.#isTrackSent,
-      send: (event) => this.#send(event),
-      sendAudio: (pcm) => isLive() && this.#sendAudio(pcm),
+      send: (event) => this.#outbox.send(event),
+      sendAudio: (pcm) => isLive() && this.#outbox.sendAudio(pcm),
     });
     for (const name of ["problem", "solved", "waiting", "change"]) {
       this.#microphone.addEventListener(name, ({ detail }) => this.#tell(name, detail));
@@ -114,17 +116,16 @@ export class Dialogue extends EventTarget {
     this.#unheard.reset();
     this.#typedLater = [];
     this.#isTrackPlayed = this.#isTrackSent;
-    this.#outputRateHz = outputRateHz(session);
     this.#turnDetection = defaultTurnDetection(session);
     this.configure();
     const cutOff = this.#conversation.takeUpCutOff();
     const history = this.#conversation.history();
     for (const { id, role, text } of history) {
-      this.#send(events.messageCreate(id, role, text));
+      this.#outbox.send(events.messageCreate(id, role, text));
     }
     const { reminders, isSaidAnew } = this.#conversation.reminders.resume(cutOff, history.at(-1));
     if (reminders.length > 0) {
-      this.#sendQuietly(events.remindersRestore(reminders)); // a model of another service knows none
+      this.#outbox.sendQuietly(events.remindersRestore(reminders)); // a model of another service knows none
     }
     if (history.at(-1)?.role === "user") {
       this.#requestReply(); // the cut came between a question and its reply
@@ -139,7 +140,7 @@ export class Dialogue extends EventTarget {
     this.#microphone.holdBackTrack();
     const { isSilent } = this.#sound;
     const chosen = { ...this.#preferences, isPushToTalk: this.#preferences.isPushToTalk && !this.#isTrackSent };
-    this.#send(events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent })));
+    this.#outbox.send(events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent })));
   }
 
   /** The connection is gone, and the session may wait. Resolves to the replies not heard to their end, as CutReplies. */
@@ -162,10 +163,10 @@ export class Dialogue extends EventTarget {
     const typed = this.#conversation.history().filter(({ id }) => this.#typedLater.includes(id));
     this.#typedLater = [];
     if (typed.length > 0 && this.#turn.isReplyDue) {
-      this.#sendQuietly(events.responseCancel());
+      this.#outbox.sendQuietly(events.responseCancel());
     }
     for (const { id, role, text } of typed) {
-      this.#send(events.messageCreate(id, role, text));
+      this.#outbox.send(events.messageCreate(id, role, text));
     }
     if (typed.length > 0) {
       this.#requestReply();
@@ -210,7 +211,7 @@ export class Dialogue extends EventTarget {
   /** Silence the assistant now; what was not heard is forgotten. */
   async interrupt() {
     if (this.#turn.isReplyDue) {
-      this.#sendQuietly(events.responseCancel());
+      this.#outbox.sendQuietly(events.responseCancel());
     }
     this.#turn.awaitReply(false);
     await this.#bargeIn();
@@ -224,8 +225,8 @@ export class Dialogue extends EventTarget {
     }
     const id = this.typeLater(text);
     this.#typedLater = []; // it goes out now
-    this.#send(events.messageCreate(id, "user", text));
-    this.#send(events.responseCreate());
+    this.#outbox.send(events.messageCreate(id, "user", text));
+    this.#outbox.send(events.responseCreate());
     this.#turn.awaitReply(true);
   }
 
@@ -266,13 +267,8 @@ export class Dialogue extends EventTarget {
   receive(event) {
     this.#tell("traffic", { direction: "in", event });
     this.#conversation.receive(event);
+    this.#audio.receive(event);
     switch (event.type) {
-      case SERVER.SESSION_CREATED:
-        this.#audio.duck(false); // what ducked it was said to a session that is gone
-        break;
-      case SERVER.SESSION_UPDATED:
-        this.#outputRateHz = outputRateHz(event.session);
-        break;
       case SERVER.SPEECH_STARTED:
         this.#talkedOver = this.#audio.speaking;
         this.#unheard.notice();
@@ -293,23 +289,6 @@ export class Dialogue extends EventTarget {
         break;
       case SERVER.RESPONSE_CREATED:
         this.#turn.replyStarted(event.response.id);
-        break;
-      case SERVER.CONTENT_PART_ADDED:
-        if (event.part.type === "audio") {
-          this.#audio.expect(event.item_id);
-        }
-        break;
-      case SERVER.AUDIO_DELTA:
-        this.#audio.play(event, this.#outputRateHz);
-        break;
-      case SERVER.AUDIO_DUCKED:
-        this.#audio.duck(true);
-        break;
-      case SERVER.AUDIO_RESTORED:
-        this.#audio.duck(false);
-        break;
-      case SERVER.AUDIO_DONE:
-        this.#audio.end(event.item_id);
         break;
       case SERVER.RESPONSE_DONE:
         this.#responseDone(event.response);
@@ -334,13 +313,10 @@ export class Dialogue extends EventTarget {
 
   #responseDone(response) {
     this.#turn.replyEnded();
-    for (const item of response.output ?? []) {
-      this.#audio.end(item.id);
-    }
     const continued = this.#continued;
     this.#continued = null;
     if (response.status === "failed" && continued) {
-      this.#send(events.itemDelete(continued)); // not every model can go on with a reply: then it is given anew
+      this.#outbox.send(events.itemDelete(continued)); // not every model can go on with a reply: then it is given anew
       this.#requestReply();
     } else if (response.status === "failed") {
       this.#tell("problem", problem("reply_failed", response.status_details?.error?.message));
@@ -349,12 +325,12 @@ export class Dialogue extends EventTarget {
 
   /** Ask for a reply, which follows by itself where the person is speaking already. */
   #requestReply(response) {
-    this.#sendQuietly(events.responseCreate(response));
+    this.#outbox.sendQuietly(events.responseCreate(response));
     this.#turn.awaitReply(true);
   }
 
   #refused(error) {
-    if (!this.#quiet.delete(error.event_id)) {
+    if (!this.#outbox.forgives(error)) {
       this.#turn.awaitReply(false);
       this.#tell("problem", problem("server_error", error.message));
     }
@@ -363,33 +339,12 @@ export class Dialogue extends EventTarget {
   /** The loudspeaker falls silent at once, and the server learns how much was heard. */
   async #bargeIn() {
     for (const { itemId, heardMs } of await this.#audio.cut()) {
-      this.#sendQuietly(events.itemTruncate(itemId, heardMs));
+      this.#outbox.sendQuietly(events.itemTruncate(itemId, heardMs));
     }
     this.#audio.duck(false);
   }
 
-  // ── Events and wire ──────────────────────────────────────────────────────────────────────────────────────────────
-
   #tell(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
-  }
-
-  #sendAudio(pcm) {
-    if (this.#connection.sendAudio(pcm)) {
-      const event = { type: events.CLIENT.AUDIO_APPEND, audio: `(${pcm.length} samples)` };
-      this.#tell("traffic", { direction: "out", event });
-    }
-  }
-
-  #send(event) {
-    if (this.#connection.send(event)) {
-      this.#tell("traffic", { direction: "out", event });
-    }
-  }
-
-  /** Send what the server may refuse without anybody needing to know: the reply may just have ended by itself. */
-  #sendQuietly(event) {
-    this.#quiet.add(event.event_id);
-    this.#send(event);
   }
 }

@@ -1,12 +1,15 @@
 // The assistant's voice: pieces of sound to the loudspeaker, and word of what was heard to the conversation.
 
 import { int16FromBase64 } from "./audio/pcm.js";
+import { SERVER } from "./events.js";
+import { outputRateHz } from "./session_settings.js";
 
 /** Event: `change` when the voice begins or ends. */
 export class ResponseAudio extends EventTarget {
   #playback;
   #conversation;
   #firstPieceAt = new Map();
+  #sampleRateHz = 24000;
 
   /** How long the sound of a media track is on its way, in ms, or null while unknown. */
   trackPlayoutMs = null;
@@ -37,18 +40,53 @@ export class ResponseAudio extends EventTarget {
     return this.#playback.speaking !== null;
   }
 
-  /** A `response.audio.delta` arrived. */
-  play({ item_id: itemId, delta }, sampleRateHz) {
+  /** Take one server event; what is not about sound is ignored. */
+  receive(event) {
+    switch (event.type) {
+      case SERVER.SESSION_CREATED:
+        this.#sampleRateHz = outputRateHz(event.session);
+        this.duck(false); // what ducked it was said to a session that is gone
+        break;
+      case SERVER.SESSION_UPDATED:
+        this.#sampleRateHz = outputRateHz(event.session);
+        break;
+      case SERVER.CONTENT_PART_ADDED:
+        if (event.part.type === "audio") {
+          this.#expect(event.item_id);
+        }
+        break;
+      case SERVER.AUDIO_DELTA:
+        this.#play(event);
+        break;
+      case SERVER.AUDIO_DUCKED:
+        this.duck(true);
+        break;
+      case SERVER.AUDIO_RESTORED:
+        this.duck(false);
+        break;
+      case SERVER.AUDIO_DONE:
+        this.#playback.end(event.item_id);
+        break;
+      case SERVER.RESPONSE_DONE:
+        for (const item of event.response.output ?? []) {
+          this.#playback.end(item.id);
+        }
+        break;
+      default:
+    }
+  }
+
+  #play({ item_id: itemId, delta }) {
     const pcm = int16FromBase64(delta);
     if (!this.#firstPieceAt.has(itemId)) {
       this.#firstPieceAt.set(itemId, performance.now());
     }
-    this.#conversation.addAudio(itemId, Int16Array.from(pcm), sampleRateHz);
-    this.#playback.push(itemId, pcm, sampleRateHz);
+    this.#conversation.addAudio(itemId, Int16Array.from(pcm), this.#sampleRateHz);
+    this.#playback.push(itemId, pcm, this.#sampleRateHz);
   }
 
   /** An answer in sound begins; on a media track, its samples will not say whose they are. */
-  expect(itemId) {
+  #expect(itemId) {
     if (this.#playback.isFollowing) {
       this.#conversation.followSound(itemId);
       this.#playback.expect(itemId);
@@ -58,10 +96,6 @@ export class ResponseAudio extends EventTarget {
   /** Somebody may be speaking into it: play it quietly, or as loud as before. */
   duck(isOn) {
     this.#playback.duck(isOn);
-  }
-
-  end(itemId) {
-    this.#playback.end(itemId);
   }
 
   /** Silence at once; resolves to what was cut, [{itemId, heardMs}]. */

@@ -146,6 +146,14 @@ def test_a_single_word_counts_when_it_is_clear(confidence: float, event: str) ->
     talk.assert_event(event)
 
 
+def test_a_response_may_be_asked_for_beside_a_sound_that_may_be_nothing() -> None:
+    talk = talking(ms=1600, interruptions="duck")
+    talk.say(96)
+    talk.assert_event(DUCKED)
+    talk.ask_in_writing()
+    talk.assert_no_event("error")
+
+
 def test_a_click_is_taken_back_without_a_reading() -> None:
     talk = talking(interruptions="duck")
     talk.say(96)

@@ -298,3 +298,11 @@ async def test_a_relayed_conversation_has_a_row_that_no_process_holds(alice: Mem
     row = await RealtimeSession.objects.aget(pk="sess_relayed")
     assert (row.model, row.transport, row.api_key_id, row.ended_at) == ("upstream", "relayed", alice.row.pk, None)
     assert row.served_by == ""
+
+
+async def test_half_a_character_costs_no_row(alice: Member) -> None:
+    """A model may split a character over two pieces of its text, and may end between them."""
+    session_id, recorder = await recorder_of(alice)
+    recorder.add(turn(1, assistant_text="\ud83d" + "\ude00 yes\x00 \ud83d"))
+    await recorder.finish(1000, "The session is finished.")
+    assert [row.assistant_text for row in await turns_of(session_id)] == ["😀 yes \ufffd"]

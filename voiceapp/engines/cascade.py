@@ -16,6 +16,8 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.caller_sound import CallerSound, Frame
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
+    ENGINE_SAMPLE_RATE_HZ,
+    VAD_FRAME_SAMPLES,
     Call,
     ChatModel,
     Provider,
@@ -44,8 +46,8 @@ from voiceapp.protocol.work import (
     TurnEnded,
 )
 
-FRAMES_PER_SLICE = 16
-"""Frames judged before others on the event loop get their turn: half a second of audio, under 2 ms."""
+SLICE_SAMPLES = 16 * VAD_FRAME_SAMPLES
+"""What is heard before others on the event loop get their turn: half a second of audio, under 5 ms."""
 
 
 class CascadeModel(Provider):
@@ -221,11 +223,13 @@ class CascadeStream:
             return
         if not self._meter.accept(len(samples) / 16, self._now()):
             raise FloodError("Audio arrives faster than twice real time.", code="audio_too_fast", param="audio")
-        frames = self._sound.push(samples, self._now())
-        for start in range(0, len(frames), FRAMES_PER_SLICE):
+        now = self._now()
+        for start in range(0, len(samples), SLICE_SAMPLES):
             if start:
                 await asyncio.sleep(0)
-            self._judge(frames[start : start + FRAMES_PER_SLICE])
+            piece = samples[start : start + SLICE_SAMPLES]
+            follow_s = (len(samples) - start - len(piece)) / ENGINE_SAMPLE_RATE_HZ
+            self._judge(self._sound.push(piece, now - follow_s))
         self._follow()
 
     def _judge(self, frames: Sequence[Frame]) -> None:

@@ -50,6 +50,9 @@ class Provider:
     async def prepare(self, call: Call) -> None:
         """Reach what a conversation needs, while its caller can still be refused; it fails with an EngineError."""
 
+    def abandon(self, call: Call) -> None:
+        """A conversation that was prepared does not begin."""
+
     async def warm(self) -> None:
         """Load what the first call would wait for.
 

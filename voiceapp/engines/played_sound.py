@@ -15,6 +15,8 @@ KEPT_S = 3.0
 """Of what was played, for microphones that are late, and to begin with."""
 AHEAD_S = 30.0
 """Of what is still to be heard; a session that finishes hands out everything at once."""
+GAP_S = 1.0
+"""So late is nothing but what was recorded after a gap, such as that of a caller who muted the microphone."""
 LATE_S = 0.08
 LATE_CHUNKS = 20
 """So many chunks in a row are all later than that: the caller's audio was interrupted, and its clock is set anew."""
@@ -75,7 +77,7 @@ class MicrophoneClock:
         first = self._count
         self._count += count
         seen = now - self._count / ENGINE_SAMPLE_RATE_HZ
-        if self._begins_at is None or seen < self._begins_at:
+        if self._begins_at is None or seen < self._begins_at or seen - self._begins_at > GAP_S:
             self._begins_at = seen
             self._late.clear()
         self._late.append(seen - self._begins_at)

@@ -74,7 +74,7 @@ class Interruptions:
             return is_heard or now < response.playout.heard_at + ECHO_TAIL_S
         return is_heard and self.config.interruptions == "duck"
 
-    def begin(self, now: float) -> None:
+    def begin(self) -> None:
         """Somebody may have begun to speak into the reply."""
         response = self._responder.response
         if self.config.interruptions == "duck" and response is not None and self._ducked is None:
@@ -97,7 +97,7 @@ class Interruptions:
         elif self._responder.response:  # all of it was handed out already, and the caller speaks into the last words
             self._responder.cut_playout()
 
-    def judge_sound(self, utterance: Utterance, now: float) -> SpeechVerdict:
+    def judge_sound(self, utterance: Utterance) -> SpeechVerdict:
         """What is known without words."""
         if utterance.sure_frames >= SURE_FRAMES and self.config.interruptions != "duck":
             return SpeechVerdict.INTERRUPTS

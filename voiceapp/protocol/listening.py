@@ -56,6 +56,11 @@ class Listener:
         return self._detector is not None and self._detector.state is not TurnState.QUIET
 
     @property
+    def is_sure_of_speech(self) -> bool:
+        """The same, and it is no sound during a reply of which nobody knows yet what it is."""
+        return self.is_speech_open and self._doubtful is None
+
+    @property
     def is_settled(self) -> bool:
         """The words of every committed turn are known, and of what may become one."""
         return self._words.is_settled and self._ended is None
@@ -190,7 +195,7 @@ class Listener:
         if signal is not None:
             self._follow(signal, now)
         if self._doubtful is not None:
-            self._settle(self._interruptions.judge_sound(self._doubtful, now), now)
+            self._settle(self._interruptions.judge_sound(self._doubtful), now)
         if self._open is not None and self._open.is_full:
             self.end_turn(now)
 
@@ -245,7 +250,7 @@ class Listener:
         self._recent.clear()
         if self._interruptions.is_doubtful(self._echo, now):
             utterance.doubt(sure_frames=min(onset.frames_ago, self._sure_run))
-            self._interruptions.begin(now)
+            self._interruptions.begin()
         else:
             self._announce(utterance, now)
 

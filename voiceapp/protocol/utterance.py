@@ -148,7 +148,7 @@ class Utterance:
         if self.partial_running or self.recognizing is not None or self.words is not None:
             return False
         if self.is_doubtful:
-            self._partial_at_ms = self.length_ms + DOUBTFUL_EVERY_MS
+            self._partial_at_ms = self.length_ms + max(DOUBTFUL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
             return True
         self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
         return True

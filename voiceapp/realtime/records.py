@@ -200,9 +200,9 @@ class Recorder:
     def _write_turn(self, ended: TurnRecord) -> None:
         turn, keep = ended.turn, settings.TRANSCRIPT_DAYS > 0
         fields = {
-            "user_text": turn.user_text if keep else "",
-            "assistant_text": turn.assistant_text if keep else "",
-            "heard_text": turn.heard_text if keep and turn.is_interrupted else "",
+            "user_text": _storable(turn.user_text) if keep else "",
+            "assistant_text": _storable(turn.assistant_text) if keep else "",
+            "heard_text": _storable(turn.heard_text) if keep and turn.is_interrupted else "",
             "status": turn.status,
             "interrupted": turn.is_interrupted,
             "input_audio_ms": turn.input_audio_ms,
@@ -277,3 +277,8 @@ def _write_beginning(begun: Beginning, served_by: str, at: datetime) -> None:
         )
         if is_new:
             webhook_events.tell(begun.caller.workspace_id, [begun.session_id], webhook_events.BEGUN)
+
+
+def _storable(text: str) -> str:
+    """The text as databases take it: halves of surrogate pairs are joined or replaced, and NUL characters left out."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")

@@ -115,7 +115,7 @@ AOQ_TLS_KEY: str = env.str("AOQ_TLS_KEY", default="")
 if bool(AOQ_TLS_CERT) != bool(AOQ_TLS_KEY):
     raise ImproperlyConfigured("AOQ_TLS_CERT and AOQ_TLS_KEY belong together: set both or none.")
 AOQ_UPSTREAM_RELAY: str = env.str("AOQ_UPSTREAM_RELAY", default="").rstrip("/")
-"""A MoQ relay of somebody else's, such as https://relay.example.org:4443, that callers and this server both connect to;
+"""Another MoQ relay, such as https://relay.example.org:4443, that callers and this server both connect to;
 empty has callers connect to this server."""
 if AOQ_UPSTREAM_RELAY and not re.fullmatch(r"https://[^/?#@\s]+", AOQ_UPSTREAM_RELAY):
     raise ImproperlyConfigured("AOQ_UPSTREAM_RELAY must be an address such as https://relay.example.org:4443.")

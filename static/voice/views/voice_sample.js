@@ -35,7 +35,9 @@ export class VoiceSample {
     this.#audio.src = source;
     try {
       await this.#audio.setSinkId?.(this.#preferences.speaker).catch(() => {}); // that device is gone: the system's own
-      await this.#audio.play();
+      if (this.#isPlaying) {
+        await this.#audio.play();
+      }
     } catch (error) {
       if (error.name !== "AbortError") { // stopped before it began
         this.#stop();
@@ -45,6 +47,7 @@ export class VoiceSample {
   }
 
   #stop() {
+    this.#note.textContent = "";
     this.#audio.pause();
     this.#button.textContent = PLAY;
   }

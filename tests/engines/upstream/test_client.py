@@ -160,13 +160,15 @@ async def test_work_that_can_be_repeated_is_repeated_after_a_fault(
 async def test_after_failures_in_a_row_it_refuses_at_once_until_a_trial_succeeds(
     service: FaultyService, server: UpstreamServer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     service.will(FAULT)
     for _ in range(MOST_FAILURES):
         with pytest.raises(EngineUnavailable):
             await ask(server)
     with pytest.raises(CircuitOpen) as caught:
-        await ask(server)
+        await ask(server, EMBEDDING_PATH)
     assert len(service.asked) == MOST_FAILURES
+    assert "asked again" not in caplog.text
     assert (caught.value.http_status, caught.value.retry_after_s) == (503, 2)
     assert server.state.circuit == "open"
     assert "not asked for 2 s" in caplog.text

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from voiceapp.engines.upstream.kept import MAX_ITEMS, MAX_SILENCE_MS, MAX_SPEECH_MS, KeptAudio, KeptConversation
+from voiceapp.engines.upstream.kept import (
+    MAX_ITEMS,
+    MAX_SETTINGS_CHARACTERS,
+    MAX_SILENCE_MS,
+    MAX_SPEECH_MS,
+    KeptAudio,
+    KeptConversation,
+)
 
 
 def message(item_id: str, role: str, words: str, kind: str = "input_text") -> dict[str, Any]:
@@ -79,6 +86,33 @@ def test_garbage_is_not_kept() -> None:
     for event in ("error", "conversation.item.deleted", "conversation.item.truncated", "session.updated"):
         kept.follow({"type": event})
     assert kept.items() == []
+
+
+def test_no_more_of_the_settings_is_kept_than_stated() -> None:
+    kept = KeptConversation({})
+    for number in range(20):
+        kept.sent({"type": "session.update", "session": {f"x{number}": "x" * (MAX_SETTINGS_CHARACTERS // 4)}})
+        kept.follow({"type": "session.updated", "session": {}})
+    assert list(kept.settings) == ["x0", "x1", "x2"]
+
+
+def test_pictures_are_not_kept() -> None:
+    kept = KeptConversation({})
+    picture = {"type": "input_image", "image_url": "data:" + "x" * 1000}
+    seen = {**message("a", "user", "What is this?"), "image": "x" * 1000}
+    seen["content"].append(picture)
+    kept.follow(created(seen))
+    assert told(kept) == [("a", "What is this?")]
+    assert "xxx" not in repr(vars(kept))
+
+
+def test_a_call_whose_id_is_no_text_is_left_out() -> None:
+    kept = KeptConversation({})
+    kept.follow(created({"id": "a", "type": "function_call", "call_id": ["1"], "name": "f", "arguments": "{}"}))
+    kept.follow(created({"id": "b", "type": "function_call_output", "call_id": "1", "output": "done"}))
+    kept.follow(created({"id": "c", "type": "message", "role": "user", "content": []}))
+    kept.follow(created({"id": "c", "type": "function_call_output", "call_id": {"x": 1}}))
+    assert told(kept) == [("b", "done")]
 
 
 def test_the_oldest_items_are_forgotten() -> None:

@@ -14,6 +14,7 @@ from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call, NextResponse
+from voiceapp.engines.upstream import line
 from voiceapp.engines.upstream.line import MAX_MESSAGE_BYTES
 from voiceapp.engines.upstream.media import RelayedRealtime
 from voiceapp.engines.upstream.realtime import UpstreamStream
@@ -578,3 +579,35 @@ async def test_a_service_that_does_not_read_holds_the_caller_up() -> None:
         assert await until_still(lambda: sent) < MESSAGES / 2
         service.sessions[0].is_reading.set()
         await asyncio.wait_for(shouting, PATIENCE_S)
+
+
+async def test_a_service_that_reads_no_more_has_lost_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "SEND_S", 0.5)
+
+    async def stall(session: Session) -> None:
+        session.is_reading.clear()
+
+    async def go_on(session: Session) -> None:
+        await session.say("vendor.greeting")
+
+    async with conversing(Service(stall, go_on)) as (conversation, _):
+        await conversation.wait("session.created")
+        for _ in range(MESSAGES):
+            wire = {"type": "vendor.note", "note": "x" * 100_000}
+            await conversation.stream.receive(ForwardedMessage(text=json.dumps(wire), wire=wire))
+        await conversation.wait("vendor.greeting")
+
+
+async def test_a_session_that_only_transcribes_expects_no_response_and_is_replaced() -> None:
+    async def hear(session: Session) -> None:
+        await session.say("input_audio_buffer.speech_started", item_id="item_a", audio_start_ms=0)
+        await session.say("input_audio_buffer.speech_stopped", item_id="item_a", audio_end_ms=500)
+        await session.say("input_audio_buffer.committed", item_id="item_a")
+        await session.say("session.closing", code=4000, reason="The session was long enough.")
+
+    async def go_on(session: Session) -> None:
+        await session.say("vendor.greeting")
+
+    async with conversing(Service(hear, go_on), listens_only=True) as (conversation, _):
+        await conversation.wait("vendor.greeting")
+        assert not conversation.all("error")

@@ -1,1 +1,1 @@
-"""Realtime models of a service elsewhere."""
+"""Models of services elsewhere that have this server's interface."""

@@ -108,6 +108,8 @@ class UpstreamServer(RemoteServer):
         while True:
             try:
                 return await self._once(method, path, body, dict(headers))
+            except CircuitOpen:
+                raise
             except EngineError as error:
                 wait_s = pause_s(error, retries, is_repeatable=is_repeatable, random=self._random)
                 if wait_s is None or self._now() + wait_s > deadline or not self._budget.spend():
@@ -126,12 +128,15 @@ class UpstreamServer(RemoteServer):
             self._breaker.succeeded(number)
             raise
         except EngineError as error:
-            self._failed(number) if error.retryable else self._breaker.succeeded(number)
+            if error.retryable:
+                self._failed(number)
+            else:
+                self._breaker.succeeded(number)
             raise
         except (TimeoutError, aiohttp.ClientError) as error:
             self._failed(number)
             raise self.failure(error) from error
-        except asyncio.CancelledError:
+        except BaseException:
             self._breaker.abandoned(number)
             raise
         self._breaker.succeeded(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +16,12 @@ MAX_CHARACTERS = 400_000
 """Of all items together; the oldest are forgotten first."""
 MAX_SILENCE_MS = 1_000
 """Of audio before speech is found in it."""
-MAX_SPEECH_MS = 15_000
-"""Of audio with speech, which a service is sent again at once: sessions take no more than 20 s so fast."""
+MAX_SPEECH_MS = 9_000
+"""Of audio with speech, which a service is sent again at once, with what the caller says until it has a new session:
+sessions take no more than 20 s so fast."""
+MAX_SETTINGS_CHARACTERS = 500_000
+"""Of the settings in JSON: a change that makes more of them is not kept."""
+KEPT_FIELDS = ("id", "type", "role", "call_id", "name", "arguments", "output")
 MAX_UNANSWERED = 32
 ANSWERS = {
     "session.updated": "session.update",
@@ -50,7 +55,9 @@ class KeptConversation:
         kind = wire["type"]
         asked = self._answered(wire)
         if kind == "session.updated" and asked is not None and isinstance(asked.get("session"), dict):
-            self.settings = _merged(self.settings, asked["session"])
+            merged = _merged(self.settings, asked["session"])
+            if len(json.dumps(merged)) <= MAX_SETTINGS_CHARACTERS:
+                self.settings = merged
         elif kind in ("conversation.item.created", "response.output_item.done"):
             self._put(wire.get("item"), wire.get("previous_item_id"))
         elif kind == "conversation.item.deleted":
@@ -62,7 +69,7 @@ class KeptConversation:
 
     def items(self) -> list[dict[str, Any]]:
         """The items, as they are to be created again; those without words are left out."""
-        calls = {item["call_id"] for item in self._items.values() if item.get("type") == "function_call_output"}
+        calls = {item.get("call_id") for item in self._items.values() if item.get("type") == "function_call_output"}
         found: list[dict[str, Any]] = []
         for item_id, item in self._items.items():
             if item.get("type") == "message":
@@ -70,8 +77,8 @@ class KeptConversation:
                 if words and role in WORD_PARTS:
                     content = [{"type": WORD_PARTS[role], "text": words}]
                     found.append({"id": item_id, "type": "message", "role": role, "content": content})
-            elif item.get("type") == "function_call_output" or item.get("call_id") in calls:
-                found.append({name: value for name, value in item.items() if name not in ("object", "status")})
+            elif "call_id" in item and item["call_id"] in calls:
+                found.append({name: value for name, value in item.items() if name != "content"})
         return found
 
     def _answered(self, wire: Wire) -> Wire | None:
@@ -87,6 +94,7 @@ class KeptConversation:
             return
         if item.get("type") == "function_call_output" and not isinstance(item.get("call_id"), str):
             return
+        item = _kept(item)
         known = self._items.get(item["id"])
         if known is not None:
             if words_of(item) or not words_of(known):
@@ -94,7 +102,7 @@ class KeptConversation:
         elif previous == "root" or (isinstance(previous, str) and previous in self._items):
             self._insert(item, previous)
         else:
-            self._items[item["id"]] = dict(item)
+            self._items[item["id"]] = item
         size = sum(map(_size, self._items.values())) if len(self._items) > 1 else 0
         while len(self._items) > 1 and (len(self._items) > MAX_ITEMS or size > MAX_CHARACTERS):
             size -= _size(self._items.pop(next(iter(self._items))))
@@ -102,7 +110,7 @@ class KeptConversation:
     def _insert(self, item: dict[str, Any], previous: str) -> None:
         before = [] if previous == "root" else list(self._items)[: list(self._items).index(previous) + 1]
         rest = {item_id: other for item_id, other in self._items.items() if item_id not in before}
-        self._items = {**{item_id: self._items[item_id] for item_id in before}, item["id"]: dict(item), **rest}
+        self._items = {**{item_id: self._items[item_id] for item_id in before}, item["id"]: item, **rest}
 
     def _say(self, wire: Wire, part: str) -> None:
         item, words = self._items.get(str(wire.get("item_id"))), wire.get("transcript")
@@ -136,6 +144,14 @@ class KeptAudio:
     def messages(self) -> list[str]:
         """Those to be sent again."""
         return [text for text, _ in self._messages]
+
+
+def _kept(item: Wire) -> dict[str, Any]:
+    """What an item is created again from: its words, and not the pictures and sounds beside them."""
+    found: dict[str, Any] = {name: item[name] for name in KEPT_FIELDS if isinstance(item.get(name), str)}
+    if words := words_of(item):
+        found["content"] = [{"type": "text", "text": words}]
+    return found
 
 
 def _merged(settings: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ DIALECT = {"OpenAI-Beta": "realtime=v1"}
 DIAL_S = 10.0
 HEARTBEAT_S = 30.0
 """Between pings. A caller who reads nothing holds the service's answer to one up for 10 s at most."""
+SEND_S = 10.0
+"""A service that does not read for so long has lost the session."""
 CLOSE_S = 1.0
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 MAX_RETRY_AFTER_S = 3600
@@ -80,10 +82,14 @@ class ServiceLine:
         """Send a message; waits while the service reads slowly.
 
         Raises:
-            LineLost: the connection is closed.
+            LineLost: the connection is closed, or the service has stopped reading.
         """
         try:
-            await self._socket.send_str(text)
+            async with asyncio.timeout(SEND_S):
+                await self._socket.send_str(text)
+        except TimeoutError:
+            await self.close()  # whoever receives notices
+            raise LineLost(LOST) from None
         except (ConnectionError, aiohttp.ClientError):
             raise LineLost(self._socket.close_code or LOST) from None
 
@@ -103,8 +109,9 @@ class ServiceLine:
 
     async def close(self) -> None:
         """Close the connection; harmless when it is closed already."""
-        with suppress(ConnectionError, aiohttp.ClientError):
-            await self._socket.close()
+        with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
+            async with asyncio.timeout(2 * CLOSE_S):  # the goodbye, too, waits for a service that does not read
+                await self._socket.close()
 
 
 class Dialler:

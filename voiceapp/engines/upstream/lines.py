@@ -147,13 +147,22 @@ class ServiceLines:
 
     async def _begin(self, *, again: bool = False) -> dict[str, Any]:
         items = self._kept.items() if again else ()
-        self._line, created = await begin(await self._dial(), self._kept.settings, items)
+        line, created = await begin(await self._dial(), self._kept.settings, items)
+        if again:
+            await self._catch_up(line)
+        self._line = line
         self._due_at = self._now() + self._limit_s if self._limit_s else None
         self.is_due = False
-        if again:
-            self._renewals += 1
-            for message in (*map(json.dumps, self._kept.unanswered), *self.audio.messages()):
-                await self._line.send(message)
-            logger.info("session %s: goes on in a new session at the service", self._name)
         self._ready.set()
         return created
+
+    async def _catch_up(self, line: ServiceLine) -> None:
+        """Tell a new session what the one before had not answered, and what the caller says."""
+        self._renewals += 1
+        try:
+            for message in (*map(json.dumps, self._kept.unanswered), *self.audio.messages()):
+                await line.send(message)
+        except BaseException:
+            await line.close()
+            raise
+        logger.info("session %s: goes on in a new session at the service", self._name)

@@ -148,6 +148,10 @@ class RelayedRealtime(Provider):
         self._prepared[call.session_id] = await self._dialler.dial(call)
         asyncio.get_running_loop().call_later(CLAIM_S, self._give_up, call.session_id)
 
+    def abandon(self, call: Call) -> None:
+        """See `Provider`: hang up."""
+        self._give_up(call.session_id)
+
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> UpstreamStream:
         """See `RealtimeModel`."""
         return UpstreamStream(call, lambda: self._line(call), session_limit_s=self._session_limit_s)

@@ -11,6 +11,9 @@ from voiceapp.engines.upstream.line import LineLost, ServiceLine, wire_of
 from voiceapp.errors import EngineRefused, EngineTimeout
 
 BEGIN_S = 15.0
+"""For the whole exchange."""
+ITEMS_AT_ONCE = 20
+"""So many are created before their answers are waited for: the service may be far away."""
 
 
 async def begin(
@@ -45,9 +48,12 @@ async def _begin(line: ServiceLine, settings: Mapping[str, Any], items: Sequence
         updated = await _next(line, ("session.updated", "error"))
         if isinstance(updated.get("session"), dict):
             created = {**created, "session": updated["session"]}
-    for item in items:
-        await line.send(json.dumps({"type": "conversation.item.create", "item": item}))
-        await _next(line, ("conversation.item.created", "error"))
+    for start in range(0, len(items), ITEMS_AT_ONCE):
+        some = items[start : start + ITEMS_AT_ONCE]
+        for item in some:
+            await line.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        for _ in some:
+            await _next(line, ("conversation.item.created", "error"))
     return created
 
 

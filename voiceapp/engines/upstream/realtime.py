@@ -33,7 +33,7 @@ Out = ev.ServerEvent | PlayoutCut | TurnEnded
 TRACK_FORMATS = {"input_audio_format": "pcm16", "sample_rate": 16_000, "output_audio_format": "pcm24"}
 """Of a session whose media end here."""
 MOST_LOSSES = 3
-"""Sessions lost in a row without one response between them."""
+"""Sessions lost in a row without a response or a transcript between them."""
 LOST = "upstream_connection_lost"
 """Code of the error event about it."""
 
@@ -126,7 +126,7 @@ class UpstreamStream:
                         yield event
                     if self._playing is not None:
                         await self._playing.wait_for_room()
-                if self._lines.is_due and self._is_quiet:
+                if self._lines.is_due and self._is_quiet and not self._is_finishing:
                     await self._lines.replace()
                 if self._is_quiet:
                     self._idle.set()
@@ -181,12 +181,15 @@ class UpstreamStream:
             self._lines.audio.is_open = self._is_manual
         elif kind == ev.SpeechStopped.type:
             self._is_speaking = False
-            self._awaits_response = self._creates_responses and not wire.get("reason")
+            self._awaits_response = self._creates_responses and not self._call.listens_only and not wire.get("reason")
             if wire.get("reason"):  # nothing of it is committed
                 self._lines.audio.forget()
         elif kind == ev.ResponseDone.type:
             self._losses = 0
-        elif kind == ev.ErrorEvent.type:
+        elif kind == ev.TranscriptionCompleted.type:
+            self._losses = 0
+            self._awaits_response = self._awaits_response and bool(wire.get("transcript"))
+        elif kind in (ev.TranscriptionFailed.type, ev.ErrorEvent.type):
             self._awaits_response = False
         elif kind == ev.SessionFinished.type:
             self._is_finished = True

@@ -187,7 +187,7 @@ class ForwardedTurns:
         metrics = _object(response, "metrics")
         return TurnEnded(
             ordinal=exchange.ordinal,
-            status=status if status in STATUSES else "completed",
+            status=status if isinstance(status, str) and status in STATUSES else "completed",
             user_text=spoken.words if spoken is not None else exchange.typed,
             assistant_text=said,
             heard_text=heard,

@@ -64,8 +64,10 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         ask = partial(admitted.provider.request_grant, model, near, runs_tasks=door.runs_tasks)
         grant = await forward(admitted, ask)
         return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
-    if arrival.session is None:
+    if arrival.session is None and not door.runs_tasks:
         await admitted.prepared()
+        if not settings.AOQ_UPSTREAM_RELAY:  # the caller who comes to our own relay is admitted anew
+            admitted.provider.abandon(admitted.call)
     routes = await relays.routes_for(client_ip or address)
     issued = await grants.issue(admitted, routes, session_key=session_key, runs_tasks=door.runs_tasks)
     if settings.AOQ_UPSTREAM_RELAY:

@@ -25,7 +25,7 @@ from voiceapp.realtime.aoq.models import AoqGrant, AoqRelay
 MAX_UNUSED = 1000
 """Grants of one account that nobody has used; of more, the oldest are deleted."""
 UPSTREAM_WAIT_S = 120
-"""How long this server waits at a relay of somebody else's for the caller with a grant."""
+"""How long this server waits at another relay for the caller with a grant."""
 KEPT = timedelta(hours=1)
 """After its expiry, so that a second use is told apart from a grant that never was."""
 
@@ -60,7 +60,7 @@ class Issued:
     token: str
     routes: list[AoqRelay]
     lifetime_s: int
-    """How long the token is good for. A relay of somebody else's ends the session with it."""
+    """How long the token is good for. Another relay ends the session with it."""
     expires_in_s: int
     """Within which somebody has to come."""
     workspace_id: int

@@ -172,7 +172,7 @@ class MoqConnection:
 
 
 class RelayedConnection(MoqConnection):
-    """A connection to a relay of somebody else's, which the caller connects to as well."""
+    """A connection to another relay, which the caller connects to as well."""
 
     def __init__(self, session: moq.Session, published: _Published, consuming: moq.OriginProducer) -> None:
         super().__init__(session, published, consuming)
@@ -198,7 +198,7 @@ class RelayedConnection(MoqConnection):
 
 @asynccontextmanager
 async def connect(url: str, fingerprint: str, *, within_s: float) -> AsyncIterator[RelayedConnection]:
-    """Connect to a relay of somebody else's as the other side of a session, its tracks published.
+    """Connect to another relay as the other side of a session, its tracks published.
 
     `fingerprint` is the SHA-256 of its certificate; empty for one that a public authority has signed.
 

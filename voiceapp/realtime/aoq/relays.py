@@ -102,7 +102,7 @@ async def routes_for(address: str) -> list[AoqRelay]:
 
 
 def _upstream() -> AoqRelay:
-    """The relay of somebody else's, as grants name it."""
+    """The other relay, as grants name it."""
     found = urlsplit(settings.AOQ_UPSTREAM_RELAY)
     fingerprint = settings.AOQ_UPSTREAM_FINGERPRINT
     return AoqRelay(endpoint=found.hostname, port=found.port or HTTPS_PORT, fingerprint=fingerprint)

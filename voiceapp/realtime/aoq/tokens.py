@@ -1,6 +1,6 @@
 """Grant tokens: JWTs signed with EdDSA, in the claims that stock MoQ relays verify (`root`, `put`, `get`, `exp`).
 
-The key pair follows from SECRET_KEY, so every process of an installation has it, and a relay of somebody else's needs
+The key pair follows from SECRET_KEY, so every process of an installation has it, and another relay needs
 the public half only (`manage.py runrelay --public-key`).
 """
 
@@ -46,7 +46,7 @@ def path_of(sid: str) -> str:
 def sign(sid: str, *, issued_at: float, expires_at: float, is_upstream: bool = False) -> str:
     """A token for one session; the times are epoch seconds.
 
-    A relay of somebody else's (`is_upstream`) refuses tokens with an audience that it does not know of.
+    Another relay (`is_upstream`) refuses tokens with an audience that it does not know of.
     """
     claims = {
         "root": path_of(sid),
@@ -62,7 +62,7 @@ def sign(sid: str, *, issued_at: float, expires_at: float, is_upstream: bool = F
 
 
 def sign_server(sid: str, *, issued_at: float, expires_at: float) -> str:
-    """The token with which this server is the other side of a session at a relay of somebody else's."""
+    """The token with which this server is the other side of a session at another relay."""
     times = {"iat": int(issued_at), "exp": int(expires_at)}
     return _signed({"root": path_of(sid), "put": ["server"], "get": ["client"], "iss": ISSUER, **times})
 

@@ -1,4 +1,4 @@
-"""Sessions behind a relay of somebody else's (`AOQ_UPSTREAM_RELAY`), to which this process connects as a client.
+"""Sessions behind another relay (`AOQ_UPSTREAM_RELAY`), to which this process connects as a client.
 
 A grant names that relay. When it is issued, this process connects to the path of its session and publishes its tracks
 there, before the caller can ask for them. Whoever comes with the token is let in by the relay, and meets the session.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
 
 from django.conf import settings
 from django.utils import timezone
@@ -48,7 +49,11 @@ class Upstream:
         if not moq_adapter.is_installed():
             raise EngineUnavailable("No AOQ relay can be used.", remedy="Install requirements-aoq.txt.")
         connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._attend(visit, issued, connected), name=f"AOQ session {issued.sid}")
+        task = asyncio.create_task(
+            self._attend(visit, issued, connected),
+            name=f"AOQ session {issued.sid}",
+            context=Context(),  # not that of the request, which ends long before
+        )
         self._tasks.add(task)
         task.add_done_callback(self._over)
         self._waiting[task] = None
