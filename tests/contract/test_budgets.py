@@ -201,6 +201,7 @@ CONVERSATIONS = (
     "/compatible-mode/v1/realtime",
     "/compatible-mode/v1/realtime/calls",
 )
+GRANT = {"x-service-rtc-transport": "moq"}
 USING_NO_MODEL = (
     "/api/v1/tokens",
     "/api/v1/tasks/",
@@ -358,12 +359,13 @@ async def test_no_conversation_is_opened_when_the_budget_is_used_up(alice: Membe
         assert (status, body["code"], body["message"]) == (403, "AccessDenied", NO_BUDGET)
 
         for path in CONVERSATIONS:
+            is_grant = path.endswith("/inference")
             answer = await AsyncClient().generic(
                 "POST",
-                f"{path}?model=voice",
-                "v=0",
-                content_type="application/sdp",
-                headers={"Authorization": alice.authorization},
+                f"{path}?model={'fun-asr-realtime' if is_grant else 'voice'}",
+                "{}" if is_grant else "v=0",
+                content_type="application/json" if is_grant else "application/sdp",
+                headers={"Authorization": alice.authorization, **(GRANT if is_grant else {})},
             )
             assert answer.status_code == 403, (path, answer.content)
             assert said(answer) == (denied_at(path), NO_BUDGET)

@@ -149,7 +149,7 @@ class Interruptions:
         if response is None or response.message is None:
             return False
         text = _letters(response.message.said_until(response.playout.heard_ms(now) + MARGIN_MS)[-SPOKEN_CHARACTERS:])
-        heard = _letters(words)
+        heard = _letters(words[-SPOKEN_CHARACTERS:])
         if not heard:
             return True
         same = sum(block.size for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks())
