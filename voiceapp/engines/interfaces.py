@@ -54,11 +54,7 @@ class Provider:
         """A conversation that was prepared does not begin."""
 
     async def warm(self) -> None:
-        """Load what the first call would wait for.
-
-        Raises:
-            EngineUnavailable: if it cannot be loaded.
-        """
+        """Load what the first call would wait for; it fails with an EngineUnavailable."""
 
     async def close(self) -> None:
         """End child processes and connections."""

@@ -56,11 +56,6 @@ class Listener:
         return self._detector is not None and self._detector.state is not TurnState.QUIET
 
     @property
-    def is_sure_of_speech(self) -> bool:
-        """The same, and it is no sound during a reply of which nobody knows yet what it is."""
-        return self.is_speech_open and self._doubtful is None
-
-    @property
     def is_settled(self) -> bool:
         """The words of every committed turn are known, and of what may become one."""
         return self._words.is_settled and self._ended is None
@@ -156,7 +151,7 @@ class Listener:
     def recognized(self, recognized: Recognized, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
         self._words.recognized(utterance := self._find(recognized.work.item_id), recognized, now)
-        if utterance and utterance is self._doubtful and recognized.work.version == utterance.version:
+        if utterance and utterance is self.doubtful and recognized.work.version == utterance.version:
             words = recognized.words if recognized.work.is_partial else utterance.words or ""
             sure, is_complete = recognized.confidence, not recognized.work.is_partial
             said = self._interruptions.judge(words, utterance, now, confidence=sure, is_complete=is_complete)
@@ -166,7 +161,7 @@ class Listener:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
         utterance = self._find(failed.work.item_id)
         self._words.failed(utterance, failed, now)
-        if utterance is not None and utterance is self._doubtful and not failed.work.is_partial:
+        if utterance is not None and utterance is self.doubtful and not failed.work.is_partial:
             self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
 
     def _listen_manually(self, now: float) -> None:
@@ -194,8 +189,8 @@ class Listener:
         signal = detector.push(probability)
         if signal is not None:
             self._follow(signal, now)
-        if self._doubtful is not None:
-            self._settle(self._interruptions.judge_sound(self._doubtful), now)
+        if self.doubtful is not None:
+            self._settle(self._interruptions.judge_sound(self.doubtful), now)
         if self._open is not None and self._open.is_full:
             self.end_turn(now)
 
@@ -255,7 +250,7 @@ class Listener:
             self._announce(utterance, now)
 
     @property
-    def _doubtful(self) -> Utterance | None:
+    def doubtful(self) -> Utterance | None:
         """Speech that may be no interruption."""
         return self._open if self._open is not None and self._open.is_doubtful else None
 
@@ -267,7 +262,7 @@ class Listener:
 
     def _believe(self, now: float) -> None:
         """What may have been no interruption is one."""
-        if utterance := self._doubtful:
+        if utterance := self.doubtful:
             utterance.is_doubtful = False
             ended, self._ended = self._ended, None
             self._announce(utterance, now)

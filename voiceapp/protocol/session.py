@@ -214,7 +214,8 @@ class Session:
 
     def _create_response(self, event: ev.ResponseCreate, now: float) -> None:
         self._responder.require_responses(self.config)
-        self._responder.require_free(is_speech_open=self._listener.is_sure_of_speech)
+        is_speech_open = self._listener.is_speech_open and self._listener.doubtful is None
+        self._responder.require_free(is_speech_open=is_speech_open)
         context = out_of_band_context(event.response, self.conversation, self._new_id)
         self._responder.begin(merge_response(self.config, event.response), now, context=context)
 
