@@ -78,7 +78,7 @@ def test_the_screenshot_of_the_readme_shows_a_spoken_turn(spoken_page: SpokenPag
     voice = spoken_page(3.0, QUESTION, color_scheme="light", fonts="narrow")
     voice.talk()
     voice.wait("ai-speaking")
-    voice.wait_spoken(60)
+    voice.wait_spoken(30)
     expect(voice.caption("user")).to_have_text(QUESTION)
     expect(voice.page.locator("#caption-assistant .upcoming")).not_to_be_empty()
     expect(voice.page.locator("#push-to-talk")).to_have_attribute("aria-pressed", "false")
