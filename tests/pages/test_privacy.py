@@ -90,7 +90,7 @@ def test_it_says_what_leaves_this_server(settings: Settings) -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(3600, "1 hour"), (43_200, "12 hours"), (14 * 86_400, "14 days")])
 def test_it_says_for_how_long_the_browser_is_known(settings: Settings, seconds: int, words: str) -> None:
     settings.SESSION_COOKIE_AGE = seconds
-    assert f"one that recognises your browser, signed in or not, for {words}. It" in read("/privacy")
+    assert f"one that recognises your browser for {words}, whether you are signed in or not. It" in read("/privacy")
 
 
 def test_it_speaks_to_visitors(settings: Settings) -> None:

@@ -55,7 +55,7 @@ class ModelCard:
     aliases: tuple[str, ...] = ()
     """Further names that callers may use: those that client libraries have built in."""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-    """May hold the key for a server elsewhere, so they are never shown."""
+    """Never shown: they may hold the API key of another server."""
     runs_here: bool = False
     """Its work is done by this server's own processes, so that a call costs the operator nothing."""
     service: str = ""
@@ -97,7 +97,7 @@ class ModelCard:
 
     @property
     def is_held_elsewhere(self) -> bool:
-        """A service elsewhere holds its sessions, and gets what is said in them."""
+        """Another service holds its sessions, and so receives what is said in them."""
         return self.forwards_events or self.forwards_offers
 
     def input_rate_of(self, name: str) -> int:

@@ -59,7 +59,7 @@ class Catalogue:
         return [card for card in self._cards if card.kind == kind]
 
     def of_services(self) -> list[ModelCard]:
-        """The cards of models that services elsewhere serve."""
+        """The cards of models that other services serve."""
         return [card for card in self._cards if card.service]
 
     def names_of(self, name: str, kind: str) -> frozenset[str]:

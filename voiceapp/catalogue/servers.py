@@ -1,4 +1,4 @@
-"""What the operator says of servers elsewhere: address, key and models."""
+"""The settings of other model servers: address, key and models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """A model server that the operator named; without a `base_url` there is none."""
+    """One model server; false without a `base_url`."""
 
     base_url: str
     api_key: str = field(repr=False)

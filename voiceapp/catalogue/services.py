@@ -98,7 +98,7 @@ def talks_with(cards: Sequence[ModelCard], name: str) -> list[ModelCard]:
     have built in.
 
     Raises:
-        ImproperlyConfigured: if there is no such model.
+        ImproperlyConfigured: if no chat model has this name.
     """
     chosen = next((card for card in cards if card.kind == "chat" and card.name == name), None)
     if chosen is None:

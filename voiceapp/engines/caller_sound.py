@@ -45,7 +45,7 @@ class CallerSound:
         """The samples of bytes from the wire.
 
         Raises:
-            InvalidParameter: they are no audio of the session's input format.
+            InvalidParameter: if they are not audio in the session's input format.
         """
         return self._converter.convert(audio)
 

@@ -215,7 +215,7 @@ class ChatDelta:
     reminders: ReminderChange | None = None
     """A change of the session's reminders; outside a session nobody is there to be reminded."""
     served_by: str = ""
-    """Which model of a chain replies (`ModelCard.origin`); on the first delta only, empty where there is no chain."""
+    """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class EmbeddingResult:
     total_tokens: int | None = None
     """As a server elsewhere counted them; None: those of the request stand."""
     served_by: str = ""
-    """Which model of a chain gave it (`ModelCard.origin`); empty where there is no chain."""
+    """`ModelCard.origin` of the model that did the work; empty where no model has fallbacks."""
 
 
 class TextEmbedder(Protocol):
@@ -83,7 +83,7 @@ class Ranking:
     total_tokens: int | None = None
     """As a server elsewhere counted them; None: those of the request stand."""
     served_by: str = ""
-    """Which model of a chain gave it (`ModelCard.origin`); empty where there is no chain."""
+    """`ModelCard.origin` of the model that did the work; empty where no model has fallbacks."""
 
 
 class Reranker(Protocol):

@@ -58,7 +58,7 @@ def check(call: ChatCall) -> None:
 
     Raises:
         InvalidParameter: if the engine cannot do what is asked; the message says why.
-        ModelNotFound: if there is no such model.
+        ModelNotFound: if this server has no model of that name.
     """
     _check(call, catalogue().get(call.model, "chat").chat)
 

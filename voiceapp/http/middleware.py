@@ -58,6 +58,7 @@ class EnvelopeMiddleware:
                 raise BadRequest(request.content_type_fault)
             return await self._get_response(request)
         request.request_id = request_id_of(getattr(request, "scope", {}))
+        request.served_by = ""
         try:
             response = await serve(request)
         except Exception as error:

@@ -20,5 +20,5 @@ def noting(request: HttpRequest) -> Callable[[str], None]:
 
 def tell(request: HttpRequest, response: HttpResponseBase) -> None:
     """Put the note into the response, where there is one."""
-    if served_by := getattr(request, "served_by", ""):
-        response.headers[HEADER] = served_by
+    if request.served_by:
+        response.headers[HEADER] = request.served_by

@@ -57,7 +57,7 @@ def language_of(model: str, named: Sequence[str]) -> str | None:
 
     Raises:
         InvalidParameter: if it understands none of them.
-        ModelNotFound: if there is no such model.
+        ModelNotFound: if this server has no model of that name.
     """
     card = catalogue().get(model, "asr")
     given = [language for language in named if language]

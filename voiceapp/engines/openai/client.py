@@ -236,7 +236,7 @@ class RemoteServer:
             )
             refusal.retryable = False
             return self._troubled(refusal)
-        retry_after_s = _seconds(response.headers.get("Retry-After", ""))
+        retry_after_s = seconds_of(response.headers.get("Retry-After", ""))
         if status == 429 or (status == 503 and retry_after_s is not None):
             said = "429, too many requests" if status == 429 else "503, and when to ask again"
             busy = Busy(f"The {self.title} is busy: it answered {said}.")
@@ -277,7 +277,7 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return bytes(body[:limit])
 
 
-def _seconds(text: str) -> int | None:
+def seconds_of(text: str) -> int | None:
     """What a Retry-After says, in seconds (RFC 9110, 10.2.3); of a date nothing, for clocks differ."""
     return min(int(text), MAX_RETRY_AFTER_S) if text.isascii() and text.isdigit() and len(text) < 10 else None
 

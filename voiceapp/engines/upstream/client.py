@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
+from typing import Any
 
 import aiohttp
 
+from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import Body, Busy, RemoteServer
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.breaker import Breaker
@@ -204,3 +206,16 @@ class Services:
 def services() -> Services:
     """The services of this process."""
     return Services()
+
+
+class UpstreamModel(Provider):
+    """A model of one service that is asked with single requests."""
+
+    def __init__(self, *, model: str, **address: Any) -> None:
+        """`model` is the name that the service knows; the rest is an `Address`."""
+        self._server = services().at(Address(**address))
+        self._model = model
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._server.close()

@@ -8,22 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.embedding import unit_vectors
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, SparseEntry
-from voiceapp.engines.upstream.client import EMBEDDING_PATH, Address, services
+from voiceapp.engines.upstream.client import EMBEDDING_PATH, UpstreamModel
 from voiceapp.errors import EngineUnavailable
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 
-class UpstreamEmbedder(Provider):
+class UpstreamEmbedder(UpstreamModel):
     """A `TextEmbedder`. One per process and model."""
-
-    def __init__(self, *, model: str, **address: Any) -> None:
-        """`model` is the name that the service knows; the rest is an `Address`."""
-        self._server = services().at(Address(**address))
-        self._model = model
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
         """The vectors that the service gives, in the order of the texts.
@@ -46,10 +40,6 @@ class UpstreamEmbedder(Provider):
         if dense is not None and request.dimension not in (None, dense.shape[1]):
             raise EngineUnavailable("The service that runs this model sent vectors of another length.")
         return EmbeddingResult(dense, sparse, total_tokens=total or None)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
     def _body(self, request: EmbeddingRequest) -> dict[str, Any]:
         kinds = ("dense",) * request.dense + ("sparse",) * request.sparse

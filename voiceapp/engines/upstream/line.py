@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from voiceapp.engines.interfaces import Call
+from voiceapp.engines.openai.client import seconds_of
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,6 @@ SEND_S = 10.0
 """A service that does not read for so long has lost the session."""
 CLOSE_S = 1.0
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-MAX_RETRY_AFTER_S = 3600
 LOST = 1006
 
 REFUSED_FOR_GOOD = {
@@ -209,7 +209,8 @@ class Dialler:
 
 def _retry_after_s(refused: aiohttp.WSServerHandshakeError) -> int:
     given = refused.headers.get("Retry-After", "") if refused.headers else ""
-    return min(int(given), MAX_RETRY_AFTER_S) if given.isascii() and given.isdigit() and len(given) < 10 else 1
+    seconds = seconds_of(given)
+    return 1 if seconds is None else seconds
 
 
 def wire_of(text: str) -> dict[str, Any] | None:

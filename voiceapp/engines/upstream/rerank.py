@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.rerank import scores_of
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
-from voiceapp.engines.upstream.client import RERANK_PATH, Address, services
+from voiceapp.engines.upstream.client import RERANK_PATH, UpstreamModel
 from voiceapp.errors import EngineUnavailable
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 
-class UpstreamReranker(Provider):
+class UpstreamReranker(UpstreamModel):
     """A `Reranker`. One per process and model."""
-
-    def __init__(self, *, model: str, **address: Any) -> None:
-        """`model` is the name that the service knows; the rest is an `Address`."""
-        self._server = services().at(Address(**address))
-        self._model = model
 
     async def rerank(self, request: RerankRequest) -> Ranking:
         """The documents by the relevance that the service finds.
@@ -39,10 +33,6 @@ class UpstreamReranker(Provider):
             raise EngineUnavailable("The service that runs this model did not rank every document once.")
         results = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return Ranking([Ranked(index, score) for index, score in results], total or None)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
     def _body(self, request: RerankRequest) -> dict[str, Any]:
         documents = [document.text for document in request.documents]
