@@ -68,6 +68,7 @@ def test_a_list_fits_every_screen_and_can_be_sorted(desk: Page, filled: Server, 
 def test_no_page_of_one_scrolls_sideways(desk: Page, filled: Server, place: str) -> None:
     desk.goto(f"http://127.0.0.1:{filled.port}/admin/{place}/")
     desk.locator("#result_list tbody th a").first.click()
+    desk.wait_for_url("**/change/")  # and for its style sheets
     for width in WIDTHS:
         desk.set_viewport_size({"width": width, "height": 900})
         assert desk.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
@@ -106,6 +107,7 @@ def test_an_operator_makes_a_key_copies_it_and_revokes_it(desk: Page, filled: Se
 
 
 def fits(page: Page, screenshots: Path, name: str) -> None:
+    page.wait_for_load_state()  # with its style sheets: its words are there before them
     for width in (390, 768, 1024, 1440, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width

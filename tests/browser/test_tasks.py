@@ -57,6 +57,7 @@ def test_a_task_is_seen_to_run_and_to_end_without_reloading(desk: Page, desk_ser
     expect(progress).to_have_text("100%")
     assert desk.evaluate("window.isTheSamePage")
     desk.locator("#result_list tbody th a").first.click()
+    desk.wait_for_url("**/change/")
     expect(desk.locator(".field-done .readonly").first).to_have_text("100%")
     with desk.expect_download() as download:
         desk.get_by_role("link", name=".wav").first.click()
