@@ -33,10 +33,8 @@ ARGUMENTS = {"city": "Paris"}
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
+    with ChatServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module", params=["daphne embedded", "uvicorn elsewhere"])

@@ -21,10 +21,8 @@ COMPATIBLE = "/compatible-mode/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
+    with ChatServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module", params=["daphne", "uvicorn"])

@@ -183,10 +183,8 @@ async def test_calls_are_served_and_limited_whatever_happens_on_the_way_to_redis
 
 @pytest.fixture(scope="module")
 def chat() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
+    with ChatServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

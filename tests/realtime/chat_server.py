@@ -9,7 +9,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -29,7 +29,10 @@ def piece(delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
 
 
 class ChatServer:
-    """Start it, stop it; `go_on` lets a held answer continue, `left` is set when a client hung up on an answer."""
+    """Start it, stop it; `go_on` lets a held answer continue, `left` is set when a client hung up on an answer.
+
+    In a `with` block it is started, and closed at the end.
+    """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -54,6 +57,13 @@ class ChatServer:
     def close(self) -> None:
         self.stop()
         self._loop.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     async def _start(self) -> None:
         application = web.Application()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.engines.speech import spoken
+from tests.realtime.chat_server import ChatServer
 from tests.realtime.product import Home, Product, make_home
 from voiceapp.engines import weights
 from voiceapp.engines.espeak.voice import Espeak
@@ -57,6 +58,13 @@ def servers(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
             return product
 
         yield serving
+
+
+@pytest.fixture(scope="module")
+def chat_server() -> Iterator[ChatServer]:
+    """A language model elsewhere, for servers with its `base_url` as CHAT_BASE_URL."""
+    with ChatServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

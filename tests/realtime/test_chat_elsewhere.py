@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -27,14 +27,6 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
 }
-
-
-@pytest.fixture(scope="module")
-def chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")

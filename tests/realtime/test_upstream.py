@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import websockets
@@ -28,14 +28,6 @@ Voices = Callable[[str], Samples]
 QUESTION = "What is twelve times twelve?"
 ANSWER = "I am here."
 MODEL = "upstream"
-
-
-@pytest.fixture(scope="module")
-def chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,14 +23,6 @@ from voiceapp.engines.embedded.asr import Moonshine
 @pytest.fixture(scope="module")
 def product(servers: Servers) -> Product:
     return servers("daphne")
-
-
-@pytest.fixture(scope="module")
-def chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
-    server.start()
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")
