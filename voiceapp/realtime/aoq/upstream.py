@@ -21,12 +21,13 @@ from voiceapp.realtime.aoq.grants import GrantRejected, Issued
 from voiceapp.realtime.aoq.models import AoqGrant
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, MoqConnection
 from voiceapp.realtime.aoq.visits import Visit
+from voiceapp.realtime.aoq.waiting import WaitingList
 
 logger = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 MAX_WAITING = 256
-"""Grants whose callers this process waits for; the oldest makes way for a new one."""
+"""Grants whose callers this process waits for; beyond it, whoever has the most of them loses the oldest."""
 NOBODY_CAME = 4408
 
 
@@ -37,7 +38,7 @@ class Upstream:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[asyncio.Task[None], None] = {}
+        self._waiting: WaitingList[asyncio.Task[None]] = WaitingList(MAX_WAITING)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def expect(self, visit: Visit, issued: Issued) -> None:
@@ -56,9 +57,8 @@ class Upstream:
         )
         self._tasks.add(task)
         task.add_done_callback(self._over)
-        self._waiting[task] = None
-        if len(self._waiting) > MAX_WAITING:
-            next(iter(self._waiting)).cancel()
+        if crowded_out := self._waiting.add(task, _owner_of(visit)):
+            crowded_out.cancel()
         try:
             await connected
         except asyncio.CancelledError:  # nobody will hear of the grant
@@ -73,7 +73,7 @@ class Upstream:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._waiting.pop(task, None)
+        self._waiting.remove(task)
 
     async def _attend(self, visit: Visit, issued: Issued, connected: asyncio.Future[None]) -> None:
         now = timezone.now().timestamp()
@@ -100,7 +100,7 @@ class Upstream:
         try:
             async with asyncio.timeout(issued.expires_in_s):
                 await connection.wait_caller()
-            self._waiting.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+            self._waiting.remove(asyncio.current_task())  # type: ignore[arg-type]
             await grants.use(await AoqGrant.objects.aget(pk=issued.sid), timezone.now())
             with drain_event().work():
                 await visit.run(connection)
@@ -109,6 +109,12 @@ class Upstream:
             await visit.arrival.give_up()
         finally:
             connection.close(NOBODY_CAME)
+
+
+def _owner_of(visit: Visit) -> tuple[int, str]:
+    """An account; of visitors to the page, who have none or share one, each Internet address."""
+    begun = visit.arrival.admitted.beginning
+    return begun.caller.account_id, begun.client_address if begun.caller.key_id is None else ""
 
 
 upstream = per_loop(Upstream)
