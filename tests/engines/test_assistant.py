@@ -14,6 +14,7 @@ import pytest
 from tests.engines.word_embedder import WordEmbedder
 from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, NOT_FOUND_AGAIN, OPENING, RetrievalAssistant
 from voiceapp.engines.embedded.documents import Folder
+from voiceapp.engines.embedded.known_documents import NO_DOCUMENTS, ONLY_MANUAL
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, SessionFacts
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZoneInfo("UTC"))
@@ -154,6 +155,27 @@ async def test_more_goes_on_and_then_ends(assistant: RetrievalAssistant) -> None
     assert first == "From House rules: Breakfast is served in the garden room. It begins at seven."
     assert await talk.say("Tell me more.") == "From House rules: Coffee is free all day."
     assert await talk.say("Go on") == NO_MORE
+
+
+async def test_it_says_which_documents_it_replies_from(assistant: RetrievalAssistant, tmp_path: Path) -> None:
+    talk = Talk(assistant)
+    assert await talk.say("Which documents do you know?") == "I reply from one document: House rules."
+    for number in range(6):
+        (tmp_path / "documents" / f"z{number}.md").write_text(f"# Page {number}\n\nIt says something.\n")
+    manual = tmp_path / "manual"
+    manual.mkdir()
+    (manual / "01-what-it-is.md").write_text("# What it is\n\nIt is a program.\n")
+    folders = [Folder(manual, is_manual=True), Folder(tmp_path / "documents")]
+    several = RetrievalAssistant(folders=folders, embedder=WordEmbedder(), cache_dir=tmp_path / "cache")
+    assert await Talk(several).say("What documents have you read?") == (
+        "I reply from 7 documents: House rules, Page 0, Page 1, Page 2, Page 3, and 2 more. "
+        "I also know the manual of this program."
+    )
+    alone = RetrievalAssistant(folders=folders[:1], embedder=WordEmbedder(), cache_dir=tmp_path / "cache")
+    assert await Talk(alone).say("Can you list your documents please") == ONLY_MANUAL
+    none = RetrievalAssistant(folders=[], embedder=WordEmbedder(), cache_dir=tmp_path / "cache")
+    assert await Talk(none).say("Do you have any documents?") == NO_DOCUMENTS
+    assert await Talk(none).say("Which documents do I need to travel?") == NOT_FOUND
 
 
 async def test_repeating_gives_what_was_heard(assistant: RetrievalAssistant) -> None:

@@ -22,6 +22,7 @@ from voiceapp.engines import weights
 from voiceapp.engines.embedded import skills
 from voiceapp.engines.embedded.documents import Folder, Passage
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
+from voiceapp.engines.embedded.known_documents import ASKED, known_documents
 from voiceapp.engines.embedded.lexical import terms
 from voiceapp.engines.embedded.quotation import quotation
 from voiceapp.engines.embedded.retrieval import QueryEmbedder, Question, Retriever
@@ -155,6 +156,8 @@ class RetrievalAssistant(Provider):
         found = skills.reply(asked[-1], scene)
         if found is not None or not reads:
             return found
+        if ASKED.fits(plain(asked[-1])):
+            return SkillReply(known_documents((await self._retriever.ready()).passages))
         wants_more = _MORE.fits(plain(asked[-1]))
         said = " ".join(message.content for message in replies) if wants_more else ""
         hit = await self._retriever.search(self._questions(asked, scene, wants_more=wants_more), said=said)

@@ -1,0 +1,39 @@
+"""Which documents the assistant replies from, for callers who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voiceapp.engines.embedded.documents import Passage
+from voiceapp.engines.embedded.skills.phrases import Phrases
+
+MOST_TITLES = 5
+"""Nobody remembers more of a list that is read aloud."""
+NO_DOCUMENTS = "I have read no documents."
+ONLY_MANUAL = "I have read the manual of this program, and no other documents."
+
+ASKED = Phrases(
+    "[and|so|please]* (what|which) [other] (documents|files|books) (do you (know|have|read|use)|have you read)",
+    "[and|so|please]* (what|which) [other] (documents|files) (are there|can you (read|see|search|access))",
+    "[can you|please]* (list|name|tell me) [me] (the|your|all|all the|all your) documents [please]",
+    "[can you|please]* (list|name|tell me) [the|all] documents [that] you (know|have|have read) [please]",
+    "[and|so]* (do you (know|have)|have you read) any [other] documents",
+    "[and|so]* what have you read",
+)
+
+
+def known_documents(passages: Sequence[Passage]) -> str:
+    """The titles of the documents that operators added, the first few of them by name."""
+    titles = list(dict.fromkeys(passage.title for passage in passages if not passage.is_manual))
+    if not titles:
+        return ONLY_MANUAL if passages else NO_DOCUMENTS
+    count = f"{len(titles)} documents" if len(titles) > 1 else "one document"
+    manual = " I also know the manual of this program." if any(passage.is_manual for passage in passages) else ""
+    return f"I reply from {count}: {_listed(titles)}.{manual}"
+
+
+def _listed(titles: Sequence[str]) -> str:
+    if len(titles) > MOST_TITLES:
+        return f"{', '.join(titles[:MOST_TITLES])}, and {len(titles) - MOST_TITLES} more"
+    *others, last = titles
+    return f"{', '.join(others)} and {last}" if others else last
