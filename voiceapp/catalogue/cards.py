@@ -98,7 +98,7 @@ class ModelCard:
     @property
     def is_held_elsewhere(self) -> bool:
         """Another service holds its sessions, and so receives what is said in them."""
-        return self.forwards_events or self.forwards_offers
+        return self.forwards_events or self.forwards_offers or (self.kind == "realtime" and bool(self.service))
 
     def input_rate_of(self, name: str) -> int:
         """What `pcm16` input means to a caller who spells the model's name so."""

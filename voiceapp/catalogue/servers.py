@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+DIALECTS = ("native", "openai", "openai-beta")
+"""Of realtime sessions: this server's own; OpenAI's current one; the one before that, which ours is made after."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -55,6 +58,10 @@ class UpstreamSettings(ServerSettings):
     """Which workspace of the account there its models are used in; empty leaves it to the key."""
     sees_images: bool = False
     """Its chat models take images."""
+    dialect: str = "native"
+    """In which words its realtime sessions are held: one of `DIALECTS`."""
+    transcription_model: str = ""
+    """What transcribes for a realtime model of OpenAI's family; empty leaves that to callers."""
 
     def model_options(self, theirs: str) -> dict[str, Any]:
         """What an engine needs to know to use one of its models over HTTP."""
@@ -71,6 +78,7 @@ class UpstreamSettings(ServerSettings):
             "settings": self.settings,
             "vendor": self.vendor,
             "workspace": self.workspace,
+            **({"models_path": "/models"} if self.is_openais else {}),
         }
 
     @property
@@ -87,13 +95,33 @@ class UpstreamSettings(ServerSettings):
         }
 
     @property
+    def is_openais(self) -> bool:
+        """It is of OpenAI's family, and `base_url` is what comes before `/realtime`."""
+        return self.dialect != "native"
+
+    @property
+    def openai_options(self) -> dict[str, Any]:
+        """What an engine needs to know to use its realtime model, where it is of OpenAI's family."""
+        options = {name: value for name, value in self.realtime_options.items() if name != "headers"}
+        return {
+            **options,
+            "is_beta": self.dialect == "openai-beta",
+            "transcription_model": self.transcription_model,
+        }
+
+    @property
     def is_realtime(self) -> bool:
         """It has a realtime model: one is named, or none of another kind is."""
+        return bool(self.model) or not self.has_others
+
+    @property
+    def has_others(self) -> bool:
+        """It has models of other kinds."""
         others = (
             *(self.chat_models, self.embedding_models, self.rerank_models),
             *(self.image_models, self.video_models),
         )
-        return bool(self.model) or not any(others)
+        return any(others)
 
 
 def named(models: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -28,16 +28,17 @@ def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
 
 
 def _realtime_card(service: UpstreamSettings) -> ModelCard:
+    provider = "openai_family.OpenAIRealtime" if service.is_openais else "media.RelayedRealtime"
     return ModelCard(
         service.alias,
         "realtime",
-        f"{_UPSTREAM}.media.RelayedRealtime",
+        f"{_UPSTREAM}.{provider}",
         title=f"{service.model or 'Model'} (another service)",
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
-        options=service.realtime_options,
+        options=service.openai_options if service.is_openais else service.realtime_options,
         service=service.alias,
         transports=("webrtc", "aoq", "websocket") if service.is_direct else ("aoq", "webrtc", "websocket"),
-        forwards_events=True,
+        forwards_events=not service.is_openais,
         forwards_offers=service.is_direct,
     )
 

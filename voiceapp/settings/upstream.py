@@ -6,7 +6,7 @@ import re
 
 from django.core.exceptions import ImproperlyConfigured
 
-from voiceapp.catalogue.servers import UpstreamSettings
+from voiceapp.catalogue.servers import DIALECTS, UpstreamSettings
 from voiceapp.settings.environment import env
 
 # ── Services with the same interface ─────────────────────────────────────────────────────────────────────────────────
@@ -44,6 +44,11 @@ UPSTREAM_VENDOR: str = env.str("UPSTREAM_VENDOR", default="DashScope")
 """The word in the names of its headers, such as X-DashScope-Async."""
 UPSTREAM_WORKSPACE: str = env.str("UPSTREAM_WORKSPACE", default="")
 """Id of the workspace there, sent in the header X-DashScope-WorkSpace."""
+UPSTREAM_DIALECT: str = env.str("UPSTREAM_DIALECT", default="native")
+"""In which words its realtime sessions are held: `native`, this server's; `openai`, those of OpenAI's family;
+`openai-beta`, the older ones of that family. For the latter two UPSTREAM_BASE_URL is what comes before `/realtime`."""
+UPSTREAM_TRANSCRIPTION_MODEL: str = env.str("UPSTREAM_TRANSCRIPTION_MODEL", default="whisper-1")
+"""What transcribes the caller's words in a session of OpenAI's family; empty asks for what the caller names."""
 UPSTREAM_SERVICES: list[str] = env.list("UPSTREAM_SERVICES", default=[])
 """Names of further services: each has settings of its own, such as UPSTREAM_ACME_BASE_URL for one called acme."""
 
@@ -57,6 +62,24 @@ def _is_direct(setting: str, value: str) -> bool:
     if value not in ("bridged", "direct"):
         raise ImproperlyConfigured(f"{setting} is bridged or direct, not {value!r}.")
     return value == "direct"
+
+
+def _checked(service: UpstreamSettings) -> UpstreamSettings:
+    """The service, if its settings go together.
+
+    Raises:
+        ImproperlyConfigured: if they do not.
+    """
+    chosen = f"{service.settings}_DIALECT"
+    if service.dialect not in DIALECTS:
+        raise ImproperlyConfigured(
+            f"{chosen} is {', '.join(DIALECTS[:-1])} or {DIALECTS[-1]}, not {service.dialect!r}."
+        )
+    if service.is_openais and service.is_direct:
+        raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_MEDIA=bridged.")
+    if service.is_openais and service.has_others:
+        raise ImproperlyConfigured(f"With {chosen}={service.dialect}, a service has a realtime model only.")
+    return service
 
 
 def _further(alias: str) -> UpstreamSettings:
@@ -86,46 +109,54 @@ def _further(alias: str) -> UpstreamSettings:
         except ValueError:
             raise ImproperlyConfigured(f"{prefix}_{name} is a number of seconds.") from None
 
-    return UpstreamSettings(
-        text("BASE_URL"),
-        text("API_KEY"),
-        text("REALTIME_MODEL"),
-        seconds("TIMEOUT_S", UPSTREAM_TIMEOUT_S),
-        alias=alias,
-        settings=prefix,
-        realtime_url=text("REALTIME_URL"),
-        ws_url=text("WS_URL"),
-        is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
-        session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
-        chat_models=models("CHAT"),
-        embedding_models=models("EMBEDDING"),
-        rerank_models=models("RERANK"),
-        image_models=models("IMAGE"),
-        video_models=models("VIDEO"),
-        vendor=text("VENDOR", UPSTREAM_VENDOR),
-        workspace=text("WORKSPACE"),
-        sees_images=text("CHAT_SEES_IMAGES", "0").lower() in env.BOOLEAN_TRUE_STRINGS,
+    return _checked(
+        UpstreamSettings(
+            text("BASE_URL"),
+            text("API_KEY"),
+            text("REALTIME_MODEL"),
+            seconds("TIMEOUT_S", UPSTREAM_TIMEOUT_S),
+            alias=alias,
+            settings=prefix,
+            realtime_url=text("REALTIME_URL"),
+            ws_url=text("WS_URL"),
+            is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
+            session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
+            chat_models=models("CHAT"),
+            embedding_models=models("EMBEDDING"),
+            rerank_models=models("RERANK"),
+            image_models=models("IMAGE"),
+            video_models=models("VIDEO"),
+            vendor=text("VENDOR", UPSTREAM_VENDOR),
+            workspace=text("WORKSPACE"),
+            sees_images=text("CHAT_SEES_IMAGES", "0").lower() in env.BOOLEAN_TRUE_STRINGS,
+            dialect=text("DIALECT", "native"),
+            transcription_model=text("TRANSCRIPTION_MODEL", UPSTREAM_TRANSCRIPTION_MODEL),
+        )
     )
 
 
 UPSTREAMS: tuple[UpstreamSettings, ...] = (
-    UpstreamSettings(
-        UPSTREAM_BASE_URL,
-        UPSTREAM_API_KEY,
-        UPSTREAM_REALTIME_MODEL,
-        UPSTREAM_TIMEOUT_S,
-        realtime_url=UPSTREAM_REALTIME_URL,
-        ws_url=UPSTREAM_WS_URL,
-        is_direct=_is_direct("UPSTREAM_MEDIA", UPSTREAM_MEDIA),
-        session_limit_s=UPSTREAM_SESSION_LIMIT_S,
-        chat_models=UPSTREAM_CHAT_MODELS,
-        embedding_models=UPSTREAM_EMBEDDING_MODELS,
-        rerank_models=UPSTREAM_RERANK_MODELS,
-        image_models=UPSTREAM_IMAGE_MODELS,
-        video_models=UPSTREAM_VIDEO_MODELS,
-        vendor=UPSTREAM_VENDOR,
-        workspace=UPSTREAM_WORKSPACE,
-        sees_images=UPSTREAM_CHAT_SEES_IMAGES,
+    _checked(
+        UpstreamSettings(
+            UPSTREAM_BASE_URL,
+            UPSTREAM_API_KEY,
+            UPSTREAM_REALTIME_MODEL,
+            UPSTREAM_TIMEOUT_S,
+            realtime_url=UPSTREAM_REALTIME_URL,
+            ws_url=UPSTREAM_WS_URL,
+            is_direct=_is_direct("UPSTREAM_MEDIA", UPSTREAM_MEDIA),
+            session_limit_s=UPSTREAM_SESSION_LIMIT_S,
+            chat_models=UPSTREAM_CHAT_MODELS,
+            embedding_models=UPSTREAM_EMBEDDING_MODELS,
+            rerank_models=UPSTREAM_RERANK_MODELS,
+            image_models=UPSTREAM_IMAGE_MODELS,
+            video_models=UPSTREAM_VIDEO_MODELS,
+            vendor=UPSTREAM_VENDOR,
+            workspace=UPSTREAM_WORKSPACE,
+            sees_images=UPSTREAM_CHAT_SEES_IMAGES,
+            dialect=UPSTREAM_DIALECT,
+            transcription_model=UPSTREAM_TRANSCRIPTION_MODEL,
+        )
     ),
     *map(_further, UPSTREAM_SERVICES),
 )

@@ -59,12 +59,12 @@ class Address:
     workspace: str = ""
     timeout_s: float = 60.0
     """Bounds each wait for bytes."""
+    models_path: str = f"{COMPATIBLE}/models"
+    """Where it lists its models; it is asked for them to find out whether it is there."""
 
 
 class UpstreamServer(RemoteServer):
     """One service. See `RemoteServer` for how it is asked."""
-
-    probe_path = f"{COMPATIBLE}/models"
 
     def __init__(self, address: Address, *, now: Callable[[], float] = time.monotonic) -> None:
         """`now` is the clock of the circuit breaker and of retries."""
@@ -76,6 +76,7 @@ class UpstreamServer(RemoteServer):
             timeout_s=address.timeout_s,
         )
         self.service = address.service
+        self.probe_path = address.models_path
         self.vendor = address.vendor
         self._workspace = {f"X-{address.vendor}-WorkSpace": address.workspace} if address.workspace else {}
         self._now = now

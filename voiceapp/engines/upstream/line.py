@@ -117,10 +117,14 @@ class ServiceLine:
 class Dialler:
     """Dials one model of a service. Connections belong to the event loop that dials."""
 
+    path = PATH
+    dialect: Mapping[str, str] = DIALECT
+    """Headers that say in which words the session is held."""
+
     def __init__(self, *, ws_url: str, api_key: str, model: str, settings: str, headers: Mapping[str, str]) -> None:
         """`ws_url` is what comes before `/api-ws/v1/realtime`; `model` is the service's name, empty for the
         caller's own spelling; `settings` is how the names of its settings begin, and `headers` are further ones."""
-        self._url = f"{ws_url.rstrip('/')}{PATH}"
+        self._url = f"{ws_url.rstrip('/')}{self.path}"
         self._api_key = api_key
         self._headers = dict(headers)
         self._model = model
@@ -135,16 +139,13 @@ class Dialler:
             EngineTimeout: it takes too long.
             EngineRefused: it does not have the model, or does not accept the session.
         """
-        query = {"model": self._model or call.model, "time_zone": call.time_zone}
-        if call.listens_only:
-            query["intent"] = "transcription"
-        headers = {**DIALECT, **self._headers}
+        headers = {**self.dialect, **self._headers}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
             async with asyncio.timeout(DIAL_S):
                 socket = await self._session().ws_connect(
-                    f"{self._url}?{urlencode(query)}",
+                    f"{self._url}?{urlencode(self._query(call))}",
                     headers=headers,
                     heartbeat=HEARTBEAT_S,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
@@ -161,13 +162,20 @@ class Dialler:
             raise EngineUnavailable(
                 "The service that runs this model cannot be reached.", remedy=self._advice
             ) from None
-        return ServiceLine(socket, self._api_key)
+        return self._line_over(socket, call)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
+
+    def _query(self, call: Call) -> dict[str, str]:
+        query = {"model": self._model or call.model, "time_zone": call.time_zone}
+        return query | {"intent": "transcription"} if call.listens_only else query
+
+    def _line_over(self, socket: aiohttp.ClientWebSocketResponse, call: Call) -> ServiceLine:
+        return ServiceLine(socket, self._api_key)
 
     @property
     def _advice(self) -> str:

@@ -37,6 +37,9 @@ MOST_LOSSES = 3
 LOST = "upstream_connection_lost"
 """Code of the error event about it."""
 
+NOTHING_SAID = {"output": [], "usage": None, "conversation_id": None, "modalities": ["text", "audio"], "voice": ""}
+"""Of a response whose end the service did not tell."""
+
 
 class UpstreamStream:
     """A `RealtimeStream`. All methods belong to the event loop's thread."""
@@ -247,7 +250,7 @@ class UpstreamStream:
         for response_id in self._turns.live_ids:
             about = {"type": "failed", "reason": LOST, "error": {"type": "server_error", "code": LOST}}
             ended = {"id": response_id, "object": "realtime.response", "status": "failed", "status_details": about}
-            found.append(ev.ResponseDone(event_id=identifier("event"), response={**ended, "output": [], "usage": None}))
+            found.append(ev.ResponseDone(event_id=identifier("event"), response={**NOTHING_SAID, **ended}))
         found += self._turns.cut_off("failed")
         self._refused.clear()
         self._is_speaking = self._awaits_response = False

@@ -1,0 +1,159 @@
+"""Our client events as a service of OpenAI's family reads them, in its current dialect (GA) and the older one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.openai_realtime.dialect import item_to
+from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, TRANSCRIPTION, session_to
+from voiceapp.protocol.reading import JsonObject
+
+_NAMES = {
+    "modalities": "modalities",
+    "instructions": "instructions",
+    "voice": "voice",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    "max_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "max_response_output_tokens": "max_tokens",
+    "temperature": "temperature",
+    "turn_detection": "turn_detection",
+    "input_audio_transcription": "transcription",
+}
+"""What is asked for, by the fields that ask for it."""
+_NESTED = {
+    ("input", "transcription"): "transcription",
+    ("input", "turn_detection"): "turn_detection",
+    ("output", "voice"): "voice",
+}
+_PLACES = {
+    "modalities": ("output_modalities",),
+    "instructions": ("instructions",),
+    "voice": ("audio", "output", "voice"),
+    "tools": ("tools",),
+    "tool_choice": ("tool_choice",),
+    "max_tokens": ("max_output_tokens",),
+    "turn_detection": ("audio", "input", "turn_detection"),
+    "transcription": ("audio", "input", "transcription"),
+}
+"""Where the current dialect has it."""
+_OLDER = {
+    "modalities": "modalities",
+    "max_tokens": "max_response_output_tokens",
+    "transcription": "input_audio_transcription",
+}
+"""What the older one calls it, where that is another name."""
+_OF_A_RESPONSE = ("modalities", "instructions", "voice", "tools", "tool_choice", "max_tokens", "temperature")
+_AS_IT_IS = ("conversation", "input", "metadata")
+_LISTENS = ("turn_detection", "transcription")
+"""What a session that only transcribes has."""
+
+
+def format_there(ours: AudioFormat) -> AudioFormat:
+    """The format in which audio is exchanged with the service: telephone audio as it is, PCM at its one rate."""
+    return ours if ours.is_telephone else AudioFormat("pcm16", PCM_RATE_HZ)
+
+
+def asked_for(patch: JsonObject) -> list[str]:
+    """What a change of settings is about."""
+    found = [_NAMES[name] for name in patch if name in _NAMES]
+    audio = patch.get("audio")
+    for (side, name), what in _NESTED.items():
+        of_side = audio.get(side) if isinstance(audio, dict) else None
+        if isinstance(of_side, dict) and name in of_side:
+            found.append(what)
+    return list(dict.fromkeys(found))
+
+
+def session_there(
+    config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
+) -> JsonObject:
+    """`session` of `session.update`: what it is about, out of our settings, and the formats that audio has there."""
+    wire = _wire(config, source, sink)
+    shown = session_to({"id": "", **wire}, kind)
+    session: JsonObject = {"type": kind}
+    formats = [("input", "format")] if kind == TRANSCRIPTION else [("input", "format"), ("output", "format")]
+    for side, name in formats:
+        _put(session, ("audio", side, name), shown["audio"][side][name])
+    for what in about:
+        if what in _PLACES and (kind != TRANSCRIPTION or what in _LISTENS):
+            _put(session, _PLACES[what], _tidied(what, _at(shown, _PLACES[what])))
+    return session
+
+
+def older_session_there(config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat) -> JsonObject:
+    """The same in the older dialect."""
+    formats = {"input_audio_format": source.name, "output_audio_format": sink.name}
+    return {**formats, **_older(config, about, source, sink)}
+
+
+def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -> JsonObject:
+    """`response` of `response.create`."""
+    about = [what for what in asked_for(patch) if what in _OF_A_RESPONSE]
+    found: JsonObject = {name: patch[name] for name in _AS_IT_IS if name in patch}
+    if isinstance(found.get("input"), list):
+        found["input"] = [item_there(item, is_beta=is_beta) for item in found["input"]]
+    source, sink = format_there(config.input_format), format_there(config.output_format)
+    if is_beta:
+        return {**found, **_older(config, about, source, sink)}
+    shown = session_to({"id": "", **_wire(config, source, sink)})
+    for what in about:
+        if what in _PLACES:
+            _put(found, _PLACES[what], _at(shown, _PLACES[what]))
+    return found
+
+
+def item_there(item: Any, *, is_beta: bool) -> Any:
+    """An item of the conversation."""
+    is_readable = isinstance(item, dict) and isinstance(item.get("content", []), list)
+    parts = item.get("content", []) if is_readable else []
+    if is_beta or not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
+        return item
+    return item_to(item)
+
+
+def _older(config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat) -> JsonObject:
+    """What it is about, flat. Tools and turn detection look as in the current dialect."""
+    shown = session_to({"id": "", **_wire(config, source, sink)})
+    found: JsonObject = {}
+    for what in about:
+        if what == "modalities":
+            value: Any = list(config.modalities)
+        elif what == "temperature":
+            value = config.temperature
+        else:
+            value = _at(shown, _PLACES[what])
+        found[_OLDER.get(what, what)] = _tidied(what, value)
+    return found
+
+
+def _wire(config: SessionConfig, source: AudioFormat, sink: AudioFormat) -> JsonObject:
+    wire = config.to_wire()
+    for side, of_side in (("input", source), ("output", sink)):
+        wire["audio"][side]["format"] = {"type": of_side.name, "sample_rate": of_side.sample_rate_hz}
+    return wire
+
+
+def _tidied(what: str, value: Any) -> Any:
+    """Without what is not known, and within the bounds there."""
+    if what != "turn_detection" or value is None:
+        return value
+    found = {name: each for name, each in value.items() if each is not None}
+    if "threshold" in found:
+        found["threshold"] = min(1.0, max(0.0, found["threshold"]))
+    return found
+
+
+def _at(shown: JsonObject, place: tuple[str, ...]) -> Any:
+    for name in place:
+        shown = shown[name]
+    return shown
+
+
+def _put(found: JsonObject, place: tuple[str, ...], value: Any) -> None:
+    for name in place[:-1]:
+        found = found.setdefault(name, {})
+    found[place[-1]] = value
