@@ -70,6 +70,11 @@ def ours(elsewhere: tuple[Server, str], tmp_path_factory: pytest.TempPathFactory
         yield server
 
 
+def wait_for_session(server: Server, condition: str) -> None:
+    """Until there is one like this."""
+    assert server.row(f"SELECT DISTINCT 1 FROM realtime_realtimesession WHERE {condition}") == (1,)
+
+
 def choose_upstream(voice: VoicePage) -> None:
     voice.page.click("#open-settings")
     voice.page.select_option("#model", "upstream")
@@ -112,6 +117,18 @@ def test_a_conversation_goes_straight_to_the_service_and_the_key_stays_here(
     transport, served_by = service.row("SELECT transport, served_by FROM realtime_realtimesession")
     assert transport == "webrtc"
     assert served_by
+    wait_for_session(ours, "reported_at IS NOT NULL")
+    voice.page.click("#end")
+    wait_for_session(ours, "close_code = 1000")
+
+
+def test_a_page_that_is_left_says_so(spoken_page: SpokenPage, ours: Server) -> None:
+    voice = spoken_page(1.0, address=f"http://127.0.0.1:{ours.port}/", transport="automatic")
+    choose_upstream(voice)
+    voice.talk()
+    wait_for_session(ours, "reported_at IS NOT NULL AND ended_at IS NULL")
+    voice.page.goto(f"http://127.0.0.1:{ours.port}/privacy")
+    wait_for_session(ours, "close_code = 1001")
 
 
 def test_a_network_without_udp_is_led_through_this_server(open_page: OpenPage, ours: Server) -> None:

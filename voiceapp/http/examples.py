@@ -18,6 +18,7 @@ _WEBHOOKS: dict[str, dict[str, Any]] = {
 BODIES: dict[str, dict[str, Any]] = {
     "/api/v1/webrtc/realtime": {"clientIp": "203.0.113.9"},
     "/api/v1/webrtc/inference": {"clientIp": "203.0.113.9"},
+    "/api/v1/webrtc/sessions/{name}": {"state": "connected"},
     "/api/v1/services/aigc/text-generation/generation": {
         "model": "qwen-plus",
         "input": {"messages": [{"role": "user", "content": QUESTION}]},

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Path, Query, Router
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.aoq.allocation import allocate, wants_grant
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, TASK_GRANT
+from voiceapp.realtime.forwarding import Report, take_report
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, exchange
 
 router = Router(tags=["Realtime"])
@@ -120,3 +121,18 @@ async def task_grant(request: HttpRequest, model: TaskModel = "") -> HttpRespons
             "/api-ws/v1/inference. It takes no SDP offer."
         )
     return await allocate(request, request.auth, TASK_GRANT)
+
+
+ReportName = Annotated[str, Path(description="As the header `X-Session-Report` gave it.", max_length=100)]
+
+
+@router.post("/sessions/{name}", summary="Report a forwarded session", response={204: None})
+async def report(request: HttpRequest, name: ReportName, body: Report) -> HttpResponse:
+    """Say that a session with a model of another service is connected, and when it has ended.
+
+    The address comes in the header `X-Session-Report` of the SDP answer or the grant. A session that is reported ended
+    gives its place for open conversations back at once. One that was reported connected, and then nothing for 150
+    seconds, counts as ended. A report may be sent twice.
+    """
+    await take_report(request.auth, name, body)
+    return HttpResponse(status=204)

@@ -1,17 +1,43 @@
-"""Sessions of models that are served elsewhere: this server passes on how to connect, and sees nothing of them."""
+"""Sessions of models that are served elsewhere: this server passes on how to connect, and sees nothing of them.
+
+What it knows of them their callers report: that they are connected, again and again, and that they ended. The address
+of these reports goes out with the response, and only who got it can use it.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
 
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
+from pydantic import Field
+
+from voiceapp.accounts.caller import Caller
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.database.thread import run_in_db_thread
+from voiceapp.errors import NotFound
+from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import Admitted
-from voiceapp.realtime.records import record_relayed
+from voiceapp.realtime.close_codes import NORMAL, left_with
+from voiceapp.realtime.forwarded_seats import forwarded_seats
+from voiceapp.realtime.models import Entrance, RealtimeSession, TransportKind
+from voiceapp.realtime.records import Beginning, record_relayed
+from voiceapp.realtime.stale_sessions import close_rows
 from voiceapp.realtime.turn_charges import forwarded_charge
 
-FORWARDED_S = 600
-"""How long a forwarded session keeps its seat: its end is not seen here. A guest's keeps it for as long as guests may
-talk."""
+REPORT_HEADER = "X-Session-Report"
+REPORT_PATHS = {Entrance.PAGE: "/voice/sessions/", Entrance.PROGRAM: "/api/v1/webrtc/sessions/"}
+
+
+class Report(Schema):
+    """What a caller says of a session that this server does not see."""
+
+    state: Literal["connected", "ended"]
+    """`connected` is reported when the connection is up, and every minute from then on."""
+    code: Annotated[int, Field(ge=1000, le=4999)] = NORMAL
+    """Why it ended, as a close code of a WebSocket: 1000 by itself, 1006 when the connection was lost."""
 
 
 async def forward(admitted: Admitted, ask: Callable[[], Awaitable[str]]) -> str:
@@ -32,6 +58,58 @@ async def forward(admitted: Admitted, ask: Callable[[], Awaitable[str]]) -> str:
     except BaseException:
         seat.release()
         raise
-    held_s = seat.lifetime_s if admitted.beginning.caller.is_guest else min(seat.lifetime_s, FORWARDED_S)
-    asyncio.get_running_loop().call_later(held_s, seat.release)
+    forwarded_seats().hold(begun.session_id, seat, is_guest=begun.caller.is_guest)
     return response
+
+
+def report_headers(card: ModelCard, begun: Beginning) -> dict[str, str]:
+    """Where the caller reports a session that was passed on; nothing for one that this server sees itself."""
+    if not card.forwards_offers:
+        return {}
+    path = REPORT_PATHS[Entrance(begun.entrance)]
+    return {REPORT_HEADER: f"{path}{begun.session_id}.{_proof(begun.session_id, begun.caller)}"}
+
+
+async def take_report(caller: Caller, name: str, report: Report) -> None:
+    """Take a report of the session with this name, which is the end of its address; a report may come twice.
+
+    Raises:
+        NotFound: if the caller has no such session, or says of one that is over that it is connected.
+        DatabaseUnavailable: if the database does not respond.
+    """
+    session_id, _, proof = name.partition(".")
+    if not constant_time_compare(proof, _proof(session_id, caller)):
+        raise NotFound("You have no session to be reported under this address.")
+    if report.state == "ended":
+        forwarded_seats().release(session_id)
+        await run_in_db_thread(_write_end, session_id, report.code)
+        return
+    if not await run_in_db_thread(_write_sign_of_life, session_id):
+        raise NotFound("This session is over.")
+    forwarded_seats().connected(session_id)
+
+
+def _proof(session_id: str, caller: Caller) -> str:
+    """Known to the caller who began a session; of a guest, to their browser."""
+    who = (caller.account_id, caller.key_id, caller.user_id, caller.label if caller.is_guest else "")
+    proof: str = salted_hmac("voiceapp.realtime.reports", f"{session_id} {who}", algorithm="sha256").hexdigest()
+    return proof[:32]
+
+
+def _open_row(session_id: str) -> QuerySet[RealtimeSession]:
+    return RealtimeSession.objects.filter(pk=session_id, transport=TransportKind.RELAYED, ended_at__isnull=True)
+
+
+def _write_sign_of_life(session_id: str) -> bool:
+    """Note that the session is connected; returns whether it is still open."""
+    return bool(_open_row(session_id).update(reported_at=timezone.now()))
+
+
+def _write_end(session_id: str, code: int) -> None:
+    close_code, close_reason = left_with(code)
+    close_rows(
+        _open_row(session_id).values_list("pk", "workspace_id"),
+        ended_at=timezone.now(),
+        close_code=close_code,
+        close_reason=close_reason,
+    )

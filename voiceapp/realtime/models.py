@@ -60,6 +60,8 @@ class RealtimeSession(models.Model):
     served_by = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
     """The process that holds the conversation (`processes.own_name`); empty where none of ours does."""
     started_at = models.DateTimeField(default=timezone.now)
+    reported_at = models.DateTimeField(null=True, blank=True, editable=False)
+    """When the caller last said that they are connected to the service elsewhere that holds the conversation."""
     ended_at = models.DateTimeField(null=True, blank=True)
     close_code = models.PositiveSmallIntegerField(null=True, blank=True)
     close_reason = models.CharField(max_length=123, blank=True, default="")

@@ -16,6 +16,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import API_OFFER
+from voiceapp.realtime.forwarding import report_headers
 from voiceapp.realtime.handshake import Wire, described, read_handshake
 from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, answered, require_offer
@@ -90,7 +91,11 @@ async def create_call(request: HttpRequest) -> HttpResponse:
     )
     admitted = await admit(request.auth, API_OFFER, handshake.model, address_of_request(request))
     answer = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
-    where = {"Location": f"{CALLS}/{admitted.call.session_id}", "Cache-Control": "no-store"}
+    where = {
+        "Location": f"{CALLS}/{admitted.call.session_id}",
+        "Cache-Control": "no-store",
+        **report_headers(admitted.card, admitted.beginning),
+    }
     return HttpResponse(answer, status=201, content_type=SDP_TYPE, headers=where)
 
 

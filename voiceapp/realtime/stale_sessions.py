@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 LATE = timedelta(minutes=5)
 """How long after its longest duration a conversation may still be writing its end."""
+SILENT = timedelta(seconds=150)
+"""So long after its latest report a session that was passed on is over; callers report every minute."""
 
 
 async def close_abandoned() -> int:
@@ -43,21 +45,38 @@ async def close_abandoned() -> int:
 def close_overdue(now: datetime) -> int:
     """Close the rows of conversations that must be over, whoever held them; returns how many.
 
-    Relayed ones get the longest duration that this server allows as their end: the true one is known elsewhere only.
+    Relayed ones that were never reported get the longest duration that this server allows as their end: the true one is
+    known elsewhere only.
     """
     lifetime = timedelta(seconds=max(settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S))
     open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
     relayed = open_rows.filter(transport=TransportKind.RELAYED, started_at__lt=now - lifetime)
     others = open_rows.exclude(transport=TransportKind.RELAYED).filter(started_at__lt=now - lifetime - LATE)
-    return _close(
-        relayed.values_list("pk", "workspace_id"),
-        ended_at=F("started_at") + lifetime,
-        close_reason="Held by another service; when it ended is not known.",
-    ) + _close(
-        others.values_list("pk", "workspace_id"),
-        ended_at=now,
+    silent = close_silent(open_rows, now)
+    return (
+        silent
+        + close_rows(
+            relayed.values_list("pk", "workspace_id"),
+            ended_at=F("started_at") + lifetime,
+            close_reason="Held by another service; when it ended is not known.",
+        )
+        + close_rows(
+            others.values_list("pk", "workspace_id"),
+            ended_at=now,
+            close_code=ABANDONED,
+            close_reason="The server process that held it wrote no end.",
+        )
+    )
+
+
+def close_silent(rows: QuerySet[RealtimeSession], now: datetime) -> int:
+    """Close those of these rows whose callers have stopped reporting; returns how many."""
+    silent = rows.filter(transport=TransportKind.RELAYED, ended_at__isnull=True, reported_at__lt=now - SILENT)
+    return close_rows(
+        silent.values_list("pk", "workspace_id"),
+        ended_at=F("reported_at"),
         close_code=ABANDONED,
-        close_reason="The server process that held it wrote no end.",
+        close_reason="Its caller reported nothing more.",
     )
 
 
@@ -65,7 +84,7 @@ def _close_rows_of_the_dead() -> int:
     open_rows = RealtimeSession.objects.filter(ended_at__isnull=True).exclude(transport=TransportKind.RELAYED)
     names = open_rows.values_list("served_by", flat=True).distinct()
     gone = [name for name in names if not name or is_gone(name)]  # none: written before processes had names
-    return _close(
+    return close_rows(
         open_rows.filter(served_by__in=gone).values_list("pk", "workspace_id"),
         ended_at=timezone.now(),
         close_code=ABANDONED,
@@ -73,7 +92,7 @@ def _close_rows_of_the_dead() -> int:
     )
 
 
-def _close(rows: Iterable[tuple[str, int]], **end: object) -> int:
+def close_rows(rows: Iterable[tuple[str, int]], **end: object) -> int:
     """Write an end and tell of it; one transaction each, because other processes may be doing the same."""
     closed = 0
     for session_id, workspace_id in list(rows):

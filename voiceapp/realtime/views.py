@@ -1,20 +1,26 @@
-"""The page's own ways to WebRTC and AOQ: known by its cookie, they are guarded like the page's socket, and by CSRF."""
+"""The page's own ways to WebRTC and AOQ: known by its cookie, they are guarded like the page's socket, and by CSRF.
+
+A report of a session is guarded like the page's socket and by its address, which nobody can guess: a page that is being
+left has no time to ask for a token.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
+from pydantic import ValidationError
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.guests import guest_of
 from voiceapp.accounts.page import page_caller, require_own_page
-from voiceapp.errors import AccessDenied
+from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.error_responses import (
     ErrorResponse,
     MediaTypeRefused,
@@ -25,6 +31,7 @@ from voiceapp.http.error_responses import (
 from voiceapp.http.refusals import request_id_of
 from voiceapp.realtime.aoq.allocation import allocate
 from voiceapp.realtime.doors import PAGE_GRANT, PAGE_OFFER, Door
+from voiceapp.realtime.forwarding import Report, take_report
 from voiceapp.realtime.webrtc.exchange import exchange, require_offer
 
 logger = logging.getLogger(__name__)
@@ -49,27 +56,28 @@ _csrf = _Csrf(_guarded)
 @never_cache
 async def page_offer(request: HttpRequest) -> HttpResponse:
     """`POST /voice/webrtc?model=&time_zone=`: offer in, answer out; refusals are JSON."""
-    return await _answered(request, exchange, PAGE_OFFER, require_offer)
+    return await _answered(request, partial(_begin, exchange, PAGE_OFFER, require_offer))
 
 
 @csrf_exempt  # checked here, to be refused in JSON
 @never_cache
 async def page_grant(request: HttpRequest) -> HttpResponse:
     """`POST /voice/aoq?model=&time_zone=`: a grant for one connection to a relay; refusals are JSON."""
-    return await _answered(request, allocate, PAGE_GRANT, _require_no_form)
+    return await _answered(request, partial(_begin, allocate, PAGE_GRANT, _require_no_form))
 
 
-async def _answered(
-    request: HttpRequest,
-    answer: Callable[..., Awaitable[HttpResponse]],
-    door: Door,
-    require_body: Callable[[HttpRequest], None],
-) -> HttpResponse:
+@csrf_exempt  # its address is the token
+@never_cache
+async def page_report(request: HttpRequest, name: str) -> HttpResponse:
+    """`POST /voice/sessions/{name}`: what the page sees of a session that another service holds."""
+    return await _answered(request, partial(_report, name))
+
+
+async def _answered(request: HttpRequest, answer: Callable[[HttpRequest], Awaitable[HttpResponse]]) -> HttpResponse:
     if request.method != "POST":
         return _refusal(request, error_response_of_status(405, headers={"Allow": "POST"}))
     try:
-        caller = await _caller(request, require_body)
-        return await answer(request, caller, door, session_key=request.session.session_key or "")
+        return await answer(request)
     except Exception as error:
         refusal = error_response_of(error)
         level = logging.ERROR if refusal.is_fault else logging.INFO
@@ -83,6 +91,31 @@ async def _answered(
             exc_info=cause,
         )
         return _refusal(request, refusal)
+
+
+async def _begin(
+    answer: Callable[..., Awaitable[HttpResponse]],
+    door: Door,
+    require_body: Callable[[HttpRequest], None],
+    request: HttpRequest,
+) -> HttpResponse:
+    require_own_page(request.scope)
+    require_body(request)  # the check below looks for its token in forms, and reads anything that says it is one
+    _csrf.process_request(request)
+    if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
+        raise AccessDenied(f"Load the page again: {refused.content.decode()}")
+    return await answer(request, await _caller(request), door, session_key=request.session.session_key or "")
+
+
+async def _report(name: str, request: HttpRequest) -> HttpResponse:
+    require_own_page(request.scope)
+    caller = await _caller(request)
+    try:
+        report = Report.model_validate_json(request.body)
+    except ValidationError:
+        raise InvalidParameter('A report is JSON such as {"state": "connected"} or {"state": "ended"}.') from None
+    await take_report(caller, name, report)
+    return HttpResponse(status=204)
 
 
 def _require_no_form(request: HttpRequest) -> None:
@@ -105,10 +138,5 @@ def _refusal(request: HttpRequest, refusal: ErrorResponse) -> HttpResponse:
     )
 
 
-async def _caller(request: HttpRequest, require_body: Callable[[HttpRequest], None]) -> Caller:
-    require_own_page(request.scope)
-    require_body(request)  # the check below looks for its token in forms, and reads anything that says it is one
-    _csrf.process_request(request)
-    if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
-        raise AccessDenied(f"Load the page again: {refused.content.decode()}")
+async def _caller(request: HttpRequest) -> Caller:
     return await page_caller(await request.auser(), guest_of(request.COOKIES))

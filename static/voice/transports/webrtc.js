@@ -3,6 +3,7 @@
 import { SERVER } from "../events.js";
 import { TransportFailure } from "./failure.js";
 import { linkQuality } from "./quality.js";
+import { SessionReport } from "./session_report.js";
 
 const CHANNEL = "svc-events";
 const GATHERING_TIMEOUT_MS = 2000; // what was found by then must do; the server never hears of later candidates
@@ -10,6 +11,7 @@ const ANSWER_TIMEOUT_MS = 10000;
 const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
 const GOODBYE_MS = 300;
 const ABANDONED_MS = 10000; // by then the session goes on over another connection, or not at all
+const LEFT = 1001;
 const LOST = 1006;
 const QUALITY_EVERY_MS = 2000;
 const BUSY = [429, 502, 503, 504];
@@ -27,6 +29,7 @@ export class WebRTCTransport extends EventTarget {
   #peer = null;
   #channel = null;
   #sender = null;
+  #report = null; // of a session that our server does not see
   #isClosed = false;
   #wasOpen = false;
   #ending = { code: LOST, reason: "" };
@@ -67,6 +70,7 @@ export class WebRTCTransport extends EventTarget {
       throw error instanceof TransportFailure ? error : new TransportFailure("refused", error.message);
     }
     this.#wasOpen = true;
+    this.#report?.connected();
     this.#measuring = setInterval(() => this.#measure(), QUALITY_EVERY_MS);
   }
 
@@ -149,6 +153,8 @@ export class WebRTCTransport extends EventTarget {
       const kind = BUSY.includes(response.status) ? "busy" : "refused";
       throw new TransportFailure(kind, `The server answered ${response.status}.`, message);
     }
+    const reportTo = response.headers.get("X-Session-Report");
+    this.#report = reportTo && new SessionReport(reportTo);
     return response.text();
   }
 
@@ -203,6 +209,7 @@ export class WebRTCTransport extends EventTarget {
 
   /** The page is being closed or left: a connection that only falls silent is missed seconds later, as if it were lost. */
   #leave() {
+    this.#report?.ended(LEFT);
     this.#channel?.close();
     this.#peer.close();
   }
@@ -215,6 +222,7 @@ export class WebRTCTransport extends EventTarget {
     clearTimeout(this.#patience);
     clearInterval(this.#measuring);
     this.#unplug.abort();
+    this.#report?.ended(this.#ending.code);
     this.#sound.playback.follow(null);
     const peer = this.#peer;
     if (this.#wasOpen && this.#ending.code === LOST) {

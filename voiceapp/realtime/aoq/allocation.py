@@ -17,7 +17,7 @@ from voiceapp.realtime.aoq import grants, relays
 from voiceapp.realtime.aoq.upstream import upstream
 from voiceapp.realtime.aoq.visits import Visit
 from voiceapp.realtime.doors import Door
-from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.resume import arrive
 from voiceapp.realtime.resumption import read_resumption
@@ -63,7 +63,11 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         near = client_ip or address
         ask = partial(admitted.provider.request_grant, model, near, runs_tasks=door.runs_tasks)
         grant = await forward(admitted, ask)
-        return HttpResponse(grant, content_type="application/json", headers=NO_STORE)
+        return HttpResponse(
+            grant,
+            content_type="application/json",
+            headers={**NO_STORE, **report_headers(admitted.card, admitted.beginning)},
+        )
     if arrival.session is None and not door.runs_tasks:
         await admitted.prepared()
         if not settings.AOQ_UPSTREAM_RELAY:  # the caller who comes to our own relay is admitted anew

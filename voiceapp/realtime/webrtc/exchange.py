@@ -11,7 +11,7 @@ from voiceapp.http.error_responses import MediaTypeRefused
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import Door
-from voiceapp.realtime.forwarding import forward
+from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.webrtc import peers, sdp
@@ -53,7 +53,8 @@ async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_
         ),
     )
     answer = await answered(request.body, arrival)
-    return HttpResponse(answer, content_type=SDP_TYPE, headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "no-store", **report_headers(arrival.admitted.card, arrival.admitted.beginning)}
+    return HttpResponse(answer, content_type=SDP_TYPE, headers=headers)
 
 
 async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str:

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { SessionReport } from "../../../static/voice/transports/session_report.js";
+
+/** What a server is told of a session, as [url, report]. */
+function told() {
+  const found = [];
+  globalThis.fetch = async (url, { method, body, keepalive }) => {
+    assert.deepEqual([method, keepalive], ["POST", true]);
+    found.push([url, JSON.parse(body)]);
+    throw new TypeError("nobody is there");
+  };
+  return found;
+}
+
+test("a session is reported every minute until it has ended, and its end once", () => {
+  mock.timers.enable({ apis: ["setInterval"] });
+  const found = told();
+  const report = new SessionReport("/voice/sessions/a.b");
+  report.connected();
+  mock.timers.tick(120000);
+  report.ended(1006);
+  report.ended(1000);
+  report.connected();
+  mock.timers.tick(120000);
+  const connected = ["/voice/sessions/a.b", { state: "connected" }];
+  assert.deepEqual(found, [connected, connected, connected, ["/voice/sessions/a.b", { state: "ended", code: 1006 }]]);
+  mock.timers.reset();
+});

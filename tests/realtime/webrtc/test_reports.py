@@ -1,0 +1,129 @@
+"""Sessions that are passed on to a service elsewhere: callers report that they are connected, and that they ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from tests.loop_thread import LoopThread
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.webrtc.test_relayed import FULL, Service, offer, outcome  # noqa: F401 - a fixture
+from voiceapp.realtime.forwarding import REPORT_HEADER
+
+ENDED = {"state": "ended"}
+CONNECTED = {"state": "connected"}
+END = "SELECT ended_at, close_code, close_reason FROM realtime_realtimesession WHERE id = ?"
+
+
+@pytest.fixture(scope="module")
+def product(serve: Serve) -> Iterator[Product]:
+    """One that passes offers on; an account, and a guest, may have one session open."""
+    thread = LoopThread()
+
+    async def start() -> Service:
+        service = Service()
+        await service.server.start_server()
+        return service
+
+    service = thread.run(start())
+    yield serve(
+        **service.settings,
+        PUBLIC_PAGE="guest",
+        MAX_SESSIONS_PER_ACCOUNT="1",
+        GUEST_SESSIONS_PER_ADDRESS="1",
+    )
+    thread.run(service.server.close())
+    thread.close()
+
+
+@asynccontextmanager
+async def program(product: Product, key: str = "good") -> AsyncIterator[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {product.keys[key]}"}
+    async with aiohttp.ClientSession(product.origin, headers=headers) as client:
+        yield client
+
+
+@asynccontextmanager
+async def page(product: Product) -> AsyncIterator[aiohttp.ClientSession]:
+    """The page in a fresh browser."""
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(product.origin, cookie_jar=jar, headers={"Origin": product.origin}) as browser:
+        async with browser.get("/voice/config"):
+            pass
+        yield browser
+
+
+async def begun(client: aiohttp.ClientSession, sdp: str, path: str = "/api/v1/webrtc/realtime") -> tuple[str, str]:
+    """Begin a session: the address of its reports, and its id."""
+    headers = {"Content-Type": "application/sdp"}
+    if path.startswith("/voice/"):
+        async with client.get("/login") as login:
+            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
+            assert found
+        headers["X-CSRFToken"] = found[1]
+    async with client.post(f"{path}?model=upstream", data=sdp, headers=headers) as response:
+        assert outcome(response.status, await response.text()) == (200, "")
+        address = response.headers[REPORT_HEADER]
+    return address, address.rpartition("/")[2].partition(".")[0]
+
+
+async def refusal(client: aiohttp.ClientSession, sdp: str) -> tuple[int, str]:
+    headers = {"Content-Type": "application/sdp"}
+    async with client.post("/api/v1/webrtc/realtime?model=upstream", data=sdp, headers=headers) as response:
+        return outcome(response.status, await response.text())
+
+
+async def report(client: aiohttp.ClientSession, address: str, body: object, **headers: str) -> int:
+    async with client.post(address, json=body, headers=headers) as response:
+        return response.status
+
+
+async def test_a_program_that_reports_the_end_has_its_place_back_at_once(product: Product, offer: str) -> None:  # noqa: F811
+    async with program(product) as client:
+        address, session_id = await begun(client, offer)
+        assert await report(client, address, CONNECTED) == 204
+        assert await refusal(client, offer) == FULL
+        assert await report(client, address, {**ENDED, "code": 1006}) == 204
+        assert product.rows(END, session_id)[0]["close_code"] == 1006
+        first = product.rows(END, session_id)
+
+        assert [await report(client, address, ENDED) for _ in range(2)] == [204, 204]
+        assert await report(client, address, CONNECTED) == 404
+        assert product.rows(END, session_id) == first
+        again, _ = await begun(client, offer)
+        assert await report(client, again, ENDED) == 204
+
+
+async def test_only_the_key_that_began_a_session_can_end_it(product: Product, offer: str) -> None:  # noqa: F811
+    async with program(product) as client, program(product, "doomed") as other:
+        address, session_id = await begun(client, offer)
+        assert await report(other, address, ENDED) == 404
+        assert await report(client, address[:-1] + "-", ENDED) == 404
+        assert product.rows(END, session_id)[0]["ended_at"] is None
+        assert await report(client, address, ENDED) == 204
+
+
+async def test_only_the_page_that_began_a_session_can_end_it(product: Product, offer: str) -> None:  # noqa: F811
+    async with page(product) as browser, page(product) as other:
+        address, session_id = await begun(browser, offer, "/voice/webrtc")
+        assert address.startswith("/voice/sessions/")
+        assert await report(other, address, ENDED) == 404
+        assert await report(browser, address, ENDED, Origin="https://elsewhere.example") == 403
+        assert product.rows(END, session_id)[0]["ended_at"] is None
+        assert await report(browser, address, CONNECTED) == 204
+        assert await report(browser, address, {**ENDED, "code": 1001}) == 204
+        assert product.rows(END, session_id)[0]["close_code"] == 1001
+        later, _ = await begun(browser, offer, "/voice/webrtc")
+        assert await report(browser, later, ENDED) == 204
+
+
+@pytest.mark.parametrize("body", [[], {}, {"state": "dancing"}, {**ENDED, "code": 12}, {**ENDED, "code": "1000"}])
+async def test_what_is_no_report_is_refused(product: Product, offer: str, body: object) -> None:  # noqa: F811
+    async with program(product) as client, page(product) as browser:
+        assert await report(client, "/api/v1/webrtc/sessions/x", body) == 400
+        assert await report(browser, "/voice/sessions/x", body) == 400
