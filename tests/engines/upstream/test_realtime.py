@@ -192,7 +192,7 @@ def append(n_bytes: int = 640) -> ForwardedMessage:
 async def conversing(
     service: Service, *, limit_s: float = 0.0, **call: Any
 ) -> AsyncIterator[tuple[Conversation, Service]]:
-    await service.server.start_server()
+    await service.server.start_server(shutdown_timeout=0.1)  # one that does not read would be waited for
     model = RelayedRealtime(
         base_url=str(service.server.make_url("/")),
         api_key=KEY,
