@@ -37,7 +37,7 @@ settings.load_profile("beside others")
 APART = {
     *("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere"),
     *("sqlite", "postgresql"),
-    *("patience", "leases", "tasks", "webhooks", "books"),
+    *("work", "news"),
 }
 """Parameters whose tests share nothing with those of another: servers, databases, what leans on a database."""
 

@@ -21,6 +21,7 @@ from tests.models import offered as offered_models
 from tests.tasks.conftest import PATIENCE_S, Program, files_at
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.images import making
 from voiceapp.images.making import GIVING_UP_S
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks.models import Task
@@ -183,7 +184,10 @@ def drawing(offered: Callable[..., None], images_server: ImagesServer) -> Images
 
 
 @pytest.fixture
-def relayed(offered: Callable[..., None], service: Service) -> Service:
+def relayed(offered: Callable[..., None], service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """The service, which is looked at more often than one far away."""
+    monkeypatch.setattr(making, "FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(making, "LAST_LOOK_S", 0.2)
     for name, kind in (("far-painter", "image"), ("far-filmer", "video")):
         offered(name, kind, "upstream.tasks.RelayedTasks", service.url)
     return service
@@ -361,6 +365,8 @@ async def test_a_task_that_has_begun_at_a_service_goes_on(
     assert (refused.status_code, refused.json()["code"]) == (400, "UnsupportedOperation")
     assert relayed.canceled == []
     assert (await program.look(task_id))["output"]["task_status"] == "RUNNING"
+    relayed.output, relayed.looks_needed = {"task_status": "FAILED"}, 0
+    assert (await program.follow(task_id))["output"]["task_status"] == "FAILED"
 
 
 async def test_a_task_that_takes_too_long_is_given_up_at_the_service(
