@@ -37,6 +37,8 @@ REQUESTS = (
 DELAYS_MS = (60, 180, 400)
 LEVELS_DB = (-12, -20, -30)
 SAID_AT_S = (1.0, 2.5, 4.0)
+SOON_S = (0.2, 0.35, 0.5)
+"""Before it can be known whether there is an echo."""
 LOUDNESS = 0.1
 
 
@@ -63,7 +65,7 @@ class Tally:
 async def measure(part: str) -> None:
     """Print a line for each kind of room or sound."""
     from tests.bench import clips
-    from tests.engines.rooms import Happened, Room, Sentence, Visit
+    from tests.engines.rooms import ROOM_NOISE, Happened, Room, Sentence, Visit
     from tests.engines.speech import spoken
     from voiceapp.engines.espeak.voice import VOICES, Espeak
     from voiceapp.engines.interfaces import Samples
@@ -89,10 +91,15 @@ async def measure(part: str) -> None:
             tally.latencies_ms.append((happened.cancelled_at - begins_s) * 1000)
 
     async def visit(
-        number: int, room: Room, sound: Samples | None = None, *, duck: bool = False
+        number: int,
+        room: Room,
+        sound: Samples | None = None,
+        *,
+        duck: bool = False,
+        times: tuple[float, ...] = SAID_AT_S,
     ) -> tuple[Happened, float]:
         reply = [*replies[number % 5 :], *replies[: number % 5]][:3]
-        said_at = SAID_AT_S[number % 3]
+        said_at = times[number % 3]
         settings = {"interruptions": "duck"} if duck else None
         seconds = None if sound is None else said_at + len(sound) / 16_000 + 2.5
         there = Visit(reply, room, said=sound, said_at=said_at, settings=settings)
@@ -117,16 +124,31 @@ async def measure(part: str) -> None:
                 tally.errors += clips.word_errors(clip.reference, " ".join(happened.transcripts))
                 tally.words += len(clip.reference.split())
             print(f"callers over {'no echo' if found is None else f'an echo at {found} dB'}: {tally.told}", flush=True)
+    requests = [
+        loud(await spoken(piper if voice == "joe" else espeak, text, voice=voice))
+        for text in REQUESTS
+        for voice in ("joe", *(each.name for each in VOICES[:3]))
+    ]
+    if part in ("all", "requests"):
+        rooms = (
+            ("into the beginning of a reply, noise suppressed", SOON_S, None, 0.0),
+            *((f"over an echo at {level} dB", SAID_AT_S, level, ROOM_NOISE) for level in LEVELS_DB),
+            *((f"into the beginning of an echo at {level} dB", SOON_S, level, ROOM_NOISE) for level in LEVELS_DB),
+        )
+        for name, times, found, noise in rooms:
+            tally = Tally()
+            for number, sound in enumerate(requests):
+                room = Room(found, DELAYS_MS[number % 3], seed=number, noise=noise)
+                happened, begins_s = await visit(number, room, sound, duck=bool(number % 2), times=times)
+                count(tally, happened, begins_s)
+                if happened.cancelled_at is None or happened.cancelled_at < begins_s:
+                    print(f"  wrong: {REQUESTS[number // 4]!r}, cut at {happened.cancelled_at}", flush=True)
+            print(f"requests {name}: {tally.told}", flush=True)
     if part in ("all", "sounds"):
         from tests.engines.noises import noises
 
         sounds = [loud(await spoken(espeak, text, voice=voice.name)) for text in NODS for voice in VOICES[:3]]
         sounds += [sound for _, sound in noises(16)]
-        requests = [
-            loud(await spoken(piper if voice == "joe" else espeak, text, voice=voice))
-            for text in REQUESTS
-            for voice in ("joe", *(each.name for each in VOICES[:3]))
-        ]
         for name, these in (("nods and noises", sounds), ("requests", requests)):
             tally = Tally()
             ducked: list[float] = []
@@ -145,7 +167,7 @@ async def measure(part: str) -> None:
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.interrupting", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("all", "echo", "sounds"), default="all")
+    parser.add_argument("part", nargs="?", choices=("all", "echo", "requests", "sounds"), default="all")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
     asyncio.run(measure(parser.parse_args().part))

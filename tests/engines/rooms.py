@@ -75,6 +75,8 @@ class Room:
     delay_ms: int = 0
     """From the server to the loudspeaker, and from the microphone to the server."""
     seed: int = 0
+    noise: float = ROOM_NOISE
+    """What the microphone hears of the room; nothing where noise is suppressed."""
 
 
 @dataclass(slots=True)
@@ -164,7 +166,7 @@ class Visit:
 
     def _microphone(self, end_s: float) -> Samples:
         """What the microphone hears but for the echo."""
-        sound = np.random.default_rng(self._room.seed).normal(0, ROOM_NOISE, int((end_s + 1) * RATE_HZ))
+        sound = np.random.default_rng(self._room.seed).normal(0, self._room.noise, int((end_s + 1) * RATE_HZ))
         if self._said is not None:
             start = int(self._said_at * RATE_HZ)
             sound[start : start + len(self._said)] += self._said[: max(0, len(sound) - start)]

@@ -17,6 +17,7 @@ from voiceapp.engines.played_sound import LATE_CHUNKS, MicrophoneClock, PlayedSo
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, to_pcm16
 from voiceapp.protocol.configuration import EchoCancellation
+from voiceapp.protocol.states import EchoRisk
 
 CHUNK = ENGINE_SAMPLE_RATE_HZ // 50
 FORMAT = AudioFormat("pcm", ENGINE_SAMPLE_RATE_HZ)
@@ -37,7 +38,7 @@ def echo_of(played: Samples, *, delay_ms: int, level_db: float) -> Samples:
     return echo.astype(np.float32)
 
 
-def pass_through(played: Samples, heard: Samples, mode: EchoCancellation = "auto") -> Cleaned:
+def pieces_of(played: Samples, heard: Samples, mode: EchoCancellation = "auto") -> list[Cleaned]:
     """What comes out when `heard` arrives while `played` is heard, in real time."""
     sound = EchoFilter(mode)
     out: list[Cleaned] = []
@@ -45,7 +46,12 @@ def pass_through(played: Samples, heard: Samples, mode: EchoCancellation = "auto
         at = NOON + start / ENGINE_SAMPLE_RATE_HZ
         sound.play(to_pcm16(played[start : start + CHUNK]), FORMAT, response_id="resp_1", at=at)
         out.append(sound.clean(heard[start : start + CHUNK], at + CHUNK / ENGINE_SAMPLE_RATE_HZ))
-    out.append(sound.flush())
+    return [*out, sound.flush()]
+
+
+def pass_through(played: Samples, heard: Samples, mode: EchoCancellation = "auto") -> Cleaned:
+    """The same in one piece."""
+    out = pieces_of(played, heard, mode)
     return Cleaned(joined([each.to_detect for each in out]), joined([each.to_read for each in out]))
 
 
@@ -69,6 +75,22 @@ def test_a_headset_costs_nothing() -> None:
     last = slice(6 * ENGINE_SAMPLE_RATE_HZ, None)
     assert np.array_equal(cleaned.to_detect[last], said[last])
     assert np.array_equal(cleaned.to_read, said)
+
+
+def test_a_microphone_that_hears_nothing_of_loud_sound_has_no_echo() -> None:
+    played = babble(3.0, seed=1)
+    said = np.concatenate((np.zeros(3 * ENGINE_SAMPLE_RATE_HZ // 2, dtype=np.float32), babble(1.5, seed=2)))
+    risks = [piece.risk for piece in pieces_of(played, said)]
+    assert risks[0] is EchoRisk.POSSIBLE
+    assert set(risks[70:]) == {EchoRisk.NONE}  # 1.4 s
+
+
+def test_a_microphone_that_hears_nothing_of_the_first_words_may_have_a_late_echo() -> None:
+    played = babble(4.0, seed=1)
+    heard = echo_of(played, delay_ms=550, level_db=-12)
+    risks = [piece.risk for piece in pieces_of(played, heard)]
+    assert EchoRisk.NONE not in risks[:40]  # 0.8 s
+    assert EchoRisk.LIKELY in risks[:150]
 
 
 def test_it_can_be_switched_off() -> None:

@@ -12,14 +12,16 @@ from voiceapp.protocol.work import Recognize, Respond
 TEXT = "Paris is the capital of France. "
 STARTED = "input_audio_buffer.speech_started"
 DUCKED = "response.audio.ducked"
+COMPLETED = "conversation.item.input_audio_transcription.completed"
 RESTORED = "response.audio.restored"
-LIKELY = EchoRisk.LIKELY
+COMMITTED = "input_audio_buffer.committed"
+POSSIBLE, LIKELY = EchoRisk.POSSIBLE, EchoRisk.LIKELY
 
 
-def talking(ms: float = 4000, **settings: object) -> Conversation:
-    """The assistant has been speaking for one of so many milliseconds."""
+def talking(ms: float = 4000, text: str = TEXT, **settings: object) -> Conversation:
+    """The assistant has been speaking for one and a half seconds of so many milliseconds."""
     talk = Conversation(**settings)
-    talk.answer(talk.ask(), TEXT, ms=ms)
+    talk.answer(talk.ask(), text, ms=ms)
     talk.wait(1500)
     talk.skip()
     talk.work.clear()
@@ -53,6 +55,61 @@ def test_words_that_are_not_the_reply_s_interrupt_through_an_echo() -> None:
     talk.hush(960)
     talk.recognize("And what about Spain?")
     assert words_in(talk.take(Respond))[-1] == "And what about Spain?"
+
+
+@pytest.mark.parametrize("echo", [POSSIBLE, LIKELY])
+def test_a_question_with_letters_of_the_reply_interrupts_it(echo: EchoRisk) -> None:
+    talk = talking(text="I can tell you the time and the date, convert units, and set timers. ", interruptions="duck")
+    utter(talk, "What time is it?", ms=640, echo=echo)
+    talk.assert_event(STARTED)
+    talk.hush(960)
+    assert words_in(talk.take(Respond))[-1] == "What time is it?"
+
+
+def test_a_caller_is_heard_whose_words_run_into_the_echo() -> None:
+    talk = talking()
+    utter(talk, "Turn on the living room lamp capital of France", ms=1920, echo=LIKELY)
+    talk.assert_event(STARTED)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_heard"), [("Stop.", True), ("Thank you.", True), ("Okay.", False), ("Capital", False)]
+)
+def test_short_words_count_while_an_echo_is_only_possible(words: str, is_heard: bool) -> None:
+    talk = talking(interruptions="duck")
+    utter(talk, words, ms=224, echo=POSSIBLE)
+    assert (STARTED in talk.unread_types()) == is_heard
+
+
+@pytest.mark.parametrize(("text", "is_heard"), [(TEXT, True), ("The bus stops at the bridge. ", False)])
+def test_a_command_interrupts_through_an_echo_that_does_not_say_it(text: str, is_heard: bool) -> None:
+    talk = talking(text=text)
+    utter(talk, "Stop.", ms=256, echo=LIKELY)
+    assert (STARTED in talk.unread_types()) == is_heard
+
+
+def test_words_over_an_echo_that_are_read_without_confidence_are_not_believed() -> None:
+    talk = talking()
+    talk.hear(640, SPEECH, LIKELY)
+    talk.hear(192, SILENCE, LIKELY)
+    talk.sure(talk.take_final(), "Versus then.", confidence=0.55)
+    talk.assert_no_event(STARTED)
+
+
+def test_the_echo_of_a_reply_does_not_cancel_the_next_one() -> None:
+    talk = talking(ms=1600)
+    talk.ask_in_writing("And of Spain?")
+    talk.skip()
+    utter(talk, "Paris is the capital", ms=640, echo=LIKELY)
+    talk.hush(1500)
+    talk.assert_no_event(STARTED, "response.done", COMMITTED)
+
+
+def test_an_echo_of_a_reply_that_nothing_interrupts_is_no_turn() -> None:
+    talk = talking(interruptions="duck", turn_detection=TurnDetection(interrupt_response=False))
+    utter(talk, "capital of", ms=640, echo=LIKELY)
+    talk.hush(1500)
+    talk.assert_no_event(STARTED, DUCKED, COMMITTED)
 
 
 def test_a_sound_that_is_no_echo_interrupts_at_once_where_there_is_one() -> None:
@@ -197,6 +254,20 @@ def test_the_end_of_the_session_believes_what_was_said() -> None:
     talk.assert_event("conversation.item.input_audio_transcription.completed")
 
 
+@pytest.mark.parametrize(("words", "is_heard"), [("capital of France", False), ("Goodbye then.", True)])
+def test_the_end_of_the_session_waits_for_what_may_be_an_echo(words: str, is_heard: bool) -> None:
+    talk = talking()
+    talk.hear(640, SPEECH, LIKELY)
+    talk.tell("session.finish")
+    talk.assert_no_event(STARTED, COMMITTED, "session.finished")
+    talk.recognize(words)
+    if is_heard:
+        talk.assert_event(COMMITTED)
+        talk.answer(talk.take(Respond).response_id)
+    talk.assert_event("session.finished")
+    assert [event["transcript"] for event in talk.of(COMPLETED)][1:] == ([words] if is_heard else [])
+
+
 def test_an_unreadable_sound_is_believed_unless_it_may_be_an_echo() -> None:
     for echo, expected in ((EchoRisk.NONE, True), (LIKELY, False)):
         talk = talking(interruptions="duck")
@@ -219,6 +290,18 @@ def test_manual_mode_believes_what_was_said() -> None:
     talk.say(480)
     talk.update(turn_detection=None)
     talk.assert_event(STARTED)
+
+
+@pytest.mark.parametrize("words", ["", "capital of"])
+def test_manual_mode_begins_without_what_may_be_an_echo(words: str) -> None:
+    talk = talking()
+    talk.hear(512, SPEECH, LIKELY)
+    if words:
+        talk.recognize_partly(words)
+    talk.update(turn_detection=None)
+    talk.assert_no_event(STARTED, "response.done")
+    talk.tell("input_audio_buffer.commit")
+    talk.assert_error("input_audio_buffer_commit_empty")
 
 
 def test_a_reply_that_may_not_be_interrupted_is_not_ducked() -> None:

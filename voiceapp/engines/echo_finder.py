@@ -29,6 +29,9 @@ REPEATED_S = 0.1
 """Two looks that are so near to one another are enough to suspect an echo."""
 LOOKS_UNTIL_ABSENT = 75
 LOOKS_UNTIL_USED = 15
+LOOKS_FOR_SILENCE = 15
+"""A microphone in which nothing at all is heard of loud sound says as much: the browser cancels the echo, or there is
+none."""
 LOOKS_UNTIL_LOST = 10
 """So many in vain: the caller has put on a headset."""
 WHITENING = 0.85
@@ -83,8 +86,12 @@ class EchoFinder:
         window = self.recent[-WINDOW_SAMPLES:]
         end = first + len(near)
         far = played.between(end - len(window) - LONGEST_DELAY_SAMPLES, LONGEST_DELAY_SAMPLES + len(window))
-        if loudness(far) >= AUDIBLE and loudness(window) >= INAUDIBLE:
+        if loudness(far) < AUDIBLE:
+            return
+        if loudness(window) >= INAUDIBLE:
             self._judge(look(window, far, at_s=end / ENGINE_SAMPLE_RATE_HZ))
+        elif self.state is EchoState.UNKNOWN and len(window) == WINDOW_SAMPLES and _is_audible_throughout(far):
+            self._miss(LOOKS_FOR_SILENCE)
 
     def pause(self) -> None:
         """There is a gap in what the microphone heard."""
@@ -93,11 +100,8 @@ class EchoFinder:
 
     def _judge(self, seen: Look) -> None:
         if seen.likeness < LIKE:
-            self._misses += 1
-            limit = LOOKS_UNTIL_LOST if self.state is EchoState.FOUND else LOOKS_UNTIL_ABSENT
-            if self._misses >= limit:
-                self._step("miss_all")
-            elif self.state is EchoState.SUSPECTED and seen.at_s - self._hits[-1].at_s > AGREEING_S[1]:
+            self._miss(1)
+            if self.state is EchoState.SUSPECTED and seen.at_s - self._hits[-1].at_s > AGREEING_S[1]:
                 self._step("doubt")
             return
         is_sure = any(_agree(before, seen) for before in self._hits)
@@ -108,6 +112,12 @@ class EchoFinder:
         if is_sure:
             self._misses = 0
         self._step("agree" if is_sure else "hit")
+
+    def _miss(self, looks: int) -> None:
+        """So many looks were in vain."""
+        self._misses += looks
+        if self._misses >= (LOOKS_UNTIL_LOST if self.state is EchoState.FOUND else LOOKS_UNTIL_ABSENT):
+            self._step("miss_all")
 
     def _step(self, name: str) -> None:
         before, self.state = self.state, step(ECHO_STEPS, self.state, name)
@@ -147,6 +157,12 @@ def look(near: Samples, far: Samples, *, at_s: float) -> Look:
 def loudness(samples: Samples) -> float:
     """The root of the mean square."""
     return math.sqrt(float(np.square(samples).mean())) if len(samples) else 0.0
+
+
+def _is_audible_throughout(far: Samples) -> bool:
+    """Whatever the delay, half a second of it would have been heard."""
+    starts = range(0, LONGEST_DELAY_SAMPLES + 1, LONGEST_DELAY_SAMPLES // 4)
+    return all(loudness(far[start : start + WINDOW_SAMPLES]) >= AUDIBLE for start in starts)
 
 
 def _audible_share(samples: Samples) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from difflib import SequenceMatcher
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.echoed_words import are_echoed, letters, said_between
 from voiceapp.protocol.events import ReplyDucked, ReplyRestored, ServerEvent
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
@@ -26,12 +26,12 @@ WORD_MS = 400
 """So much speech is a word and not the beginning of a longer one."""
 NEARLY_OVER_S = 0.5
 """A short "yes" at the end of a reply is an answer to it."""
-SAME_LETTERS = 0.6
-"""Share of the letters heard that the reply has too, in order, for them to be its echo."""
+OWN_CONFIDENCE = 0.6
+"""What recognition makes of an echo that has none of the reply's words is read with less than that, mostly."""
+EARLIER_MS = 2000.0
+"""What may echo in a sound began so long before it: the longest delay of an echo, the time until the sound was noticed,
+and a margin, for where in a sentence a word is said is not known exactly."""
 MARGIN_MS = 1000.0
-"""Where in a sentence a word is said is not known exactly."""
-SPOKEN_CHARACTERS = 160
-"""How much of the reply is compared: an echo is of what was said last."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 COMMANDS = frozenset({"stop", "wait", "hold", "pause", "quiet", "enough", "cancel", "no"})
@@ -66,18 +66,16 @@ class Interruptions:
 
     def is_doubtful(self, echo: EchoRisk, now: float) -> bool:
         """Speech that begins now does not interrupt yet: it is waited for what it is."""
-        response = self._responder.response
-        if response is None or not self._may_interrupt or not response.playout.sent_ms:
-            return False
-        is_heard = response.is_live or now < response.playout.heard_at
         if echo is not EchoRisk.NONE:
-            return is_heard or now < response.playout.heard_at + ECHO_TAIL_S
-        return is_heard and self.config.interruptions == "duck"
+            return bool(self._heard(now, ECHO_TAIL_S))
+        return self._may_interrupt and self.config.interruptions == "duck" and bool(self._heard(now))
 
     def begin(self) -> None:
         """Somebody may have begun to speak into the reply."""
         response = self._responder.response
-        if self.config.interruptions == "duck" and response is not None and self._ducked is None:
+        if not self._may_interrupt or self.config.interruptions != "duck":
+            return
+        if response is not None and self._ducked is None:
             self._ducked = response
             self._send(ReplyDucked(response_id=response.id))
 
@@ -105,13 +103,11 @@ class Interruptions:
             return SpeechVerdict.INTERRUPTS
         return SpeechVerdict.OPEN
 
-    def judge(
-        self, words: str, utterance: Utterance, now: float, *, confidence: float, is_complete: bool
-    ) -> SpeechVerdict:
-        """What the words so far say, or all of them up to a pause."""
-        spoken = _WORD.findall(words.casefold())
-        is_clean = utterance.sure_frames >= SURE_FRAMES
-        if not spoken or (not is_clean and self._may_be_echo(words, utterance, now)):
+    def judge(self, utterance: Utterance, now: float, *, is_complete: bool) -> SpeechVerdict:
+        """What its words so far say, or all of them up to a pause."""
+        spoken = _WORD.findall(utterance.reading.casefold())
+        confidence = utterance.confidence
+        if not spoken or self._may_be_echo(spoken, utterance, now, is_complete=is_complete):
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
         if spoken[0] in COMMANDS:
             return SpeechVerdict.INTERRUPTS
@@ -123,6 +119,12 @@ class Interruptions:
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
         is_enough = is_complete or len(spoken) > 1 or utterance.speech_ms >= WORD_MS
         return SpeechVerdict.INTERRUPTS if is_enough else SpeechVerdict.OPEN
+
+    def judge_now(self, utterance: Utterance, now: float) -> SpeechVerdict:
+        """What it is, as far as is known: there will be no more of it."""
+        if _is_clean(utterance):
+            return SpeechVerdict.INTERRUPTS
+        return self.judge(utterance, now, is_complete=True)
 
     @property
     def _may_interrupt(self) -> bool:
@@ -138,27 +140,47 @@ class Interruptions:
             return math.inf
         return response.playout.pushed_ms / 1000 - response.playout.heard_ms(now) / 1000
 
-    def _may_be_echo(self, words: str, utterance: Utterance, now: float) -> bool:
-        """Sound that came with an echo: too short for words, or with the reply's own."""
-        if not utterance.has_echo:
-            return False
-        return utterance.speech_ms < WORD_MS or self._is_echo(words, now)
+    def _heard(self, now: float, tail_s: float = 0.0) -> list[Response]:
+        """The replies of which something may be heard, up to so long after their end."""
+        return [
+            response
+            for response in (self._responder.before, self._responder.response)
+            if response is not None
+            and response.playout.sent_ms
+            and (response.is_live or now < response.playout.heard_at + tail_s)
+        ]
 
-    def _is_echo(self, words: str, now: float) -> bool:
-        response = self._responder.response
-        if response is None or response.message is None:
+    def _may_be_echo(self, spoken: list[str], utterance: Utterance, now: float, *, is_complete: bool) -> bool:
+        """Words that came with an echo: too few of them, the reply's own, or read with too little confidence."""
+        if _is_clean(utterance):
             return False
-        text = _letters(response.message.said_until(response.playout.heard_ms(now) + MARGIN_MS)[-SPOKEN_CHARACTERS:])
-        heard = _letters(words[-SPOKEN_CHARACTERS:])
-        if not heard:
+        said = self._said_during(utterance, now)
+        if utterance.confidence < (OWN_CONFIDENCE if is_complete else MIN_WORD_CONFIDENCE):
             return True
-        same = sum(block.size for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks())
-        return same / len(heard) >= SAME_LETTERS
+        if spoken[0] in COMMANDS and spoken[0] not in letters(said):
+            return False
+        is_short = utterance.speech_ms < WORD_MS
+        if is_short and (not is_complete or utterance.echo is EchoRisk.LIKELY):
+            return True
+        return are_echoed(utterance.reading, said)
+
+    def _said_during(self, utterance: Utterance, now: float) -> str:
+        """What of the replies may have echoed in it."""
+        return " ".join(
+            said_between(
+                response.message,
+                response.playout.heard_ms(utterance.began_at) - EARLIER_MS,
+                response.playout.heard_ms(now) + MARGIN_MS,
+            )
+            for response in self._heard(utterance.began_at, ECHO_TAIL_S)
+            if response.message is not None
+        )
+
+
+def _is_clean(utterance: Utterance) -> bool:
+    """It is the caller who speaks."""
+    return utterance.echo is EchoRisk.NONE or utterance.sure_frames >= SURE_FRAMES
 
 
 def _says_nothing(word: str) -> bool:
     return len(word) == 1 or word in BACK_CHANNELS or word in PARTICLES
-
-
-def _letters(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

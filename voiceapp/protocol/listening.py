@@ -137,8 +137,9 @@ class Listener:
     def finish(self, now: float) -> None:
         """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
         self.end_turn(now)
-        self._believe(now)
-        self._drop_open(now)
+        if self.doubtful is None or not self.doubtful.echo:  # else its words, which are on their way, decide
+            self._believe(now)
+            self._drop_open(now)
 
     def close(self) -> None:
         """Whatever comes now is ignored."""
@@ -152,10 +153,8 @@ class Listener:
         """The words of a reading: shown when partial, kept when final, dropped when outdated."""
         self._words.recognized(utterance := self._find(recognized.work.item_id), recognized, now)
         if utterance and utterance is self.doubtful and recognized.work.version == utterance.version:
-            words = recognized.words if recognized.work.is_partial else utterance.words or ""
-            sure, is_complete = recognized.confidence, not recognized.work.is_partial
-            said = self._interruptions.judge(words, utterance, now, confidence=sure, is_complete=is_complete)
-            self._settle(said, now)
+            is_complete = not recognized.work.is_partial
+            self._settle(self._interruptions.judge(utterance, now, is_complete=is_complete), now)
 
     def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
@@ -165,7 +164,8 @@ class Listener:
             self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
 
     def _listen_manually(self, now: float) -> None:
-        self._believe(now)
+        if self.doubtful is not None:
+            self._settle(self._interruptions.judge_now(self.doubtful, now), now)
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
         self._detector = None
@@ -244,7 +244,7 @@ class Listener:
             utterance.append(frame, is_speech=position >= speech_from, now=now)
         self._recent.clear()
         if self._interruptions.is_doubtful(self._echo, now):
-            utterance.doubt(sure_frames=min(onset.frames_ago, self._sure_run))
+            utterance.doubt(self._echo, sure_frames=min(onset.frames_ago, self._sure_run))
             self._interruptions.begin()
         else:
             self._announce(utterance, now)

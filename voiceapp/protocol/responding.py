@@ -50,6 +50,8 @@ class Responder:
     ) -> None:
         self.response: Response | None = None
         """The latest response, live or ended."""
+        self.before: Response | None = None
+        """The one before it, which may still be heard."""
         self.turn_log = TurnLog()
         self.reminders = Reminders(new_id)
         self._reminding: Response | None = None
@@ -210,7 +212,7 @@ class Responder:
         """
         self._taken_turn = None
         self._to_say = instead
-        before = self.response
+        before = self.before = self.response
         begun = (
             None if is_idle_prompt or instead or context else self._speculation.response_id(self._waiting_turn, config)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TypeVar
 
 from voiceapp.errors import LocalProtocolError
@@ -88,13 +88,13 @@ ECHO_STEPS: dict[tuple[EchoState, str], EchoState] = {
 }
 
 
-class EchoRisk(Enum):
+class EchoRisk(IntEnum):
     """Whether a frame with speech may be the echo of the reply."""
 
-    NONE = "none"
-    POSSIBLE = "possible"
+    NONE = 0
+    POSSIBLE = 1
     """Not known yet: the first sound of a session is being played."""
-    LIKELY = "likely"
+    LIKELY = 2
 
 
 class SpeechVerdict(Enum):

@@ -89,6 +89,7 @@ class TurnWords:
             utterance.partial_running = False
             if utterance.words is not None:  # a later reading overtook this one
                 return
+            utterance.note_reading(recognized.words, recognized.confidence)
         else:
             utterance.recognizing = None
             utterance.keep_words(recognized.words, recognized.confidence)

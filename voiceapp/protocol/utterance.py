@@ -32,6 +32,8 @@ class Utterance:
         self.length_ms = 0
         self.speech_ms = 0
         """How much of it was speech."""
+        self.began_at = 0.0
+        """When its first frames were taken (the session's clock)."""
         self.last_speech_at: float | None = None
         """When its last speech frame arrived (the session's clock)."""
         self.ended_at: float | None = None
@@ -49,10 +51,14 @@ class Utterance:
         """`speech_started` went out for it, so `speech_stopped` must follow."""
         self.is_doubtful = False
         """It began during a reply, and may be no interruption; nothing is said of it until that is known."""
-        self.has_echo = False
-        """Part of it may be the echo of a reply."""
+        self.echo = EchoRisk.NONE
+        """The greatest risk that part of it is the echo of a reply."""
         self.sure_frames = 0
         """Frames of speech that are no echo."""
+        self.reading = ""
+        """The words of its latest reading."""
+        self.confidence = 0.0
+        """Of that reading."""
         self._words: tuple[int, str] | None = None
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._partial = ""
@@ -96,6 +102,11 @@ class Utterance:
         """Take the words of all of it, as far as a sound of this length is believed to have some."""
         is_believed = self.speech_ms >= MIN_SPEECH_MS or confidence >= MIN_WORD_CONFIDENCE
         self._words = (self.version, words if is_believed else "")
+        self.note_reading(words if is_believed else "", confidence)
+
+    def note_reading(self, words: str, confidence: float) -> None:
+        """Words of all of it or of its beginning, and how sure the recognizer is of them."""
+        self.reading, self.confidence = words, confidence
 
     @property
     def origin(self) -> float | None:
@@ -109,6 +120,8 @@ class Utterance:
         self.partial_running = self.is_judging = False
 
     def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
+        if not self.length_ms:
+            self.began_at = now
         self._frames.append(frame)
         self.length_ms += FRAME_MS
         if is_speech:
@@ -120,7 +133,7 @@ class Utterance:
     def note_echo(self, risk: EchoRisk, *, is_speech: bool) -> None:
         """Whether its latest frame may be an echo."""
         self.sure_frames += is_speech and risk is EchoRisk.NONE
-        self.has_echo = self.has_echo or risk is not EchoRisk.NONE
+        self.echo = max(self.echo, risk)
 
     def audio(self) -> NDArray[np.float32]:
         """Everything so far as float32 in [-1, 1) at 16 kHz: the turn model listens to the silence too."""
@@ -134,11 +147,11 @@ class Utterance:
         """The words are known; the samples are not needed any more."""
         self._frames.clear()
 
-    def doubt(self, *, sure_frames: int) -> None:
+    def doubt(self, echo: EchoRisk, *, sure_frames: int) -> None:
         """Its words are wanted soon, to know what it is; so many of its frames are no echo."""
         self.is_doubtful = True
         self.sure_frames = sure_frames
-        self.has_echo = not sure_frames
+        self.echo = echo
         self._partial_at_ms = 0
 
     def wants_partial(self) -> bool:

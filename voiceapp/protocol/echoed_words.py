@@ -1,0 +1,53 @@
+"""Whether words understood during a reply are the reply's own, come back through the caller's microphone.
+
+Measured on 121 pieces of replies, cut anywhere, and 194 of what callers said, alone and over a reply: what recognition
+makes of an echo has three letters or more in a row of what is being said then, most of the time, and never more than 14
+in a row of its own. Single letters prove nothing: two thirds of anybody's are found in any sentence, in order.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from math import ceil
+
+from voiceapp.protocol.items import Message
+
+SAME_IN_A_ROW = 3
+"""Fewer letters than that are alike by chance."""
+SAME_SHARE = 0.45
+"""Of the letters heard. 14 % of echoes have fewer, and are seldom read with confidence; 3 % of callers have more."""
+SURELY_SAME_IN_A_ROW = 4
+OWN_IN_A_ROW = 16
+"""So many letters with no more than three of the reply's among them are somebody's, whatever else was heard."""
+COMPARED_CHARACTERS = 160
+"""The last words decide; what was said meanwhile and shortly before is at most twice as long."""
+CHARACTERS_PER_S = 20.0
+"""As fast as a voice reads, where it is not known yet how long a text takes."""
+
+
+def said_between(message: Message, start_ms: float, end_ms: float) -> str:
+    """What a reply says between two moments of its audio."""
+    start_ms = max(0.0, start_ms)
+    first, last = len(message.said_until(start_ms)), len(message.said_until(end_ms))
+    known_ms = message.marks[-1][1] if message.marks else 0.0
+    if end_ms > known_ms:
+        last += ceil((end_ms - max(known_ms, start_ms)) / 1000 * CHARACTERS_PER_S)
+    return message.text[first:last]
+
+
+def are_echoed(words: str, said: str) -> bool:
+    """Most of `words` is in `said`, and little else."""
+    heard, text = letters(words[-COMPARED_CHARACTERS:]), letters(said[-2 * COMPARED_CHARACTERS :])
+    same, own, end = 0, 0, 0
+    for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks():
+        if block.size >= SAME_IN_A_ROW:
+            same += block.size
+        if block.size >= SURELY_SAME_IN_A_ROW or not block.size:  # the last block is empty
+            own = max(own, block.a - end)
+            end = block.a + block.size
+    return own < OWN_IN_A_ROW and same >= SAME_SHARE * len(heard)
+
+
+def letters(text: str) -> str:
+    """The letters and digits of a text, without case."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
