@@ -25,7 +25,9 @@ _FORMATS = {
     "g711_alaw": "g711_alaw",
 }
 """Names of audio formats, in that dialect and in the one before it, and ours."""
-_KEPT = ("instructions", "tools", "max_output_tokens", "metadata")
+_OWN = ("echo_cancellation", "interruptions")
+"""Settings of a conversation that are not in that dialect. Its libraries send what they do not know as it is given."""
+_KEPT = ("instructions", "tools", "max_output_tokens", "metadata", *_OWN)
 """Fields that both dialects spell alike."""
 
 
@@ -137,6 +139,7 @@ def session_to(ours: JsonObject, kind: str = REALTIME) -> JsonObject:
             "input": listens,
             "output": {"format": format_to(sink["format"]), "voice": sink["voice"], "speed": 1.0},
         },
+        **{name: ours[name] for name in _OWN if name in ours},
     }
 
 
