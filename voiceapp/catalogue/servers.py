@@ -10,6 +10,10 @@ DIALECTS = ("native", "openai", "openai-beta")
 """Of realtime sessions: this server's own; OpenAI's current one; the one before that, which ours is made after."""
 
 
+NATIVE_ONLY = ("headers", "warm", "address")
+"""Options of a realtime model that one of OpenAI's family does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """One model server; false without a `base_url`."""
@@ -52,6 +56,8 @@ class UpstreamSettings(ServerSettings):
     """Calls over WebRTC and AOQ are passed on to it, so that their media flow past this server."""
     session_limit_s: float = 0.0
     """How long a realtime session of its lasts; 0: that is not known."""
+    warm: int = 0
+    """How many connections for realtime sessions are dialled ahead of time."""
     vendor: str = "DashScope"
     """The word in the names of its headers: `X-DashScope-Async`."""
     workspace: str = ""
@@ -92,6 +98,8 @@ class UpstreamSettings(ServerSettings):
             "settings": self.settings,
             "headers": {f"X-{self.vendor}-WorkSpace": self.workspace} if self.workspace else {},
             "session_limit_s": self.session_limit_s,
+            "warm": self.warm,
+            "address": self.address,
         }
 
     @property
@@ -102,7 +110,7 @@ class UpstreamSettings(ServerSettings):
     @property
     def openai_options(self) -> dict[str, Any]:
         """What an engine needs to know to use its realtime model, where it is of OpenAI's family."""
-        options = {name: value for name, value in self.realtime_options.items() if name != "headers"}
+        options = {name: value for name, value in self.realtime_options.items() if name not in NATIVE_ONLY}
         return {
             **options,
             "is_beta": self.dialect == "openai-beta",

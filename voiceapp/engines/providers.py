@@ -176,7 +176,8 @@ async def warm_up() -> None:
     if settings.CHAT_ENGINE_NOTE:
         logger.warning(settings.CHAT_ENGINE_NOTE)
     async with asyncio.TaskGroup() as together:
-        for card in _in_use():
+        held_elsewhere = (card for card in catalogue().of_kind("realtime") if card.is_held_elsewhere)
+        for card in (*_in_use(), *held_elsewhere):
             together.create_task(_warm(card, provider_of(card)), name=f"warm up {card.name}")
 
 

@@ -24,6 +24,9 @@ between caller and service over WebRTC and AOQ, whose offers and requests for gr
 UPSTREAM_SESSION_LIMIT_S: float = env.float("UPSTREAM_SESSION_LIMIT_S", default=0.0)
 """How long a realtime session of its lasts. At the first silence after that, a conversation goes on in a new one; 0
 waits until the service ends it."""
+UPSTREAM_WARM: int = env.int("UPSTREAM_WARM", default=0)
+"""How many connections for realtime sessions are dialled ahead of time; each takes a place for sessions there."""
+MOST_WARM = 64
 UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
 """The service's name for its model. Callers find it here under this name and as `upstream`."""
 UPSTREAM_CHAT_MODELS: list[str] = env.list("UPSTREAM_CHAT_MODELS", default=[])
@@ -79,6 +82,10 @@ def _checked(service: UpstreamSettings) -> UpstreamSettings:
         raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_MEDIA=bridged.")
     if service.is_openais and service.has_others:
         raise ImproperlyConfigured(f"With {chosen}={service.dialect}, a service has a realtime model only.")
+    if service.is_openais and service.warm:
+        raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_WARM=0.")
+    if not 0 <= service.warm <= MOST_WARM:
+        raise ImproperlyConfigured(f"{service.settings}_WARM is a number from 0 to {MOST_WARM}, not {service.warm}.")
     return service
 
 
@@ -109,6 +116,12 @@ def _further(alias: str) -> UpstreamSettings:
         except ValueError:
             raise ImproperlyConfigured(f"{prefix}_{name} is a number of seconds.") from None
 
+    def count(name: str) -> int:
+        given = text(name, "0")
+        if not (given.isascii() and given.isdigit()):
+            raise ImproperlyConfigured(f"{prefix}_{name} is a number, not {given!r}.")
+        return int(given)
+
     return _checked(
         UpstreamSettings(
             text("BASE_URL"),
@@ -121,6 +134,7 @@ def _further(alias: str) -> UpstreamSettings:
             ws_url=text("WS_URL"),
             is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
             session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
+            warm=count("WARM"),
             chat_models=models("CHAT"),
             embedding_models=models("EMBEDDING"),
             rerank_models=models("RERANK"),
@@ -146,6 +160,7 @@ UPSTREAMS: tuple[UpstreamSettings, ...] = (
             ws_url=UPSTREAM_WS_URL,
             is_direct=_is_direct("UPSTREAM_MEDIA", UPSTREAM_MEDIA),
             session_limit_s=UPSTREAM_SESSION_LIMIT_S,
+            warm=UPSTREAM_WARM,
             chat_models=UPSTREAM_CHAT_MODELS,
             embedding_models=UPSTREAM_EMBEDDING_MODELS,
             rerank_models=UPSTREAM_RERANK_MODELS,

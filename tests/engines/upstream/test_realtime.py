@@ -208,6 +208,8 @@ async def conversing(
             yield conversation, service
             running.cancel()
     finally:
+        for session in service.sessions:
+            session.is_reading.set()  # the server waits a minute for one that does not
         await model.close()
         await service.server.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,10 @@ HEARTBEAT_S = 30.0
 SEND_S = 10.0
 """A service that does not read for so long has lost the session."""
 CLOSE_S = 1.0
+MOST_EARLY = 4
+"""Messages that a line may keep which nobody uses yet: the greeting, and what may come beside it."""
+UNFIT = ("error", "session.closing")
+"""Messages after which a session that has not begun is not worth beginning."""
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 LOST = 1006
 
@@ -77,6 +82,16 @@ class ServiceLine:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
         self._socket = socket
         self._key = key
+        self._now = asyncio.get_running_loop().time
+        self._opened_at = self._now()
+        self._early: deque[str] = deque()
+        """What came before anybody used the line."""
+        self._ponged = asyncio.Event()
+
+    @property
+    def age_s(self) -> float:
+        """How long its session is open."""
+        return self._now() - self._opened_at
 
     async def send(self, text: str) -> None:
         """Send a message; waits while the service reads slowly.
@@ -99,13 +114,42 @@ class ServiceLine:
         Raises:
             LineLost: the connection is closed.
         """
+        return self._early.popleft() if self._early else await self._next()
+
+    async def _next(self) -> str:
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
                 text: str = message.data
                 return text.replace(self._key, "***") if self._key and self._key in text else text
-            if message.type is not aiohttp.WSMsgType.BINARY:
+            if message.type is aiohttp.WSMsgType.PING:
+                with suppress(ConnectionError, aiohttp.ClientError):  # the next look finds it closed
+                    await self._socket.pong(message.data)
+            elif message.type is aiohttp.WSMsgType.PONG:
+                self._ponged.set()
+            elif message.type is not aiohttp.WSMsgType.BINARY:
                 raise LineLost(self._socket.close_code or LOST)
+
+    async def wait_lost(self) -> None:
+        """While nobody uses the line: keep what comes; returns, with the line closed, when it cannot be used any more.
+        Cancel it to use the line."""
+        with suppress(LineLost):
+            while len(self._early) < MOST_EARLY:
+                self._early.append(await self._next())
+                if (wire := wire_of(self._early[-1])) is not None and wire["type"] in UNFIT:
+                    break
+        await self.close()
+
+    async def is_alive(self, within_s: float) -> bool:
+        """Whether the service answers a ping; somebody has to be receiving."""
+        self._ponged.clear()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._socket.ping()
+                await self._ponged.wait()
+        except (TimeoutError, ConnectionError, aiohttp.ClientError):
+            return False
+        return not self._socket.closed
 
     async def close(self) -> None:
         """Close the connection; harmless when it is closed already."""
@@ -148,6 +192,7 @@ class Dialler:
                     f"{self._url}?{urlencode(self._query(call))}",
                     headers=headers,
                     heartbeat=HEARTBEAT_S,
+                    autoping=False,  # whether the service answers a ping is looked at (`is_alive`)
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
                     max_msg_size=MAX_MESSAGE_BYTES,
                 )

@@ -151,7 +151,7 @@ class ServiceLines:
         if again:
             await self._catch_up(line)
         self._line = line
-        self._due_at = self._now() + self._limit_s if self._limit_s else None
+        self._due_at = self._now() + self._limit_s - line.age_s if self._limit_s else None
         self.is_due = False
         self._ready.set()
         return created

@@ -1,0 +1,198 @@
+"""Lines to a service elsewhere that are dialled before anybody asks for one, so that a session begins without the dial.
+
+Each holds an open session there that nobody uses yet. What such a session is for is said when it is dialled, so as many
+lines as there may be are kept for sessions like the latest ones. A line is used once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from voiceapp.drain import Drain, drain_event
+from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream.line import ServiceLine
+from voiceapp.errors import EngineError
+
+logger = logging.getLogger(__name__)
+
+MAX_AGE_S = 240.0
+"""A line that nobody used for so long makes way for a new one."""
+CHECK_S = 2.0
+"""How long a line may take to show that the service is still there."""
+PAUSE_S = 2.0
+LONGEST_PAUSE_S = 64.0
+"""Between two attempts to dial, while these fail or the service drops lines at once; doubled each time."""
+MOST_FAILURES = 6
+"""That count: the pause is the longest then."""
+LOOK_S = 10.0
+"""Between two looks at whether the service is asked at present."""
+
+
+class Kind(NamedTuple):
+    """What a session is dialled for."""
+
+    model: str
+    time_zone: str
+    listens_only: bool = False
+
+    @property
+    def call(self) -> Call:
+        """One like it, of nobody yet."""
+        return Call("", self.model, self.time_zone, listens_only=self.listens_only)
+
+
+@dataclass(eq=False, slots=True)
+class _Idle:
+    line: ServiceLine
+    wanted: Kind
+    watch: asyncio.Task[None]
+    """Ends when the line is lost."""
+
+
+class WarmLines:
+    """At most `size` of them. Belongs to the event loop that uses it first."""
+
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        dial: Callable[[Call], Awaitable[ServiceLine]],
+        *,
+        is_asked: Callable[[], bool],
+        max_age_s: float = MAX_AGE_S,
+        drain: Drain | None = None,
+    ) -> None:
+        """`name` is the service's, for logs; `is_asked` says whether it may be asked at present; `drain`
+        is the stop at which the lines are closed, that of the process unless given."""
+        self._name = name
+        self._size = size
+        self._dial = dial
+        self._is_asked = is_asked
+        self._max_age_s = max_age_s
+        self._drain = drain or drain_event()
+        self._wanted: deque[Kind] = deque(maxlen=size)
+        """What the latest sessions were for, the newest last: as many lines of each kind are kept."""
+        self._idle: list[_Idle] = []
+        self._failures = 0
+        """In a row: attempts to dial, and lines that were lost at once."""
+        self._due = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def expect(self, wanted: Kind) -> None:
+        """Keep lines for sessions like this one, until others come."""
+        if self._size:
+            self._wanted.extend([wanted] * self._size)
+            self._keep()
+
+    async def take(self, wanted: Kind) -> ServiceLine | None:
+        """A line for such a session that was just shown to be alive; None: none is ready."""
+        if not self._size:
+            return None
+        self._wanted.append(wanted)
+        self._keep()
+        try:
+            while (idle := next((each for each in self._idle if each.wanted == wanted), None)) is not None:
+                self._idle.remove(idle)
+                if await self._is_ready(idle):
+                    return idle.line
+        finally:
+            self._due.set()
+        return None
+
+    async def close(self) -> None:
+        """Close every line, and dial no more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+            self._keeping = None
+
+    # ── Keeping them ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self) -> None:
+        if self._keeping is None:
+            # In a context of its own: that of a request names a thread for rows which ends with the request.
+            self._keeping = asyncio.create_task(self._run(), name=f"lines to {self._name}", context=Context())
+
+    async def _run(self) -> None:
+        stop = asyncio.create_task(self._drain.wait_begun(), name="drain")
+        stop.add_done_callback(lambda _: self._due.set())
+        try:
+            while not stop.done():
+                self._due.clear()
+                await self._renew()
+                if self._failures:  # whatever is wanted, the service is given its time
+                    await asyncio.wait([stop], timeout=min(PAUSE_S * 2**self._failures / 2, LONGEST_PAUSE_S))
+                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._due.wait()
+        finally:
+            stop.cancel()
+            idle, self._idle = self._idle, []
+            await asyncio.gather(*map(self._drop, idle))
+
+    async def _renew(self) -> None:
+        """Close the lines that are not to be used any more, and dial those that are missing."""
+        wanted = Counter(self._wanted if self._is_asked() else ())
+        kept: Counter[Kind] = Counter()
+        for idle in tuple(self._idle):
+            if self._is_old(idle) or kept[idle.wanted] == wanted[idle.wanted]:
+                self._idle.remove(idle)
+                await self._drop(idle)
+            else:
+                kept[idle.wanted] += 1
+        missing = [*(wanted - kept).elements()]
+        found = await asyncio.gather(*map(self._add, missing))
+        if not all(found):
+            self._failures = min(self._failures + 1, MOST_FAILURES)
+        elif not missing:  # those dialled before have lasted
+            self._failures = 0
+
+    async def _add(self, wanted: Kind) -> bool:
+        try:
+            line = await self._dial(wanted.call)
+        except EngineError as error:
+            logger.info("service %s: no line ahead of time: %s", self._name, error.for_operators)
+            return False
+        watch = asyncio.create_task(line.wait_lost(), name=f"line to {self._name}")
+        idle = _Idle(line, wanted, watch)
+        watch.add_done_callback(lambda _: self._lost(idle))
+        self._idle.append(idle)
+        return True
+
+    def _lost(self, idle: _Idle) -> None:
+        """The service has ended an idle line, or says something on it that a new session would miss."""
+        if idle in self._idle:
+            self._idle.remove(idle)
+            if idle.line.age_s < PAUSE_S:
+                self._failures = min(self._failures + 1, MOST_FAILURES)
+            self._due.set()
+
+    async def _is_ready(self, idle: _Idle) -> bool:
+        """Whether an idle line can be used from now on; one that cannot is closed."""
+        is_ready = False
+        try:
+            if not self._is_old(idle) and await idle.line.is_alive(CHECK_S):
+                is_ready = idle.watch.cancel()  # False: it is lost
+                await asyncio.wait([idle.watch])
+        finally:
+            if not is_ready:
+                await self._drop(idle)
+        return is_ready
+
+    def _is_old(self, idle: _Idle) -> bool:
+        return idle.line.age_s > self._max_age_s
+
+    async def _drop(self, idle: _Idle) -> None:
+        idle.watch.cancel()
+        await idle.line.close()
