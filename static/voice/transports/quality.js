@@ -7,7 +7,7 @@
  */
 export function linkQuality(reports) {
   const pair = activePair(reports);
-  const inbound = reports.find(({ type, kind }) => type === "inbound-rtp" && kind === "audio");
+  const inbound = inboundSound(reports);
   const outbound = reports.find(({ type, kind }) => type === "remote-inbound-rtp" && kind === "audio");
   const losses = [inboundLoss(inbound), outbound?.fractionLost].filter((share) => share !== undefined && share !== null);
   const rttS = pair?.currentRoundTripTime ?? outbound?.roundTripTime;
@@ -17,6 +17,15 @@ export function linkQuality(reports) {
     lossShare: losses.length > 0 ? Math.max(0, ...losses) : null,
     playoutMs: rttS === undefined || bufferS === undefined ? null : Math.round((rttS / 2 + bufferS) * 1000),
   };
+}
+
+/** How many packets of sound have come, from the reports of getStats(). */
+export function packetsReceived(reports) {
+  return inboundSound(reports)?.packetsReceived ?? 0;
+}
+
+function inboundSound(reports) {
+  return reports.find(({ type, kind }) => type === "inbound-rtp" && kind === "audio");
 }
 
 function activePair(reports) {

@@ -2,7 +2,7 @@
 
 import { SERVER } from "../events.js";
 import { TransportFailure } from "./failure.js";
-import { linkQuality } from "./quality.js";
+import { linkQuality, packetsReceived } from "./quality.js";
 import { SessionReport } from "./session_report.js";
 
 const CHANNEL = "svc-events";
@@ -14,6 +14,8 @@ const ABANDONED_MS = 10000; // by then the session goes on over another connecti
 const LEFT = 1001;
 const LOST = 1006;
 const QUALITY_EVERY_MS = 2000;
+const LOOK_EVERY_MS = 500;
+const SILENT_MS = 3000; // our server sends a packet at least every 400 ms; shorter gaps are bridged
 const BUSY = [429, 502, 503, 504];
 const LARGEST_BACKLOG_BYTES = 256 * 1024;
 
@@ -35,6 +37,9 @@ export class WebRTCTransport extends EventTarget {
   #ending = { code: LOST, reason: "" };
   #patience = null;
   #measuring = null;
+  #looking = null;
+  #received = 0; // packets of sound
+  #receivedAt = 0;
   #unplug = new AbortController();
 
   /**
@@ -72,6 +77,10 @@ export class WebRTCTransport extends EventTarget {
     this.#wasOpen = true;
     this.#report?.connected();
     this.#measuring = setInterval(() => this.#measure(), QUALITY_EVERY_MS);
+    if (!this.#report) { // another service may send nothing while it has nothing to say
+      this.#receivedAt = performance.now();
+      this.#looking = setInterval(() => this.#look(), LOOK_EVERY_MS);
+    }
   }
 
   /** Returns whether the event left. */
@@ -200,6 +209,18 @@ export class WebRTCTransport extends EventTarget {
     }
   }
 
+  /** A path that was cut shows by its silence, seconds before the browser says so. */
+  async #look() {
+    const received = packetsReceived([...(await this.#peer.getStats()).values()]);
+    const now = performance.now();
+    if (received !== this.#received || document.visibilityState === "hidden") {
+      this.#received = received;
+      this.#receivedAt = now;
+    } else if (now - this.#receivedAt > SILENT_MS) {
+      this.#end();
+    }
+  }
+
   async #measure() {
     const quality = linkQuality([...(await this.#peer.getStats()).values()]);
     if (!this.#isClosed) {
@@ -221,6 +242,7 @@ export class WebRTCTransport extends EventTarget {
     this.#isClosed = true;
     clearTimeout(this.#patience);
     clearInterval(this.#measuring);
+    clearInterval(this.#looking);
     this.#unplug.abort();
     this.#report?.ended(this.#ending.code);
     this.#sound.playback.follow(null);
