@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -16,7 +17,8 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import CHAT_ALIASES, chat_cards, retrieval_cards, voice_cards
 from voiceapp.catalogue.lookup import Catalogue
 from voiceapp.catalogue.servers import ServerSettings, UpstreamSettings
-from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
+from voiceapp.catalogue.services import talks_with, upstream_cards, with_fallbacks, with_services
+from voiceapp.settings.upstream import checked
 
 KEY = "sk-canary-0123456789abcdef"
 NONE = ServerSettings("", "", "")
@@ -152,3 +154,24 @@ def test_a_service_without_an_address_is_named_at_the_start() -> None:
     assert done.returncode != 0
     assert "set UPSTREAM_ACME_BASE_URL too" in done.stderr
     assert KEY not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native, openai or openai-beta, not 'klingon'"),
+        ({"dialect": "openai", "is_direct": True}, "UPSTREAM_DIALECT=openai needs UPSTREAM_MEDIA=bridged"),
+        ({"dialect": "openai-beta", "chat_models": ["plus"]}, "has a realtime model only"),
+    ],
+)
+def test_a_dialect_that_does_not_go_with_the_rest_is_refused(about: dict[str, Any], said: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=re.escape(said)):
+        checked(UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", **about))
+
+
+def test_a_service_of_openais_family_has_a_card_whose_sessions_are_translated() -> None:
+    service = UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", dialect="openai-beta")
+    (card,) = upstream_cards(checked(service))
+    assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
+    assert card.options["is_beta"] is True
+    assert service.address["models_path"] == "/models"

@@ -67,7 +67,7 @@ def _is_direct(setting: str, value: str) -> bool:
     return value == "direct"
 
 
-def _checked(service: UpstreamSettings) -> UpstreamSettings:
+def checked(service: UpstreamSettings) -> UpstreamSettings:
     """The service, if its settings go together.
 
     Raises:
@@ -122,7 +122,7 @@ def _further(alias: str) -> UpstreamSettings:
             raise ImproperlyConfigured(f"{prefix}_{name} is a number, not {given!r}.")
         return int(given)
 
-    return _checked(
+    return checked(
         UpstreamSettings(
             text("BASE_URL"),
             text("API_KEY"),
@@ -150,7 +150,7 @@ def _further(alias: str) -> UpstreamSettings:
 
 
 UPSTREAMS: tuple[UpstreamSettings, ...] = (
-    _checked(
+    checked(
         UpstreamSettings(
             UPSTREAM_BASE_URL,
             UPSTREAM_API_KEY,

@@ -46,4 +46,7 @@ class OpenAIRealtime(RelayedRealtime):
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> UpstreamStream:
         """See `RealtimeModel`. Each session begins with settings, if only so that words of the caller are asked for."""
-        return super().open(replace(call, opening={"input_audio_transcription": {}, **call.opening}), tasks)
+        begun = replace(call, opening={"input_audio_transcription": {}, **call.opening})
+        return UpstreamStream(
+            begun, lambda: self._line(begun), session_limit_s=self._session_limit_s, knows_heard=False
+        )

@@ -1,4 +1,5 @@
-"""What of a service's speech was played where the media end here: some services send it faster than it is heard."""
+"""What of a service's speech was played where some services send it faster than it is heard: by media that end here, or
+by a caller who plays it as it comes."""
 
 from __future__ import annotations
 
@@ -8,8 +9,6 @@ from typing import Any
 
 from voiceapp.protocol import events as ev
 
-BYTES_PER_S = 48_000
-"""Mono int16 at 24 kHz."""
 USUAL_LEAD_S = 1.0
 """A service that sends no further ahead than this paces by itself, and knows what was heard."""
 MOST_AHEAD_S = 120.0
@@ -27,12 +26,12 @@ class Playing:
         """The latest item, and the number of its content part."""
         self._item_began_at = 0.0
 
-    def push(self, event: ev.AudioDelta) -> None:
+    def push(self, event: ev.AudioDelta, length_s: float) -> None:
         """Play this after everything before it."""
         begins_at = max(self._ends_at, self._now())
         if self._item[0] != event.item_id:
             self._item, self._item_began_at = (event.item_id, event.content_index), begins_at
-        self._ends_at = begins_at + len(event.audio) / BYTES_PER_S
+        self._ends_at = begins_at + length_s
 
     def cut(self) -> dict[str, Any] | None:
         """Fall silent; what the service has to be told of it, where it does not know itself."""

@@ -44,8 +44,16 @@ NOTHING_SAID = {"output": [], "usage": None, "conversation_id": None, "modalitie
 class UpstreamStream:
     """A `RealtimeStream`. All methods belong to the event loop's thread."""
 
-    def __init__(self, call: Call, dial: Callable[[], Awaitable[ServiceLine]], *, session_limit_s: float = 0.0) -> None:
-        """`dial` gives a line to the service; `session_limit_s` is how long a session there may last, 0: any time."""
+    def __init__(
+        self,
+        call: Call,
+        dial: Callable[[], Awaitable[ServiceLine]],
+        *,
+        session_limit_s: float = 0.0,
+        knows_heard: bool = True,
+    ) -> None:
+        """`dial` gives a line to the service; `session_limit_s` is how long a session there may last, 0: any time;
+        `knows_heard`: a caller over a WebSocket is sent a reply no faster than it is heard."""
         self._call = call
         self._now = asyncio.get_running_loop().time
         self._idle = asyncio.Event()
@@ -65,7 +73,7 @@ class UpstreamStream:
         self._turns = ForwardedTurns(listens_only=call.listens_only)
         self._kept = KeptConversation({**call.opening, **TRACK_FORMATS} if call.has_track else call.opening)
         self._lines = ServiceLines(call.session_id, dial, self._kept, limit_s=session_limit_s)
-        self._playing = Playing(self._now) if call.has_track else None
+        self._playing = Playing(self._now) if call.has_track or not knows_heard else None
 
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +180,7 @@ class UpstreamStream:
         if isinstance(event, ev.AudioDelta):
             self._turns.sounded(len(event.audio))
             if self._playing is not None:
-                self._playing.push(event)
+                self._playing.push(event, self._turns.output_format.wire_ms(len(event.audio)) / 1000)
         return [] if event is None else [event]
 
     def _note(self, kind: str, wire: dict[str, Any]) -> None:

@@ -47,6 +47,7 @@ _OLDER = {
 }
 """What the older one calls it, where that is another name."""
 _OF_A_RESPONSE = ("modalities", "instructions", "voice", "tools", "tool_choice", "max_tokens", "temperature")
+_OF_A_TOOL = ("type", "name", "description", "parameters")
 _AS_IT_IS = ("conversation", "input", "metadata")
 _LISTENS = ("turn_detection", "transcription")
 """What a session that only transcribes has."""
@@ -102,7 +103,7 @@ def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -
     shown = session_to({"id": "", **_wire(config, source, sink)})
     for what in about:
         if what in _PLACES:
-            _put(found, _PLACES[what], _at(shown, _PLACES[what]))
+            _put(found, _PLACES[what], _tidied(what, _at(shown, _PLACES[what])))
     return found
 
 
@@ -138,7 +139,9 @@ def _wire(config: SessionConfig, source: AudioFormat, sink: AudioFormat) -> Json
 
 
 def _tidied(what: str, value: Any) -> Any:
-    """Without what is not known, and within the bounds there."""
+    """Without what is not known there, and within its bounds."""
+    if what == "tools":
+        return [{name: tool[name] for name in _OF_A_TOOL if name in tool} for tool in value]
     if what != "turn_detection" or value is None:
         return value
     found = {name: each for name, each in value.items() if each is not None}

@@ -1,0 +1,197 @@
+"""A conversation that a service of OpenAI's family holds: what hosted ones do and an installation of ours does not."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream.openai_family import OpenAIRealtime
+from voiceapp.engines.upstream.sound import WireConverter
+from voiceapp.errors import EngineError, InvalidParameter
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.audio import AudioFormat
+
+KEY = "sk-canary-of-the-operator"
+PATIENCE_S = 20.0
+WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+
+
+class Service:
+    """Says `first`, takes settings, and answers `response.create` with five seconds of speech at once; the end of that
+    response is not said."""
+
+    def __init__(self, first: dict[str, Any] | None = None) -> None:
+        self.received: list[dict[str, Any]] = []
+        self.handshakes: list[web.Request] = []
+        self._first = first or {"type": "session.created", "session": {"type": "realtime", "id": "sess_theirs"}}
+        self._news = asyncio.Condition()
+        application = web.Application()
+        application.router.add_get("/v1/realtime", self._serve)
+        self.server = TestServer(application)
+
+    async def wait(self, type_: str) -> dict[str, Any]:
+        """The first event of this type."""
+        async with asyncio.timeout(PATIENCE_S), self._news:
+            await self._news.wait_for(lambda: self.all(type_))
+        return self.all(type_)[0]
+
+    def all(self, type_: str) -> list[dict[str, Any]]:
+        return [event for event in self.received if event["type"] == type_]
+
+    async def _serve(self, request: web.Request) -> web.WebSocketResponse:
+        self.handshakes.append(request)
+        self.socket = web.WebSocketResponse()
+        await self.socket.prepare(request)
+        await self.socket.send_json(self._first)
+        async for message in self.socket:
+            event = message.json()
+            if event["type"] == "session.update":
+                await self.say("session.updated", session=event["session"])
+            elif event["type"] == "response.create":
+                await self._respond()
+            elif event["type"] == "conversation.item.truncate":
+                await self.say("conversation.item.truncated", **{**event, "type": "conversation.item.truncated"})
+            async with self._news:
+                self.received.append(event)
+                self._news.notify_all()
+        return self.socket
+
+    async def say(self, type_: str, **fields: Any) -> None:
+        await self.socket.send_json({"event_id": "event_1", **fields, "type": type_})
+
+    async def _respond(self) -> None:
+        await self.say("response.created", response={"id": "resp_1", "output_modalities": ["audio"]})
+        await self.say("response.output_audio_transcript.delta", **WHERE, delta="One two three four five.")
+        await self.say("response.output_audio.delta", **WHERE, delta=base64.b64encode(bytes(5 * 48_000)).decode())
+        await self.say("response.output_audio.done", **WHERE)
+
+
+@contextlib.asynccontextmanager
+async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[OpenAIRealtime]:
+    await service.server.start_server()
+    model = OpenAIRealtime(
+        base_url=str(service.server.make_url("/v1")),
+        api_key=KEY,
+        model="gpt-realtime",
+        is_beta=is_beta,
+        transcription_model="whisper-1",
+    )
+    try:
+        yield model
+    finally:
+        await model.close()
+        await service.server.close()
+
+
+@contextlib.asynccontextmanager
+async def conversing(service: Service, **call: Any) -> AsyncIterator[tuple[Any, Any]]:
+    """A stream, and a way to wait for its next event of a type."""
+    async with serving(service) as model, asyncio.TaskGroup() as tasks:
+        stream = model.open(Call(session_id="sess_ours", model="upstream", **call), tasks)
+        async with contextlib.aclosing(stream.events()) as events:
+
+            async def until(kind: type[ev.ServerEvent]) -> Any:
+                async with asyncio.timeout(PATIENCE_S):
+                    async for event in events:
+                        if isinstance(event, kind):
+                            return event
+                raise AssertionError(f"no {kind.type}")
+
+            yield stream, until
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("invalid_api_key", ("ModelUnavailable", 503)),
+        ("model_not_found", ("ModelNotFound", 404)),
+        ("insufficient_quota", ("Throttling.Concurrency", 429)),
+        ("anything_else", ("InvalidParameter", 400)),
+        (None, ("InvalidParameter", 400)),
+    ],
+)
+async def test_a_refusal_in_the_first_event_has_a_status_here(code: str | None, found: tuple[str, int]) -> None:
+    first = {"type": "error", "error": {"code": code, "message": f"Not with {KEY}."}}
+    async with serving(Service(first)) as model:
+        with pytest.raises(EngineError) as refused:
+            await model.prepare(Call(session_id="sess_1", model="upstream"))
+    assert (refused.value.code, refused.value.http_status) == found
+    assert KEY not in refused.value.for_operators
+
+
+@pytest.mark.parametrize("is_beta", [False, True])
+async def test_the_handshake_is_that_of_the_family(is_beta: bool) -> None:
+    service = Service()
+    async with serving(service, is_beta=is_beta) as model:
+        await model.prepare(Call(session_id="sess_1", model="upstream"))
+    (asked,) = service.handshakes
+    assert dict(asked.query) == {"model": "gpt-realtime"}
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+    assert asked.headers.get("OpenAI-Beta") == ("realtime=v1" if is_beta else None)
+
+
+async def test_words_of_the_caller_are_asked_for_and_sound_has_their_rate() -> None:
+    service = Service()
+    opening = {"output_audio_format": {"type": "pcm", "sample_rate": 8_000}}
+    async with conversing(service, opening=opening) as (stream, until):
+        created = await until(ev.SessionCreated)
+        assert created.session["audio"]["output"]["format"] == {"type": "pcm", "sample_rate": 8_000}
+        (update,) = service.all("session.update")
+        assert update["session"]["audio"]["input"]["transcription"] == {"model": "whisper-1"}
+        for _ in range(10):
+            await stream.receive(ev.AudioAppend(audio=bytes(3_200)))  # 0.1 s at 16 kHz
+        await stream.receive(ev.AudioCommit())
+        await service.wait("input_audio_buffer.commit")
+        sizes = [len(base64.b64decode(event["audio"])) for event in service.all("input_audio_buffer.append")]
+        assert abs(sum(sizes) - 48_000) < 200
+        await stream.receive(ev.ResponseCreate())
+        reply = len((await until(ev.AudioDelta)).audio) + len((await until(ev.AudioDelta)).audio)
+        assert abs(reply - 5 * 16_000) < 200
+
+
+async def test_the_service_learns_what_a_caller_who_interrupts_has_heard() -> None:
+    """It sends faster than is heard."""
+    service = Service()
+    async with conversing(service) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ResponseCreate())
+        await until(ev.AudioDone)
+        await service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_2")
+        await until(ev.SpeechStarted)
+        truncated = await until(ev.ItemTruncated)
+        asked = await service.wait("conversation.item.truncate")
+        assert (asked["item_id"], asked["audio_end_ms"]) == ("item_1", truncated.audio_end_ms)
+        assert truncated.audio_end_ms < 4_000
+        assert f"{truncated.transcript}{truncated.unheard}" == "One two three four five."
+        assert truncated.unheard
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "size"),
+    [
+        (AudioFormat("pcm16", 16_000), AudioFormat("pcm16", 24_000), 48_000),
+        (AudioFormat("g711_ulaw", 8_000), AudioFormat("pcm16", 24_000), 192_000),
+        (AudioFormat("pcm16", 24_000), AudioFormat("g711_alaw", 8_000), 16_000 * 8_000 // 24_000),
+        (AudioFormat("pcm16", 24_000), AudioFormat("wav", 16_000), 32_000 * 16_000 // 24_000 + 44),
+    ],
+)
+def test_sound_keeps_its_length_from_one_format_to_another(source: AudioFormat, target: AudioFormat, size: int) -> None:
+    converter = WireConverter(source, target)
+    assert converter.is_needed
+    half = bytes(16_000)
+    converted = converter.convert(half) + converter.convert(half) + converter.flush()
+    assert abs(len(converted) - size) < 100
+    assert converted.startswith(b"RIFF") is (target.name == "wav")
+
+
+def test_half_a_sample_is_refused() -> None:
+    with pytest.raises(InvalidParameter):
+        WireConverter(AudioFormat("pcm16", 16_000), AudioFormat("pcm16", 24_000)).convert(b"123")

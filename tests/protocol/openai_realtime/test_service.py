@@ -1,0 +1,253 @@
+"""OpenAI's dialect towards a service: what it is sent fits the types of OpenAI's library, and what it says is ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import BaseModel
+from openai.types.realtime import RealtimeClientEvent
+from pydantic import TypeAdapter
+
+from voiceapp.protocol.client_side import server_event_of
+from voiceapp.protocol.events import SERVER_EVENTS
+from voiceapp.protocol.openai_realtime.service import OpenAIService
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}, "strict": True}}
+WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+SETTINGS = {
+    "modalities": ["text"],
+    "instructions": "Be kind.",
+    "voice": "marin",
+    "tools": [TOOL],
+    "tool_choice": {"type": "function", "function": {"name": "weather"}},
+    "max_tokens": 100,
+    "temperature": 0.7,
+    "input_audio_transcription": {"model": "ours", "language": "de"},
+    "turn_detection": {"type": "server_vad", "threshold": -0.5, "silence_duration_ms": 400},
+    "input_audio_format": {"type": "pcm", "sample_rate": 16_000},
+}
+
+
+def service(*, is_beta: bool = False, listens_only: bool = False) -> OpenAIService:
+    return OpenAIService(is_beta=is_beta, listens_only=listens_only, transcription_model="whisper-1")
+
+
+def sent(to: OpenAIService, type_: str, **fields: Any) -> dict[str, Any]:
+    """The one message for an event of ours; it has nothing in it that OpenAI's library does not know."""
+    (message,) = to.say({"type": type_, **fields})
+    assert_known(TypeAdapter(RealtimeClientEvent).validate_python(message), message)
+    return message
+
+
+def assert_known(model: Any, message: Any) -> None:
+    if isinstance(model, BaseModel):
+        assert not model.model_extra, message
+        for name in model.model_fields_set:
+            assert_known(getattr(model, name), message)
+    elif isinstance(model, list):
+        for each in model:
+            assert_known(each, message)
+
+
+def heard(of: OpenAIService, type_: str, **fields: Any) -> dict[str, Any]:
+    """Our one event for one of the service's; it can be read as ours."""
+    (event,) = of.hear({"type": type_, "event_id": "event_1", **fields})
+    assert server_event_of(event) is not None, event
+    return event
+
+
+def test_settings_are_nested_there_and_audio_has_their_one_rate() -> None:
+    session = sent(service(), "session.update", session=SETTINGS)["session"]
+    assert session == {
+        "type": "realtime",
+        "output_modalities": ["text"],
+        "instructions": "Be kind.",
+        "tools": [{"type": "function", "name": "weather", "parameters": {"type": "object"}}],
+        "tool_choice": {"type": "function", "name": "weather"},
+        "max_output_tokens": 100,
+        "audio": {
+            "input": {
+                "format": {"type": "audio/pcm", "rate": 24_000},
+                "transcription": {"model": "whisper-1", "language": "de"},
+                "turn_detection": {
+                    "type": "server_vad",
+                    "threshold": 0.0,
+                    "prefix_padding_ms": 300,
+                    "silence_duration_ms": 400,
+                    "create_response": True,
+                    "interrupt_response": True,
+                },
+            },
+            "output": {"format": {"type": "audio/pcm", "rate": 24_000}, "voice": "marin"},
+        },
+    }
+
+
+def test_settings_are_flat_in_the_older_dialect() -> None:
+    (message,) = service(is_beta=True).say({"type": "session.update", "session": SETTINGS})
+    session = message["session"]
+    assert (session["input_audio_format"], session["output_audio_format"]) == ("pcm16", "pcm16")
+    assert (session["modalities"], session["max_response_output_tokens"], session["temperature"]) == (
+        ["text"],
+        100,
+        0.7,
+    )
+    assert session["input_audio_transcription"] == {"model": "whisper-1", "language": "de"}
+    assert session["tools"] == [{"type": "function", "name": "weather", "parameters": {"type": "object"}}]
+    assert "audio" not in session
+
+
+def test_only_what_changes_is_sent() -> None:
+    to = service()
+    sent(to, "session.update", session=SETTINGS)
+    session = sent(to, "session.update", session={"turn_detection": None, "input_audio_format": "g711_ulaw"})["session"]
+    assert session == {
+        "type": "realtime",
+        "audio": {
+            "input": {"format": {"type": "audio/pcmu"}, "turn_detection": None},
+            "output": {"format": {"type": "audio/pcm", "rate": 24_000}},
+        },
+    }
+    session = sent(to, "session.update", session={"turn_detection": {"type": "semantic_vad", "threshold": 0.1}})[
+        "session"
+    ]
+    assert session["audio"]["input"]["turn_detection"] == {
+        "type": "semantic_vad",
+        "eagerness": "auto",
+        "create_response": True,
+        "interrupt_response": True,
+    }
+
+
+def test_a_session_that_only_transcribes_has_settings_of_its_own() -> None:
+    session = sent(service(listens_only=True), "session.update", session={**SETTINGS, "instructions": "No."})["session"]
+    assert (session["type"], list(session), list(session["audio"])) == ("transcription", ["type", "audio"], ["input"])
+
+
+def test_items_and_responses_fit() -> None:
+    to = service()
+    said = {"id": "item_1", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hello."}]}
+    message = sent(to, "conversation.item.create", item=said, previous_item_id="root")
+    assert message["item"]["content"] == [{"type": "output_text", "text": "Hello."}]
+    response = {"modalities": ["text"], "conversation": "none", "input": [said], "tools": [TOOL], "temperature": 0.5}
+    message = sent(to, "response.create", response={**response, "metadata": {"a": "b"}})["response"]
+    assert (message["output_modalities"], message["conversation"]) == (["text"], "none")
+    assert message["input"][0]["content"][0]["type"] == "output_text"
+    assert sent(to, "response.create", response={}) == {"type": "response.create"}
+    for type_, about in (("truncate", {"content_index": 0, "audio_end_ms": 5}), ("delete", {}), ("retrieve", {})):
+        sent(to, f"conversation.item.{type_}", item_id="item_1", **about)
+
+
+def test_what_the_service_shows_of_its_session_is_shown_as_ours() -> None:
+    of = service()
+    sent(of, "session.update", session={"input_audio_format": {"type": "pcm", "sample_rate": 16_000}})
+    audio = {
+        "input": {
+            "format": {"type": "audio/pcm", "rate": 24_000},
+            "turn_detection": {"type": "semantic_vad", "eagerness": "low", "create_response": False},
+        },
+        "output": {"format": {"type": "audio/pcm", "rate": 24_000}, "voice": "cedar", "speed": 1.0},
+    }
+    session = {
+        "type": "realtime",
+        "id": "sess_1",
+        "output_modalities": ["audio"],
+        "instructions": "Hm.",
+        "audio": audio,
+    }
+    shown = heard(of, "session.updated", session={**session, "tools": [{"type": "mcp", "server_label": "x"}]})[
+        "session"
+    ]
+    assert (shown["voice"], shown["instructions"], shown["modalities"]) == ("cedar", "Hm.", ["text", "audio"])
+    assert shown["turn_detection"]["type"] == "semantic_vad"
+    assert shown["turn_detection"]["create_response"] is False
+    assert shown["audio"]["input"]["format"] == {"type": "pcm", "sample_rate": 16_000}
+    assert (of.source.sample_rate_hz, of.sink.sample_rate_hz) == (24_000, 24_000)
+
+
+def test_a_refused_change_is_taken_back_and_said_under_the_callers_id() -> None:
+    of = service()
+    update = sent(
+        of, "session.update", session={"voice": "nobody", "output_audio_format": "g711_alaw"}, event_id="mine"
+    )
+    error = {"type": "invalid_request_error", "code": "invalid_value", "message": "No such voice."}
+    about = {"param": "session.audio.output.voice", "event_id": update["event_id"]}
+    found = heard(of, "error", error={**error, **about})["error"]
+    assert (found["event_id"], found["param"]) == ("mine", "session.voice")
+    assert (of.config.voice, of.config.output_format.name) == ("", "pcm16")
+
+
+def test_words_of_the_caller_are_told_whole() -> None:
+    of = service()
+    kind = "conversation.item.input_audio_transcription"
+    assert heard(of, f"{kind}.delta", item_id="item_1", delta="Good ")["text"] == "Good "
+    assert heard(of, f"{kind}.delta", item_id="item_1", delta="morning.")["text"] == "Good morning."
+    assert heard(of, f"{kind}.completed", item_id="item_1", transcript="Good morning.")["language"] == "en"
+
+
+def test_a_response_is_told_with_our_names() -> None:
+    of = service()
+    made = {"id": "resp_1", "object": "realtime.response", "status": "in_progress", "output_modalities": ["audio"]}
+    assert heard(of, "response.created", response=made)["response"]["modalities"] == ["text", "audio"]
+    item = {"id": "item_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+    assert heard(of, "conversation.item.added", item=item)["type"] == "conversation.item.created"
+    assert heard(of, "response.output_audio.delta", **WHERE, delta="AAAA")["type"] == "response.audio.delta"
+    assert heard(of, "response.output_text.delta", **WHERE, delta="Hm.")["type"] == "response.text.delta"
+    usage = {"total_tokens": 9, "input_tokens": 4, "output_tokens": 5, "output_token_details": {"text_tokens": 2}}
+    content = [{"type": "output_audio", "transcript": "Hello."}]
+    response = {**made, "status": "completed", "usage": usage, "output": [{**item, "content": content}]}
+    done = heard(of, "response.done", response=response)["response"]
+    assert done["output"][0]["content"] == [{"type": "audio", "transcript": "Hello."}]
+    assert done["usage"] == {**usage, "input_token_details": {}}
+
+
+def test_what_was_heard_of_a_reply_is_estimated_where_the_service_does_not_say() -> None:
+    of = service()
+    heard(of, "response.output_audio_transcript.delta", **WHERE, delta="One two three four five six.")
+    of.sounded("item_1", 48_000 * 4)
+    found = heard(of, "conversation.item.truncated", item_id="item_1", content_index=0, audio_end_ms=2_000)
+    assert (found["transcript"], found["unheard"]) == ("One two three", " four five six.")
+    found = heard(of, "conversation.item.truncated", item_id="item_1", content_index=0, audio_end_ms=9_000)
+    assert (found["transcript"], found["unheard"]) == ("One two three four five six.", "")
+
+
+def test_a_function_has_its_name_when_its_arguments_are_done() -> None:
+    of = service()
+    item = {"id": "item_1", "type": "function_call", "call_id": "call_1", "name": "weather", "arguments": ""}
+    heard(of, "response.output_item.added", response_id="resp_1", output_index=0, item=item)
+    done = {**WHERE, "call_id": "call_1", "arguments": "{}"}
+    assert heard(of, "response.function_call_arguments.done", **done)["name"] == "weather"
+
+
+def test_a_session_that_is_over_there_is_not_over_here() -> None:
+    error = {"type": "invalid_request_error", "code": "session_expired", "message": "Your session hit its limit."}
+    assert heard(service(), "error", error=error)["type"] == "session.closing"
+
+
+def test_a_session_finishes_when_the_last_response_is_done() -> None:
+    of = service()
+    sent(of, "response.create")
+    assert of.say({"type": "session.finish"}) == []
+    assert not of.own
+    heard(of, "response.created", response={"id": "resp_1"})
+    assert not of.own
+    heard(of, "response.done", response={"id": "resp_1"})
+    assert [event["type"] for event in of.own] == ["session.finished"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"session": 0, "item": 0, "response": 0, "part": 0, "error": 0, "delta": 0, "item_id": 0},
+        {"session": {"audio": 0, "tools": 0}, "item": {"id": 0}, "response": {"id": "x", "output": [0]}, "error": {}},
+        {"session": {"audio": {"input": 0}, "modalities": 0}, "item": {"id": "x", "type": "message", "content": 0}},
+    ],
+)
+def test_nonsense_is_no_fault(fields: dict[str, Any]) -> None:
+    of = service()
+    kinds = [*SERVER_EVENTS, "conversation.item.added", "response.output_audio.delta", "vendor.own"]
+    for kind in kinds:
+        for event in of.hear({"type": kind, **fields}):
+            server_event_of(event)
