@@ -15,8 +15,11 @@ ifneq ($(wildcard ../shared/audio/manifest.tsv),)
 export SPEECH_DIR ?= $(abspath ../shared/audio)
 endif
 
+# Modules are compiled once, and not by each worker and each server that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Most tests wait for speech that takes its time, so there are more workers than cores. `make test PARALLEL=` has one.
-PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadscope --no-loadscope-reorder
+PARALLEL ?= -n $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 2 ))) --dist loadscope --no-loadscope-reorder
 
 # Tests that fail beside others run once more by themselves: what fails again is broken, what does not was crowded out by
 # its neighbours for longer than its patience. The first report stays above, with why each of them failed.

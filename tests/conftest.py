@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.models import offered
 from tests.postgres import PostgresServer, start_postgres
+from tests.prepared import shared_folder
 from voiceapp.accounts.auth import key_directory
 from voiceapp.accounts.keys import new_key
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
@@ -81,6 +82,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item._id = coerce_node_id(f"{item.nodeid}[{seen[item.nodeid]}]")
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj) and "db" in item.fixturenames:
             item.add_marker(pytest.mark.django_db(transaction=True))
+
+
+def pytest_configure() -> None:
+    shared_folder()  # of the process that starts the workers
 
 
 class BesideEachOther(LoadScopeScheduling):

@@ -1,20 +1,24 @@
-"""What every server that a test starts would have to make first, made once: tables, and the index over the manual."""
+"""What every server that a test starts would have to make first, made once for all workers: tables, and the index
+over the manual."""
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
 
 MAKE_S = 240.0
+SHARED = "TESTS_SHARED_FOLDER"
+"""The variable that tells workers where the process that started them keeps what is prepared."""
 
 _MAKE = """
 import asyncio
@@ -54,9 +58,7 @@ def prepare(folder: Path) -> None:
     shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
 
 
-@cache
-def _prepared() -> Path:
-    folder = folder_until_exit()
+def _make(folder: Path) -> None:
     made = subprocess.run(
         [sys.executable, "-c", _MAKE],
         cwd=settings.BASE_DIR,
@@ -66,11 +68,31 @@ def _prepared() -> Path:
         timeout=MAKE_S,
     )
     assert made.returncode == 0, made.stderr
+
+
+@cache
+def _prepared() -> Path:
+    return once("installation", _make)
+
+
+def once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` filled: in the process that came first, for all workers of this run."""
+    shared = shared_folder()
+    folder, done = shared / name, shared / f"{name}.made"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that failed at it
+            folder.mkdir()
+            make(folder)
+            done.touch()
     return folder
 
 
-def folder_until_exit() -> Path:
-    """An empty folder that is gone when this process is."""
-    folder = Path(tempfile.mkdtemp(prefix="voiceapp-prepared-"))
-    atexit.register(shutil.rmtree, folder)
-    return folder
+def shared_folder() -> Path:
+    """A folder for the processes of this run, which is gone when the process that asked for it first is."""
+    if SHARED not in os.environ:
+        folder = Path(tempfile.mkdtemp(prefix="voiceapp-prepared-"))
+        atexit.register(shutil.rmtree, folder)
+        os.environ[SHARED] = str(folder)
+    return Path(os.environ[SHARED])

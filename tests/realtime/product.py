@@ -19,10 +19,12 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from tests.prepared import environment_of, folder_until_exit, light_models, prepare
+from tests.prepared import environment_of, light_models, once, prepare
 from tests.serving import ServerProcess
 
 WRITTEN_S = 25.0
+KEYS = ".keys.json"
+"""Beside the folder: no server finds its keys in its own."""
 
 _SETUP = """
 import json
@@ -84,9 +86,12 @@ def make_home(folder: Path, **variables: str) -> Home:
 
 @cache
 def _usual_home() -> Home:
-    folder = folder_until_exit()
-    prepare(folder)
-    return _with_keys(folder, {})
+    def make(folder: Path) -> None:
+        prepare(folder)
+        folder.with_suffix(KEYS).write_text(json.dumps(_with_keys(folder, {}).keys))
+
+    folder = once("home", make)
+    return Home(folder, json.loads(folder.with_suffix(KEYS).read_text()))
 
 
 def _with_keys(folder: Path, variables: dict[str, str]) -> Home:
