@@ -1,5 +1,5 @@
-"""What every server that a test starts would have to make first, made once for all workers: tables, and the index
-over the manual."""
+"""What every server that a test starts would have to make first, made once for all workers: tables, the index over
+the manual, static files."""
 
 from __future__ import annotations
 
@@ -73,6 +73,23 @@ def _make(folder: Path) -> None:
 @cache
 def _prepared() -> Path:
     return once("installation", _make)
+
+
+def collect_static_files(root: Path) -> None:
+    """Put what `collectstatic` makes into a folder, there or not, which STATIC_ROOT may name."""
+    shutil.copytree(once("static", _collect), root, dirs_exist_ok=True)
+
+
+def _collect(folder: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"],
+        cwd=settings.BASE_DIR,
+        env=environment_of(folder) | {"DEBUG": "0", "STATIC_ROOT": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=MAKE_S,
+    )
+    assert made.returncode == 0, made.stderr
 
 
 def once(name: str, make: Callable[[Path], None]) -> Path:

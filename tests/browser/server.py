@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.ports import free_port
-from tests.prepared import environment_of, light_models, prepare
+from tests.prepared import collect_static_files, environment_of, light_models, prepare
 from tests.serving import START_S, Process, ServerProcess
 
 WRITTEN_S = 25
@@ -29,8 +29,7 @@ class Server(ServerProcess):
             shutil.rmtree(place / "retrieval")
         variables = environment_of(place) | light_models(environment) | environment
         if environment.get("DEBUG") == "0":
-            collect = Process("collectstatic", "--noinput", "--verbosity", "0", environment=variables)
-            assert collect.wait(START_S) == 0, collect.log
+            collect_static_files(Path(environment["STATIC_ROOT"]))
         super().__init__(variables, port=free_port())
 
     def start(self, *, ready: bool | None = None) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.prepared import collect_static_files
+
 IMPORT = re.compile(r"""(?:import|export)[^;"']*?["'](\.[^"']+)["']""")
 FETCH = """
 import json, re, sys
@@ -44,13 +46,7 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PYTHONPATH": str(settings.BASE_DIR),
     }
     environment.pop("DATABASE_URL", None)
-    subprocess.run(
-        [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"],
-        cwd=settings.BASE_DIR,
-        env=environment,
-        check=True,
-        timeout=120,
-    )
+    collect_static_files(place / "static")
     return environment
 
 

@@ -29,11 +29,11 @@ from tests.postgres import PostgresServer
 from tests.realtime.product import Home, Product, make_home
 from tests.realtime.webrtc.caller import calling
 from tests.serving import Process
-from tests.thorough import usually
+from tests.thorough import IS_THOROUGH, usually
 
 LOCAL: dict[str, Any] = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
 SETTLED_S = 120.0
-ROUNDS = 6
+ROUNDS = 6 if IS_THOROUGH else 4
 CHANGES = 30
 """At most, in a round."""
 
