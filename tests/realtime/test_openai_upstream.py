@@ -41,6 +41,7 @@ def ours(serve: Serve, theirs: Product) -> Product:
     services = {
         "newer": {"DIALECT": "openai", "REALTIME_MODEL": "gpt-realtime"},
         "older": {"DIALECT": "openai-beta", "REALTIME_MODEL": "voice"},
+        "short": {"DIALECT": "openai", "REALTIME_MODEL": "voice", "SESSION_LIMIT_S": "1"},
         "strange": {"DIALECT": "openai", "REALTIME_MODEL": "no-such-model"},
         "locked": {"DIALECT": "openai", "REALTIME_MODEL": "voice", "API_KEY": "sk-wrong"},
     }
@@ -130,10 +131,27 @@ async def test_a_response_can_be_cut_off(ours: Product) -> None:
         assert (await talker.wait("response.done"))["response"]["status"] == "cancelled"
         truncated = await talker.wait("conversation.item.truncated")
         said = "".join(delta["delta"] for delta in talker.all("response.audio_transcript.delta"))
-        assert said.startswith(truncated["transcript"])
-        assert truncated["transcript"]
+        known = truncated["transcript"] + truncated["unheard"]
+        assert known
+        assert said.startswith(known)
         await talker.ask("Are you there?")
         assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+
+
+async def test_a_conversation_goes_on_in_a_new_session_there(ours: Product, chat_server: ChatServer) -> None:
+    """The limit of a session there is 1 s here."""
+    async with call(ours.url, ours.keys["good"], model="short") as talker:
+        await talker.send("session.update", session={"instructions": "Be kind."})
+        await talker.ask("Good morning.")
+        await talker.wait("response.done")
+        session_id = talker.all("session.created")[0]["session"]["id"]
+        await ours.logged(f"session {session_id}: goes on in a new session at the service")
+        await talker.ask("Are you there?")
+        assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+    assert not talker.all("error")
+    seen = [(message["role"], message["content"]) for message in chat_server.requests[-1]["messages"]]
+    said = [("user", "Good morning."), ("assistant", ANSWER), ("user", "Are you there?")]
+    assert seen == [("system", "Be kind."), *said]
 
 
 async def test_what_is_refused_is_told(ours: Product) -> None:

@@ -25,10 +25,11 @@ WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "conte
 
 
 class Service:
-    """Says `first`, takes settings, and answers `response.create` with five seconds of speech at once; the end of that
-    response is not said."""
+    """Says `first`, takes settings, and answers `response.create` with five seconds of speech, so many times at
+    once; the end of that response is not said."""
 
-    def __init__(self, first: dict[str, Any] | None = None) -> None:
+    def __init__(self, first: dict[str, Any] | None = None, *, times: int = 1) -> None:
+        self._times = times
         self.received: list[dict[str, Any]] = []
         self.handshakes: list[web.Request] = []
         self._first = first or {"type": "session.created", "session": {"type": "realtime", "id": "sess_theirs"}}
@@ -70,7 +71,8 @@ class Service:
     async def _respond(self) -> None:
         await self.say("response.created", response={"id": "resp_1", "output_modalities": ["audio"]})
         await self.say("response.output_audio_transcript.delta", **WHERE, delta="One two three four five.")
-        await self.say("response.output_audio.delta", **WHERE, delta=base64.b64encode(bytes(5 * 48_000)).decode())
+        for _ in range(self._times):
+            await self.say("response.output_audio.delta", **WHERE, delta=base64.b64encode(bytes(5 * 48_000)).decode())
         await self.say("response.output_audio.done", **WHERE)
 
 
@@ -159,7 +161,7 @@ async def test_words_of_the_caller_are_asked_for_and_sound_has_their_rate() -> N
 
 async def test_the_service_learns_what_a_caller_who_interrupts_has_heard() -> None:
     """It sends faster than is heard."""
-    service = Service()
+    service = Service(times=12)
     async with conversing(service) as (stream, until):
         await until(ev.SessionCreated)
         await stream.receive(ev.ResponseCreate())
@@ -169,7 +171,7 @@ async def test_the_service_learns_what_a_caller_who_interrupts_has_heard() -> No
         truncated = await until(ev.ItemTruncated)
         asked = await service.wait("conversation.item.truncate")
         assert (asked["item_id"], asked["audio_end_ms"]) == ("item_1", truncated.audio_end_ms)
-        assert truncated.audio_end_ms < 4_000
+        assert truncated.audio_end_ms < 50_000
         assert f"{truncated.transcript}{truncated.unheard}" == "One two three four five."
         assert truncated.unheard
 
