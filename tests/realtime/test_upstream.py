@@ -43,6 +43,7 @@ def ours(serve: Serve, theirs: Product) -> Product:
         UPSTREAM_BASE_URL=theirs.origin,
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
+        UPSTREAM_WARM="1",
         UPSTREAM_SESSION_LIMIT_S="2",  # so that longer conversations move to new sessions, which nobody notices
     )
 
