@@ -26,9 +26,11 @@ def note_on_instructions(voice: VoicePage) -> str:
 
 
 def test_settings_say_that_the_built_in_assistant_follows_no_instructions(open_page: OpenPage) -> None:
-    assert note_on_instructions(open_page()) == (
+    voice = open_page()
+    assert note_on_instructions(voice) == (
         "Only a language model follows these. The built-in assistant, which replies here, does not."
     )
+    expect(voice.page.locator("#model-note")).to_have_text("Your voice and your words stay on this server.")
 
 
 def test_visitors_read_no_setting_when_the_language_model_is_gone(open_page: OpenPage, tmp_path: Path) -> None:

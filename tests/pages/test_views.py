@@ -226,6 +226,26 @@ def test_it_says_who_follows_instructions(guest: Client, settings: Settings) -> 
         assert followed() == {"voice": True}
 
 
+def test_it_says_what_leaves_this_server(guest: Client, settings: Settings) -> None:
+    settings.PUBLIC_PAGE = "guest"
+    options = {"base_url": "http://[::1]:9", "api_key": "", "model": "theirs"}
+    chat = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options=options)
+    ears = ModelCard("whisper", "asr", "voiceapp.engines.openai.transcription.OpenAIRecognizer", options=options)
+    provider = "voiceapp.engines.upstream.media.RelayedRealtime"
+    upstream = ModelCard("upstream", "realtime", provider, options=options, forwards_events=True)
+    usual = settings.VOICE_MODELS
+
+    def found(*cards: ModelCard) -> dict[str, str]:
+        with offered(settings, [*cards, *usual, upstream]):
+            return {model["name"]: model["leaves"] for model in guest.get("/voice/config").json()["models"]}
+
+    assert found() == {"voice": "nothing", "upstream": "sound"}
+    assert found(chat) == {"voice": "words", "upstream": "sound"}
+    assert found(ears, chat) == {"voice": "sound", "upstream": "sound"}
+    settings.INSPECTION_BASE_URL = "http://[::1]:9"
+    assert found()["voice"] == "words"
+
+
 def test_it_forbids_inline_scripts_and_styles(guest: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "guest"
     answer = guest.get("/")

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from voiceapp.catalogue.cards import ModelKind
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.privacy import SOUND, WORDS, is_elsewhere
 
 HOUR_S, DAY_S = 3600, 24 * 3600
-SOUND: tuple[ModelKind, ...] = ("vad", "turn", "asr")
-"""Models that hear the caller."""
-WORDS: tuple[ModelKind, ...] = ("chat", "tts")
-"""Models that read what was said, or the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +37,10 @@ def facts() -> Privacy:
         transcript_days=settings.TRANSCRIPT_DAYS,
         known_for=_in_words(settings.SESSION_COOKIE_AGE),
         relayed=tuple(card.title or card.name for card in realtime if card.is_held_elsewhere),
-        sends_sound=_leaves(SOUND),
-        sends_words=_leaves(WORDS),
+        sends_sound=is_elsewhere(SOUND),
+        sends_words=is_elsewhere(WORDS),
         has_inspector=bool(settings.INSPECTION_BASE_URL),
     )
-
-
-def _leaves(kinds: tuple[ModelKind, ...]) -> bool:
-    """Whether the model that conversations use for any of these is another server's."""
-    return any(not card.runs_here for kind in kinds for card in catalogue().of_kind(kind)[:1])
 
 
 def _in_words(seconds: int) -> str:

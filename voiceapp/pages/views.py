@@ -27,6 +27,7 @@ from voiceapp.accounts.page import SignInRequired, may_visit, page_caller
 from voiceapp.accounts.seats import CONCURRENCY, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.privacy import leaves
 from voiceapp.engines.providers import provider_of
 from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
@@ -193,6 +194,7 @@ async def config(request: HttpRequest) -> HttpResponse:
                     "title": card.title,
                     "transports": _transports(card, has_relays=bool(relays)),
                     "follows_instructions": _follows_instructions(card),
+                    "leaves": leaves(card),
                 }
                 for card in cards
             ],

@@ -12,6 +12,11 @@ const TRANSPORTS = [
 
 const FOLLOWED = "The language model follows these in every reply.";
 const IGNORED = "Only a language model follows these. The built-in assistant, which replies here, does not.";
+const LEAVING = {
+  nothing: "Your voice and your words stay on this server.",
+  words: "Your voice stays on this server. Another server gets the words as text.",
+  sound: "Another server gets the sound of your voice.",
+};
 
 export class Settings {
   #dialog = byId("settings", HTMLDialogElement);
@@ -61,10 +66,10 @@ export class Settings {
   }
 
   #bindInstructions(models) {
-    const note = byId("instructions-note");
     const show = () => {
       const model = models.find(({ name }) => name === this.#preferences.model);
-      note.textContent = model?.follows_instructions ? FOLLOWED : IGNORED;
+      byId("instructions-note").textContent = model?.follows_instructions ? FOLLOWED : IGNORED;
+      byId("model-note").textContent = LEAVING[model?.leaves] ?? "";
     };
     this.#preferences.addEventListener("change", show);
     show();

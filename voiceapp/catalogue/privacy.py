@@ -1,0 +1,30 @@
+"""What leaves this server when somebody talks to a realtime model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from django.conf import settings
+
+from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.lookup import catalogue
+
+Leaves = Literal["nothing", "words", "sound"]
+
+SOUND: tuple[ModelKind, ...] = ("vad", "turn", "asr")
+"""Models that hear the caller."""
+WORDS: tuple[ModelKind, ...] = ("chat", "tts")
+"""Models that read what was said, or the reply."""
+
+
+def is_elsewhere(kinds: Iterable[ModelKind]) -> bool:
+    """Whether the model that conversations use for any of these is another server's."""
+    return any(not card.runs_here for kind in kinds for card in catalogue().of_kind(kind)[:1])
+
+
+def leaves(card: ModelCard) -> Leaves:
+    """What other servers get of a conversation with this realtime model: nothing, its words as text, or its sound."""
+    if card.is_held_elsewhere or is_elsewhere(SOUND):
+        return "sound"
+    return "words" if is_elsewhere(WORDS) or settings.INSPECTION_BASE_URL else "nothing"
