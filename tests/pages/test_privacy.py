@@ -74,6 +74,8 @@ def test_it_says_what_leaves_this_server(settings: Settings) -> None:
     with offered(settings, [LLAMA, *usual]):
         assert "It gets the words of the conversation as text." in read("/privacy")
         assert "Your words are not sent" not in read("/privacy")
+    with offered(settings, [replace(LLAMA, name="local", runs_here=True, fallbacks=("llama",)), LLAMA, *usual]):
+        assert "It gets the words of the conversation as text." in read("/privacy")
     settings.INSPECTION_BASE_URL = "http://[::1]:9"
     assert "Another server checks whether the words" in read("/privacy")
     assert "Your words are not sent" not in read("/privacy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,9 @@ def test_it_says_what_leaves_this_server(guest: Client, settings: Settings) -> N
 
     assert found() == {"voice": "nothing", "upstream": "sound"}
     assert found(chat) == {"voice": "words", "upstream": "sound"}
+    local = replace(chat, name="local", runs_here=True)
+    assert found(local, chat)["voice"] == "nothing"
+    assert found(replace(local, fallbacks=("llama",)), chat)["voice"] == "words"
     assert found(ears, chat) == {"voice": "sound", "upstream": "sound"}
     settings.INSPECTION_BASE_URL = "http://[::1]:9"
     assert found()["voice"] == "words"

@@ -19,8 +19,8 @@ WORDS: tuple[ModelKind, ...] = ("chat", "tts")
 
 
 def is_elsewhere(kinds: Iterable[ModelKind]) -> bool:
-    """Whether the model that conversations use for any of these is another server's."""
-    return any(not card.runs_here for kind in kinds for card in catalogue().of_kind(kind)[:1])
+    """Whether the model that conversations use for any of these, or one that stands in for it, is another server's."""
+    return any(_may_leave(card) for kind in kinds for card in catalogue().of_kind(kind)[:1])
 
 
 def leaves(card: ModelCard) -> Leaves:
@@ -28,3 +28,7 @@ def leaves(card: ModelCard) -> Leaves:
     if card.is_held_elsewhere or is_elsewhere(SOUND):
         return "sound"
     return "words" if is_elsewhere(WORDS) or settings.INSPECTION_BASE_URL else "nothing"
+
+
+def _may_leave(card: ModelCard) -> bool:
+    return not all(each.runs_here for each in (card, *(catalogue().get(name, card.kind) for name in card.fallbacks)))
