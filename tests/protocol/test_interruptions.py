@@ -81,10 +81,19 @@ def test_short_words_count_while_an_echo_is_only_possible(words: str, is_heard: 
     assert (STARTED in talk.unread_types()) == is_heard
 
 
-@pytest.mark.parametrize(("text", "is_heard"), [(TEXT, True), ("The bus stops at the bridge. ", False)])
-def test_a_command_interrupts_through_an_echo_that_does_not_say_it(text: str, is_heard: bool) -> None:
+@pytest.mark.parametrize(
+    ("command", "text", "is_heard"),
+    [
+        ("Stop.", TEXT, True),
+        ("Stop.", "The bus stops at the bridge. ", False),
+        ("Stop.", "He has to pick up the tickets. ", True),
+        ("No.", "I know it now: Casino Novelty. ", True),
+        ("No.", "There is no bridge there. ", False),
+    ],
+)
+def test_a_command_interrupts_through_an_echo_that_does_not_say_it(command: str, text: str, is_heard: bool) -> None:
     talk = talking(text=text)
-    utter(talk, "Stop.", ms=256, echo=LIKELY)
+    utter(talk, command, ms=256, echo=LIKELY)
     assert (STARTED in talk.unread_types()) == is_heard
 
 

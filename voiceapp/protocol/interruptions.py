@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.echoed_words import are_echoed, letters, said_between
+from voiceapp.protocol.echoed_words import are_echoed, said_between
 from voiceapp.protocol.events import ReplyDucked, ReplyRestored, ServerEvent
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
@@ -157,7 +157,7 @@ class Interruptions:
         said = self._said_during(utterance, now)
         if utterance.confidence < (OWN_CONFIDENCE if is_complete else MIN_WORD_CONFIDENCE):
             return True
-        if spoken[0] in COMMANDS and spoken[0] not in letters(said):
+        if spoken[0] in COMMANDS and not _says(said, spoken[0]):
             return False
         is_short = utterance.speech_ms < WORD_MS
         if is_short and (not is_complete or utterance.echo is EchoRisk.LIKELY):
@@ -180,6 +180,11 @@ class Interruptions:
 def _is_clean(utterance: Utterance) -> bool:
     """It is the caller who speaks."""
     return utterance.echo is EchoRisk.NONE or utterance.sure_frames >= SURE_FRAMES
+
+
+def _says(text: str, command: str) -> bool:
+    """A command may have been understood of one of the text's words: of "stops", "stop", but not "no" of "now"."""
+    return bool(re.search(rf"\b{command}" if len(command) > 2 else rf"\b{command}\b", text.casefold()))
 
 
 def _says_nothing(word: str) -> bool:
