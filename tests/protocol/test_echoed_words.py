@@ -8,6 +8,7 @@ from voiceapp.protocol.echoed_words import are_echoed, said_between
 from voiceapp.protocol.items import Message, Role
 
 REPLY = "I can tell you the time and the date, convert units, set timers, and do sums."
+CAPITAL = "Paris is the capital of France."
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ REPLY = "I can tell you the time and the date, convert units, set timers, and do
     ["tell you the time", "And the date convert", "Can tell ewe the dime", "convert you nits", "timers and do some"],
 )
 def test_what_is_heard_of_a_reply_is_its_echo(words: str) -> None:
-    assert are_echoed(words, REPLY)
+    assert are_echoed(words, REPLY, is_likely=True)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,27 @@ def test_what_is_heard_of_a_reply_is_its_echo(words: str) -> None:
     ],
 )
 def test_what_somebody_else_says_is_not(words: str) -> None:
-    assert not are_echoed(words, REPLY)
+    assert not are_echoed(words, REPLY, is_likely=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("What is the capital of Spain", CAPITAL),
+        ("And the capital of Spain?", CAPITAL),
+        ("Who is the president of France", CAPITAL),
+        ("What's the date?", REPLY),
+        ("What is the date", REPLY),
+        ("What do you mean by units", REPLY),
+    ],
+)
+def test_a_question_may_have_the_reply_s_words_where_no_echo_was_found(words: str, said: str) -> None:
+    assert not are_echoed(words, said, is_likely=False)
+
+
+@pytest.mark.parametrize("words", ["tell you the time", "And the date convert", "The date, convert you nits"])
+def test_little_but_the_reply_s_words_is_its_echo_before_one_was_found(words: str) -> None:
+    assert are_echoed(words, REPLY, is_likely=False)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,17 @@ def test_a_question_with_letters_of_the_reply_interrupts_it(echo: EchoRisk) -> N
     assert words_in(talk.take(Respond))[-1] == "What time is it?"
 
 
+def test_a_question_about_the_reply_waits_for_its_end_while_an_echo_is_only_possible() -> None:
+    talk = talking()
+    talk.hear(512, SPEECH, POSSIBLE)
+    talk.recognize_partly("What is the capital")
+    talk.assert_no_event(STARTED)
+    talk.hear(320, SPEECH, POSSIBLE)
+    talk.hush(192)
+    talk.recognize("What is the capital of Spain?")
+    talk.assert_event(STARTED)
+
+
 def test_a_caller_is_heard_whose_words_run_into_the_echo() -> None:
     talk = talking()
     utter(talk, "Turn on the living room lamp capital of France", ms=1920, echo=LIKELY)

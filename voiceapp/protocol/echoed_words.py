@@ -19,6 +19,9 @@ SAME_SHARE = 0.45
 SURELY_SAME_IN_A_ROW = 4
 OWN_IN_A_ROW = 16
 """So many letters with no more than three of the reply's among them are somebody's, whatever else was heard."""
+UNFOUND_SAME_SHARE = 0.8
+UNFOUND_OWN_IN_A_ROW = 4
+"""Where no echo was found in the sound: a question about a reply has many of its words, and one of its own."""
 COMPARED_CHARACTERS = 160
 """The last words decide; what was said meanwhile and shortly before is at most twice as long."""
 CHARACTERS_PER_S = 20.0
@@ -35,8 +38,8 @@ def said_between(message: Message, start_ms: float, end_ms: float) -> str:
     return message.text[first:last]
 
 
-def are_echoed(words: str, said: str) -> bool:
-    """Most of `words` is in `said`, and little else."""
+def are_echoed(words: str, said: str, *, is_likely: bool) -> bool:
+    """Most of `words` is in `said`, and little else; hardly anything else, unless an echo is likely."""
     heard, text = letters(words[-COMPARED_CHARACTERS:]), letters(said[-2 * COMPARED_CHARACTERS :])
     same, own, end = 0, 0, 0
     for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks():
@@ -45,7 +48,8 @@ def are_echoed(words: str, said: str) -> bool:
         if block.size >= SURELY_SAME_IN_A_ROW or not block.size:  # the last block is empty
             own = max(own, block.a - end)
             end = block.a + block.size
-    return own < OWN_IN_A_ROW and same >= SAME_SHARE * len(heard)
+    share, most = (SAME_SHARE, OWN_IN_A_ROW) if is_likely else (UNFOUND_SAME_SHARE, UNFOUND_OWN_IN_A_ROW)
+    return own < most and same >= share * len(heard)
 
 
 def letters(text: str) -> str:

@@ -162,7 +162,8 @@ class Interruptions:
         is_short = utterance.speech_ms < WORD_MS
         if is_short and (not is_complete or utterance.echo is EchoRisk.LIKELY):
             return True
-        return are_echoed(utterance.reading, said)
+        is_likely = utterance.echo is EchoRisk.LIKELY or not is_complete  # while it goes on, an echo may yet be found
+        return are_echoed(utterance.reading, said, is_likely=is_likely)
 
     def _said_during(self, utterance: Utterance, now: float) -> str:
         """What of the replies may have echoed in it."""
