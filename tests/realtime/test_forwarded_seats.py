@@ -27,10 +27,10 @@ PATIENCE_S = 20.0
 class House:
     """A process's seats, and the forwarded sessions that take them."""
 
-    def __init__(self, *, lifetime_s: int = 7200, period_s: float = 0.02) -> None:
+    def __init__(self, *, lifetime_s: int = 7200, listening_for: timedelta = timedelta(hours=1)) -> None:
         rules = SeatRules(100, 100, 100, 100, 100, lifetime_s=lifetime_s, guest_lifetime_s=lifetime_s)
         self.seats = Seats(rules)
-        self.forwarded = ForwardedSeats(period_s=period_s)
+        self.forwarded = ForwardedSeats(period_s=0.02, listening_since=timezone.now() - listening_for)
 
     async def hold(self, session_id: str) -> Seat:
         seat = self.seats.seat(CALLER, "")
@@ -68,6 +68,18 @@ async def test_a_session_that_is_reported_no_more_is_over(row: RealtimeSession) 
     await house.wait_for(0)
     await sync_to_async(row.refresh_from_db)()
     assert (row.ended_at, row.close_code) == (silent_since, ABANDONED)
+
+
+async def test_silence_before_anybody_listened_ends_no_session(row: RealtimeSession, alice: Member) -> None:
+    house = House(listening_for=timedelta(seconds=149))
+    await RealtimeSession.objects.filter(pk=row.pk).aupdate(reported_at=timezone.now() - timedelta(seconds=151))
+    await house.hold(row.pk)
+    over = await sync_to_async(begin)(alice, transport="relayed", served_by="", ended_at=timezone.now())
+    await house.hold(over.pk)
+    await house.wait_for(1)  # it has looked: what is over has given its seat back
+    await sync_to_async(row.refresh_from_db)()
+    assert row.ended_at is None
+    house.forwarded.close()
 
 
 async def test_a_session_whose_seat_is_held_begins_when_all_others_have_ended(row: RealtimeSession) -> None:

@@ -13,7 +13,7 @@ from tests.realtime.test_models import begin
 from voiceapp.realtime.close_codes import ABANDONED
 from voiceapp.realtime.models import RealtimeSession
 from voiceapp.realtime.processes import own_name
-from voiceapp.realtime.stale_sessions import LATE, SILENT, close_abandoned, close_overdue
+from voiceapp.realtime.stale_sessions import LATE, UNHEARD, close_abandoned, close_overdue
 from voiceapp.webhooks.events import EventKind
 from voiceapp.webhooks.models import WebhookEndpoint, WebhookEvent
 
@@ -88,11 +88,11 @@ def test_an_end_is_not_written_over(alice: Member) -> None:
 
 
 def test_a_session_held_elsewhere_ends_with_the_last_report_of_it(alice: Member, settings: Settings) -> None:
-    settings.SESSION_LIFETIME_S = settings.GUEST_SESSION_S = 600
+    settings.SESSION_LIFETIME_S = settings.GUEST_SESSION_S = 1200
     now = timezone.now()
-    silent, heard = now - SILENT - timedelta(seconds=1), now - SILENT + timedelta(seconds=1)
-    lost = begun(alice, "", transport="relayed", started_at=now - timedelta(seconds=500), reported_at=silent)
-    talking = begun(alice, "", transport="relayed", started_at=now - timedelta(seconds=500), reported_at=heard)
+    silent, heard = now - UNHEARD - timedelta(seconds=1), now - UNHEARD + timedelta(seconds=1)
+    lost = begun(alice, "", transport="relayed", started_at=now - timedelta(seconds=950), reported_at=silent)
+    talking = begun(alice, "", transport="relayed", started_at=now - timedelta(seconds=950), reported_at=heard)
     long_lost = begun(alice, "", transport="relayed", started_at=now - timedelta(seconds=5000), reported_at=silent)
 
     assert close_overdue(now) == 2

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection
 from contextvars import Context
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
@@ -15,7 +16,7 @@ from voiceapp.accounts.seats import Seat
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.event_loops import per_loop
 from voiceapp.realtime.models import RealtimeSession
-from voiceapp.realtime.stale_sessions import close_silent
+from voiceapp.realtime.stale_sessions import SILENT, close_silent
 
 logger = logging.getLogger(__name__)
 
@@ -36,10 +37,12 @@ class _Held:
 class ForwardedSeats:
     """Belongs to one event loop. Looks at the rows of its sessions only while there are any."""
 
-    def __init__(self, *, period_s: float = PERIOD_S) -> None:
+    def __init__(self, *, period_s: float = PERIOD_S, listening_since: datetime | None = None) -> None:
+        """`listening_since`: from when on reports could be taken; now, unless it is known."""
         self._period_s = period_s
         self._held: dict[str, _Held] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._listening_since = listening_since or timezone.now()
 
     def hold(self, session_id: str, seat: Seat, *, is_guest: bool) -> None:
         """Give a seat back when its session ends or is reported no more; one that never is, after a while."""
@@ -75,8 +78,9 @@ class ForwardedSeats:
         while True:
             await asyncio.sleep(self._period_s)
             try:
-                connected, over = await run_in_db_thread(_standing, tuple(self._held))
+                connected, over = await run_in_db_thread(_standing, tuple(self._held), self._listening_since)
             except (DatabaseFailure, DatabaseUnavailable) as error:
+                self._listening_since = timezone.now()
                 logger.warning("the reports of forwarded sessions could not be looked up: %s", error)
                 continue
             for session_id in connected:
@@ -85,10 +89,12 @@ class ForwardedSeats:
                 self.release(session_id)
 
 
-def _standing(session_ids: Collection[str]) -> tuple[list[str], list[str]]:
+def _standing(session_ids: Collection[str], listening_since: datetime) -> tuple[list[str], list[str]]:
     """Which of these sessions are connected, and which are over; one that is reported no more is closed first."""
     rows = RealtimeSession.objects.filter(pk__in=session_ids)
-    close_silent(rows, timezone.now())
+    silent_since = timezone.now() - SILENT
+    if listening_since < silent_since:
+        close_silent(rows, silent_since)
     return (
         list(rows.filter(ended_at__isnull=True, reported_at__isnull=False).order_by().values_list("pk", flat=True)),
         list(rows.filter(ended_at__isnull=False).order_by().values_list("pk", flat=True)),

@@ -108,7 +108,7 @@ def _write_sign_of_life(session_id: str) -> bool:
 def _write_end(session_id: str, code: int) -> None:
     close_code, close_reason = left_with(code)
     close_rows(
-        _open_row(session_id).values_list("pk", "workspace_id"),
+        _open_row(session_id),
         ended_at=timezone.now(),
         close_code=close_code,
         close_reason=close_reason,

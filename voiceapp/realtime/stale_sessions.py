@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -24,6 +23,8 @@ LATE = timedelta(minutes=5)
 """How long after its longest duration a conversation may still be writing its end."""
 SILENT = timedelta(seconds=150)
 """So long after its latest report a session that was passed on is over; callers report every minute."""
+UNHEARD = timedelta(minutes=15)
+"""The same where nobody knows whether its reports could be taken: the server, or its database, may have been away."""
 
 
 async def close_abandoned() -> int:
@@ -52,16 +53,16 @@ def close_overdue(now: datetime) -> int:
     open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
     relayed = open_rows.filter(transport=TransportKind.RELAYED, started_at__lt=now - lifetime)
     others = open_rows.exclude(transport=TransportKind.RELAYED).filter(started_at__lt=now - lifetime - LATE)
-    silent = close_silent(open_rows, now)
+    silent = close_silent(open_rows, now - UNHEARD)
     return (
         silent
         + close_rows(
-            relayed.values_list("pk", "workspace_id"),
+            relayed,
             ended_at=F("started_at") + lifetime,
             close_reason="Held by another service; when it ended is not known.",
         )
         + close_rows(
-            others.values_list("pk", "workspace_id"),
+            others,
             ended_at=now,
             close_code=ABANDONED,
             close_reason="The server process that held it wrote no end.",
@@ -69,11 +70,10 @@ def close_overdue(now: datetime) -> int:
     )
 
 
-def close_silent(rows: QuerySet[RealtimeSession], now: datetime) -> int:
-    """Close those of these rows whose callers have stopped reporting; returns how many."""
-    silent = rows.filter(transport=TransportKind.RELAYED, ended_at__isnull=True, reported_at__lt=now - SILENT)
+def close_silent(rows: QuerySet[RealtimeSession], since: datetime) -> int:
+    """Close those of these rows whose callers have reported nothing `since` then; returns how many."""
     return close_rows(
-        silent.values_list("pk", "workspace_id"),
+        rows.filter(transport=TransportKind.RELAYED, ended_at__isnull=True, reported_at__lt=since),
         ended_at=F("reported_at"),
         close_code=ABANDONED,
         close_reason="Its caller reported nothing more.",
@@ -85,19 +85,20 @@ def _close_rows_of_the_dead() -> int:
     names = open_rows.values_list("served_by", flat=True).distinct()
     gone = [name for name in names if not name or is_gone(name)]  # none: written before processes had names
     return close_rows(
-        open_rows.filter(served_by__in=gone).values_list("pk", "workspace_id"),
+        open_rows.filter(served_by__in=gone),
         ended_at=timezone.now(),
         close_code=ABANDONED,
         close_reason="The server process ended without a goodbye.",
     )
 
 
-def close_rows(rows: Iterable[tuple[str, int]], **end: object) -> int:
-    """Write an end and tell of it; one transaction each, because other processes may be doing the same."""
+def close_rows(rows: QuerySet[RealtimeSession], **end: object) -> int:
+    """Write an end and tell of it; one transaction each, because other processes may be doing the same, and a report
+    may come in between."""
     closed = 0
-    for session_id, workspace_id in list(rows):
+    for session_id, workspace_id in list(rows.values_list("pk", "workspace_id")):
         with transaction.atomic():
-            is_ours = RealtimeSession.objects.filter(pk=session_id, ended_at__isnull=True).update(**end)
+            is_ours = rows.filter(pk=session_id, ended_at__isnull=True).update(**end)
             if is_ours:
                 webhook_events.tell(workspace_id, [session_id], webhook_events.ENDED)
         closed += is_ours

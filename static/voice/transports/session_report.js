@@ -1,5 +1,6 @@
 // What this page tells its server of a session that another service holds: that it is up, and that it has ended.
 
+const OVER = 404; // the server counts it as ended
 const EVERY_MS = 60000; // the server takes 150 s of silence for the end
 
 export class SessionReport {
@@ -32,6 +33,9 @@ export class SessionReport {
   /** Sent even when the page is being left; what does not arrive shows by the silence after it. */
   #send(report) {
     const headers = { "Content-Type": "application/json" };
-    fetch(this.#url, { method: "POST", body: JSON.stringify(report), headers, keepalive: true }).catch(() => {});
+    fetch(this.#url, { method: "POST", body: JSON.stringify(report), headers, keepalive: true }).then(
+      ({ status }) => status === OVER && clearInterval(this.#repeating),
+      () => {},
+    );
   }
 }

@@ -13,6 +13,20 @@ function told() {
   return found;
 }
 
+test("a session that the server counts as ended is reported no more", async () => {
+  mock.timers.enable({ apis: ["setInterval"] });
+  let calls = 0;
+  globalThis.fetch = async () => {
+    calls += 1;
+    return { status: 404 };
+  };
+  new SessionReport("/voice/sessions/a.b").connected();
+  await new Promise(setImmediate);
+  mock.timers.tick(180000);
+  assert.equal(calls, 1);
+  mock.timers.reset();
+});
+
 test("a session is reported every minute until it has ended, and its end once", () => {
   mock.timers.enable({ apis: ["setInterval"] });
   const found = told();

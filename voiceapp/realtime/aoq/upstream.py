@@ -13,6 +13,7 @@ from contextvars import Context
 from django.conf import settings
 from django.utils import timezone
 
+from voiceapp.accounts.addresses import neighbourhood
 from voiceapp.drain import drain_event
 from voiceapp.errors import EngineUnavailable
 from voiceapp.event_loops import per_loop
@@ -112,9 +113,9 @@ class Upstream:
 
 
 def _owner_of(visit: Visit) -> tuple[int, str]:
-    """An account; of visitors to the page, who have none or share one, each Internet address."""
+    """An account; of visitors to the page, who have none or share one, what `neighbourhood` takes for one caller."""
     begun = visit.arrival.admitted.beginning
-    return begun.caller.account_id, begun.client_address if begun.caller.key_id is None else ""
+    return begun.caller.account_id, neighbourhood(begun.client_address) if begun.caller.key_id is None else ""
 
 
 upstream = per_loop(Upstream)
