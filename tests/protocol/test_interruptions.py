@@ -312,16 +312,39 @@ def test_manual_mode_believes_what_was_said() -> None:
     talk.assert_event(STARTED)
 
 
-@pytest.mark.parametrize("words", ["", "capital of"])
-def test_manual_mode_begins_without_what_may_be_an_echo(words: str) -> None:
+def test_manual_mode_begins_without_what_was_read_and_is_an_echo() -> None:
     talk = talking()
     talk.hear(512, SPEECH, LIKELY)
-    if words:
-        talk.recognize_partly(words)
+    talk.recognize_partly("capital of")
     talk.update(turn_detection=None)
     talk.assert_no_event(STARTED, "response.done")
     talk.tell("input_audio_buffer.commit")
     talk.assert_error("input_audio_buffer_commit_empty")
+
+
+@pytest.mark.parametrize("pause_ms", [0, 992])
+def test_manual_mode_keeps_what_was_not_read_yet(pause_ms: int) -> None:
+    talk = talking(interruptions="duck")
+    talk.hear(512, SPEECH, LIKELY)
+    talk.hear(pause_ms, SILENCE, LIKELY)
+    talk.work.clear()
+    talk.update(turn_detection=None)
+    talk.assert_event(DUCKED)
+    talk.assert_event(RESTORED)
+    talk.say(320)
+    talk.tell("input_audio_buffer.commit")
+    talk.assert_event(COMMITTED)
+    assert len(talk.recognize("What about Spain?").audio) / 16 >= 512 + pause_ms + 320
+    talk.assert_event(COMPLETED, transcript="What about Spain?")
+
+
+def test_manual_mode_keeps_a_word_that_shows_attention() -> None:
+    talk = talking()
+    talk.hear(512, SPEECH, LIKELY)
+    talk.recognize_partly("Okay")
+    talk.update(turn_detection=None)
+    talk.tell("input_audio_buffer.commit")
+    talk.assert_event(COMMITTED)
 
 
 def test_a_reply_that_may_not_be_interrupted_is_not_ducked() -> None:

@@ -120,11 +120,13 @@ class Interruptions:
         is_enough = is_complete or len(spoken) > 1 or utterance.speech_ms >= WORD_MS
         return SpeechVerdict.INTERRUPTS if is_enough else SpeechVerdict.OPEN
 
-    def judge_now(self, utterance: Utterance, now: float) -> SpeechVerdict:
-        """What it is, as far as is known: there will be no more of it."""
-        if _is_clean(utterance):
-            return SpeechVerdict.INTERRUPTS
-        return self.judge(utterance, now, is_complete=True)
+    def judge_for_buffer(self, utterance: Utterance, now: float) -> SpeechVerdict:
+        """Voice detection is switched off: only what was read and is an echo does not belong to the buffer."""
+        spoken = _WORD.findall(utterance.reading.casefold())
+        if not _is_clean(utterance) and not spoken:
+            return SpeechVerdict.OPEN
+        is_echo = self._may_be_echo(spoken, utterance, now, is_complete=True)
+        return SpeechVerdict.TAKEN_BACK if is_echo else SpeechVerdict.INTERRUPTS
 
     @property
     def _may_interrupt(self) -> bool:

@@ -130,9 +130,7 @@ class Listener:
     def clear(self, now: float) -> None:
         """Forget the audio since the last commit."""
         self._recent.clear()
-        if self._detector is not None:
-            self._detector.end()
-        self._drop_open(now)
+        self._take_back(now)
 
     def finish(self, now: float) -> None:
         """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
@@ -164,8 +162,10 @@ class Listener:
             self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
 
     def _listen_manually(self, now: float) -> None:
-        if self.doubtful is not None:
-            self._settle(self._interruptions.judge_now(self.doubtful, now), now)
+        if doubtful := self.doubtful:
+            self._settle(self._interruptions.judge_for_buffer(doubtful, now), now)
+            doubtful.is_doubtful, self._ended = False, None  # if not read yet, the client decides
+            self._interruptions.take_back()
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
         self._detector = None
@@ -269,7 +269,7 @@ class Listener:
             self._end(ended, now)
 
     def _take_back(self, now: float) -> None:
-        """It was none: nothing is said of it."""
+        """It was none, or is not wanted: nothing is said of it."""
         if self._detector is not None:
             self._detector.end()
         self._drop_open(now)
