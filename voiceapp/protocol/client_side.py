@@ -32,6 +32,8 @@ def client_event_wire(event: ClientEvent) -> JsonObject:
     return wire
 
 
+MOST = 2**53
+"""Of a number, the largest integer that a JavaScript client can hold."""
 _OF_AUDIO = ("audio", "heard_from")
 """Fields of `AudioDelta` that are not on the wire under their names."""
 
@@ -58,6 +60,7 @@ def _value(of: Field[Any], wire: JsonObject) -> Any:
 
     Raises:
         TypeError: if it is of another type.
+        ValueError: a number that nothing can be reckoned with.
     """
     annotation = str(of.type)
     kind, missing = _KINDS[annotation.removesuffix(" | None")]
@@ -66,6 +69,8 @@ def _value(of: Field[Any], wire: JsonObject) -> Any:
         return of.default if of.default is not MISSING else None if annotation.endswith(" | None") else missing
     if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(of.name)
+    if isinstance(value, int | float) and not abs(value) <= MOST:  # nor what is not a number
+        raise ValueError(of.name)
     return value
 
 

@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream.line import wire_of
 from voiceapp.engines.upstream.openai_family import OpenAIRealtime
 from voiceapp.engines.upstream.sound import WireConverter
 from voiceapp.errors import EngineError, InvalidParameter
@@ -197,3 +198,24 @@ def test_sound_keeps_its_length_from_one_format_to_another(source: AudioFormat, 
 def test_half_a_sample_is_refused() -> None:
     with pytest.raises(InvalidParameter):
         WireConverter(AudioFormat("pcm16", 16_000), AudioFormat("pcm16", 24_000)).convert(b"123")
+
+
+async def test_what_is_not_base64_is_refused_and_the_session_goes_on() -> None:
+    service = Service()
+    async with conversing(service) as (stream, until):
+        await until(ev.SessionCreated)
+        content = [{"type": "input_audio", "audio": "\u00e9"}]
+        await stream.receive(ev.ItemCreate(item={"type": "message", "role": "user", "content": content}))
+        refused = await until(ev.ErrorEvent)
+        assert (refused.code, refused.message) == ("invalid_value", "audio must be base64.")
+        await stream.receive(ev.SessionUpdate(session={"output_audio_format": {"type": "pcm", "sample_rate": 8_000}}))
+        await until(ev.SessionUpdated)
+        await service.say("response.output_audio.delta", **WHERE, delta="\u00e9")
+        await service.say("response.output_audio.done", **WHERE)
+        await until(ev.AudioDone)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400])
+def test_a_message_with_a_number_that_is_none_is_left_out(number: str) -> None:
+    assert wire_of(f'{{"type": "session.created", "session": {{"temperature": {number}}}}}') is None
+    assert wire_of('{"type": "session.created", "session": {"temperature": 0.8, "max": 4096}}') is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 
 from voiceapp.protocol.client_side import server_event_of
 from voiceapp.protocol.events import SERVER_EVENTS
+from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.service import OpenAIService
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}, "strict": True}}
@@ -236,6 +238,10 @@ def test_a_session_finishes_when_the_last_response_is_done() -> None:
     assert [event["type"] for event in of.own] == ["session.finished"]
 
 
+HUGE = 10**400
+"""More than a `float` holds."""
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -243,11 +249,22 @@ def test_a_session_finishes_when_the_last_response_is_done() -> None:
         {"session": 0, "item": 0, "response": 0, "part": 0, "error": 0, "delta": 0, "item_id": 0},
         {"session": {"audio": 0, "tools": 0}, "item": {"id": 0}, "response": {"id": "x", "output": [0]}, "error": {}},
         {"session": {"audio": {"input": 0}, "modalities": 0}, "item": {"id": "x", "type": "message", "content": 0}},
+        {"item": {"id": "x", "type": "function_call", "role": "assistant"}, "error": {"code": ["x"], "message": {}}},
+        {
+            "item": {"id": "x", "type": "message", "role": "assistant", "content": [{"type": ["audio"]}, {}]},
+            "part": {"type": {"audio": 1}},
+            "response": {"id": "x", "output": [{"id": "y", "type": "mcp_call", "role": "assistant", "content": 0}]},
+        },
+        {"item_id": "item_1", "audio_end_ms": -HUGE, "response": {"id": "x", "usage": {"input_token_details": {}}}},
+        {"item_id": "item_1", "audio_end_ms": HUGE, "item": {"id": "x", "type": "message", "status": ["in_progress"]}},
     ],
 )
 def test_nonsense_is_no_fault(fields: dict[str, Any]) -> None:
-    of = service()
+    """Nor where it is written for a caller in OpenAI's dialect."""
+    of, shown = service(), OpenAIRealtimeDialect()
+    of.sounded("item_1", 48_000)
     kinds = [*SERVER_EVENTS, "conversation.item.added", "response.output_audio.delta", "vendor.own"]
     for kind in kinds:
-        for event in of.hear({"type": kind, **fields}):
-            server_event_of(event)
+        for wire in of.hear({"type": kind, **fields}):
+            if (event := server_event_of(wire)) is not None:
+                json.dumps(shown.write(event), allow_nan=False)

@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
@@ -267,9 +268,24 @@ def _retry_after_s(refused: aiohttp.WSServerHandshakeError) -> int:
 
 
 def wire_of(text: str) -> dict[str, Any] | None:
-    """The JSON object in a message; None where there is none."""
+    """The JSON object in a message; None where there is none, or a number in it is out of range."""
     try:
-        wire = json.loads(text)
+        wire = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_writable)
     except (ValueError, RecursionError):
         return None
     return wire if isinstance(wire, dict) and isinstance(wire.get("type"), str) else None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _refuse(digits)
+
+
+def _writable(digits: str) -> int:
+    """A number that can be reckoned with as a `float`, too."""
+    _finite(digits)
+    return int(digits)

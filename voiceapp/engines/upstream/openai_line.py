@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import logging
 from collections import deque
@@ -213,7 +212,7 @@ def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) 
         return audio
     try:
         data = base64.b64decode(audio, validate=True)
-    except binascii.Error:
+    except ValueError:  # not base64, or not even ASCII
         raise InvalidParameter("audio must be base64.", param="audio") from None
     found = converter.convert(data)
     return base64.b64encode(found + converter.flush() if is_whole else found).decode("ascii")

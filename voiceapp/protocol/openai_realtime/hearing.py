@@ -19,13 +19,15 @@ NAMES = {
 _PARTS = {theirs: ours for ours, theirs in PARTS.items()}
 _NOT_OURS = ("type", "object", "id", "model", "input_audio_format", "output_audio_format")
 _PLACES = ("session.audio.input.", "session.audio.output.")
+_OF_A_MESSAGE = ("role", "content")
 _COUNTS = ("total_tokens", "input_tokens", "output_tokens")
 _DETAILS = ("input_token_details", "output_token_details")
 
 
 def part_of(part: JsonObject) -> JsonObject:
     """A content part."""
-    return {**part, "type": _PARTS.get(str(part.get("type")), part.get("type"))}
+    kind = str(part.get("type"))
+    return {**part, "type": _PARTS.get(kind, kind)}
 
 
 def item_of(item: object) -> JsonObject | None:
@@ -33,11 +35,11 @@ def item_of(item: object) -> JsonObject | None:
     if not isinstance(item, dict) or not isinstance(item.get("id"), str) or not isinstance(item.get("type"), str):
         return None
     found = {"object": "realtime.item", "status": "completed", **item}
-    if item["type"] == "message":
-        parts = item.get("content")
-        known = [part_of(part) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        found = {**found, "role": str(item.get("role")), "content": known}
-    return found
+    if item["type"] != "message":
+        return {name: value for name, value in found.items() if name not in _OF_A_MESSAGE}
+    parts = item.get("content")
+    known = [part_of(part) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return {**found, "role": str(item.get("role")), "content": known}
 
 
 def response_of(response: object) -> JsonObject | None:

@@ -39,6 +39,8 @@ REMEMBERED = 32
 """Items, and changes of settings, that later events may still be about."""
 MAX_CHARACTERS = 200_000
 """Of the words of one item."""
+MOST_MS = 2**53
+"""Of a time that the service tells."""
 _LOCAL = frozenset({ev.RemindersRestore.type})
 """What such a service would not know what to do with."""
 
@@ -277,7 +279,7 @@ class OpenAIService:
             return wire
         spoken = self._spoken.get(str(wire.get("item_id")), _Spoken())
         whole_ms, heard_ms = self.sink.wire_ms(spoken.sound_bytes), wire.get("audio_end_ms")
-        share = heard_ms / whole_ms if isinstance(heard_ms, int) and whole_ms else 1.0
+        share = max(0, min(heard_ms, MOST_MS)) / whole_ms if isinstance(heard_ms, int) and whole_ms else 1.0
         heard = spoken.words
         if share < 1:
             heard = heard[: max(0, int(len(heard) * share))].rpartition(" ")[0]
