@@ -84,6 +84,10 @@ async def until(is_so: Callable[[], object]) -> None:
         await asyncio.sleep(0.01)
 
 
+def closing() -> list[asyncio.Task[Any]]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == "line to theirs: closing"]
+
+
 async def test_a_line_that_waits_is_used_once_and_another_takes_its_place(service: Watched) -> None:
     async with lines_to(service) as lines:
         lines.warm.expect(VIENNA)
@@ -145,6 +149,29 @@ async def test_a_line_that_leads_nowhere_is_not_used(service: Watched, monkeypat
         lines.is_refusing = True
         proxy.faults.is_half_open = True
         assert await lines.warm.take(VIENNA) is None
+    finally:
+        proxy.faults.is_half_open = False
+        await lines.close()
+        proxy.close()
+
+
+async def test_what_cut_one_line_off_has_cut_off_the_others(service: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session waits for one after the other, nor until they are closed."""
+    monkeypatch.setattr(warm, "CHECK_S", 0.2)
+    assert service.server.port is not None
+    proxy = FaultProxy(service.server.port)
+    lines = Lines(proxy.port, size=2)
+    try:
+        lines.warm.expect(VIENNA)
+        assert await lines.warm.take(LIMA) is None
+        await until(lambda: sorted(service.zones) == [LIMA.time_zone, VIENNA.time_zone] and len(lines.warm) == 2)
+        lines.is_refusing = True
+        proxy.faults.is_half_open = True
+        assert await lines.warm.take(VIENNA) is None
+        assert len(lines.warm) == 0
+        assert len(closing()) == 2
+        await lines.warm.close()
+        assert not closing()
     finally:
         proxy.faults.is_half_open = False
         await lines.close()

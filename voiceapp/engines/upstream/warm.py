@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 MAX_AGE_S = 240.0
 """A line that nobody used for so long makes way for a new one."""
 CHECK_S = 2.0
-"""How long a line may take to show that the service is still there."""
+"""How long a line may take to show that the service is still there, and so the longest that a session waits for one."""
 PAUSE_S = 2.0
 LONGEST_PAUSE_S = 64.0
 """Between two attempts to dial, while these fail or the service drops lines at once; doubled each time."""
@@ -80,6 +80,7 @@ class WarmLines:
         self._wanted: deque[Kind] = deque(maxlen=size)
         """What the latest sessions were for, the newest last: as many lines of each kind are kept."""
         self._idle: list[_Idle] = []
+        self._closing: set[asyncio.Task[None]] = set()
         self._failures = 0
         """In a row: attempts to dial, and lines that were lost at once."""
         self._due = asyncio.Event()
@@ -95,16 +96,15 @@ class WarmLines:
             self._keep()
 
     async def take(self, wanted: Kind) -> ServiceLine | None:
-        """A line for such a session that was just shown to be alive; None: none is ready."""
+        """A line for such a session that was just shown to be alive, within CHECK_S; None: none is ready."""
         if not self._size:
             return None
         self._wanted.append(wanted)
         self._keep()
         try:
-            while (idle := next((each for each in self._idle if each.wanted == wanted), None)) is not None:
-                self._idle.remove(idle)
-                if await self._is_ready(idle):
-                    return idle.line
+            fit = (each for each in self._idle if each.wanted == wanted and not self._is_old(each))
+            if (idle := next(fit, None)) is not None and await self._is_ready(idle):
+                return idle.line
         finally:
             self._due.set()
         return None
@@ -115,6 +115,9 @@ class WarmLines:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
             self._keeping = None
+        for closing in self._closing:
+            closing.cancel()
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     # ── Keeping them ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,8 +141,8 @@ class WarmLines:
                         await self._due.wait()
         finally:
             stop.cancel()
-            idle, self._idle = self._idle, []
-            await asyncio.gather(*map(self._drop, idle))
+            self._drop(*self._idle)
+            await self._wait_closed()
 
     async def _renew(self) -> None:
         """Close the lines that are not to be used any more, and dial those that are missing."""
@@ -147,10 +150,10 @@ class WarmLines:
         kept: Counter[Kind] = Counter()
         for idle in tuple(self._idle):
             if self._is_old(idle) or kept[idle.wanted] == wanted[idle.wanted]:
-                self._idle.remove(idle)
-                await self._drop(idle)
+                self._drop(idle)
             else:
                 kept[idle.wanted] += 1
+        await self._wait_closed()  # then their places at the service are free
         missing = [*(wanted - kept).elements()]
         found = await asyncio.gather(*map(self._add, missing))
         if not all(found):
@@ -179,20 +182,35 @@ class WarmLines:
             self._due.set()
 
     async def _is_ready(self, idle: _Idle) -> bool:
-        """Whether an idle line can be used from now on; one that cannot is closed."""
+        """Whether an idle line can be used from now on. One that cannot is closed, and so are all that were dialled
+        before this was asked: what has cut one off has most likely cut off the others."""
+        self._idle.remove(idle)
+        others = tuple(self._idle)
         is_ready = False
         try:
-            if not self._is_old(idle) and await idle.line.is_alive(CHECK_S):
-                is_ready = idle.watch.cancel()  # False: it is lost
+            if await idle.line.is_alive(CHECK_S):
+                is_free = idle.watch.cancel()  # False: it is lost
                 await asyncio.wait([idle.watch])
+                is_ready = is_free
         finally:
             if not is_ready:
-                await self._drop(idle)
+                self._drop(idle)
+        if not is_ready:
+            self._drop(*(each for each in others if each in self._idle))
         return is_ready
 
     def _is_old(self, idle: _Idle) -> bool:
-        return idle.line.age_s > self._max_age_s
+        return idle.line.age_s >= self._max_age_s
 
-    async def _drop(self, idle: _Idle) -> None:
-        idle.watch.cancel()
-        await idle.line.close()
+    def _drop(self, *dropped: _Idle) -> None:
+        """Close lines in the background: a service that does not answer takes its time."""
+        self._idle = [idle for idle in self._idle if idle not in dropped]
+        for idle in dropped:
+            idle.watch.cancel()
+            task = asyncio.create_task(idle.line.close(), name=f"line to {self._name}: closing", context=Context())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _wait_closed(self) -> None:
+        if self._closing:
+            await asyncio.wait(self._closing)
