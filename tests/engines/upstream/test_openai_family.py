@@ -13,16 +13,24 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream import openai_line
 from voiceapp.engines.upstream.line import wire_of
 from voiceapp.engines.upstream.openai_family import OpenAIRealtime
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineError, InvalidParameter
+from voiceapp.errors import EngineError, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 
 KEY = "sk-canary-of-the-operator"
 PATIENCE_S = 20.0
+MUCH = "x" * 10_000
 WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+UNREADABLE = {
+    "type": "message",
+    "role": "user",
+    "content": [{"type": "input_text", "text": "Hm."}, {"type": "input_audio", "audio": "\u00e9"}],
+}
+"""An item whose audio is not base64."""
 
 
 class Service:
@@ -34,6 +42,8 @@ class Service:
         self.received: list[dict[str, Any]] = []
         self.handshakes: list[web.Request] = []
         self._first = first or {"type": "session.created", "session": {"type": "realtime", "id": "sess_theirs"}}
+        self.refused: dict[str, Any] = {}
+        """What is said of settings, unless they are taken."""
         self._news = asyncio.Condition()
         application = web.Application()
         application.router.add_get("/v1/realtime", self._serve)
@@ -55,7 +65,9 @@ class Service:
         await self.socket.send_json(self._first)
         async for message in self.socket:
             event = message.json()
-            if event["type"] == "session.update":
+            if event["type"] == "session.update" and self.refused:
+                await self.say("error", error=self.refused)
+            elif event["type"] == "session.update":
                 await self.say("session.updated", session=event["session"])
             elif event["type"] == "response.create":
                 await self._respond()
@@ -112,22 +124,30 @@ async def conversing(service: Service, **call: Any) -> AsyncIterator[tuple[Any, 
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("error", "found"),
     [
-        ("invalid_api_key", ("ModelUnavailable", 503)),
-        ("model_not_found", ("ModelNotFound", 404)),
-        ("insufficient_quota", ("Throttling.Concurrency", 429)),
-        ("anything_else", ("InvalidParameter", 400)),
-        (None, ("InvalidParameter", 400)),
+        ({"code": "invalid_api_key"}, ("ModelUnavailable", 503)),
+        ({"code": "model_not_found"}, ("ModelNotFound", 404)),
+        ({"code": "insufficient_quota", "type": "server_error"}, ("Throttling.Concurrency", 429)),
+        ({"code": "anything_else", "type": "invalid_request_error"}, ("InvalidParameter", 400)),
+        ({"code": None, "type": "rate_limit_error"}, ("Throttling.Concurrency", 429)),
+        ({"code": None, "type": "server_error"}, ("ModelUnavailable", 503)),
+        ({"code": ["x"], "type": None}, ("InvalidParameter", 400)),
     ],
 )
-async def test_a_refusal_in_the_first_event_has_a_status_here(code: str | None, found: tuple[str, int]) -> None:
-    first = {"type": "error", "error": {"code": code, "message": f"Not with {KEY}."}}
+async def test_a_refusal_in_the_first_event_has_a_status_here(
+    error: dict[str, Any], found: tuple[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = {"type": "error", "error": {**error, "message": f"Not with {KEY}.{MUCH}"}}
     async with serving(Service(first)) as model:
         with pytest.raises(EngineError) as refused:
             await model.prepare(Call(session_id="sess_1", model="upstream"))
     assert (refused.value.code, refused.value.http_status) == found
-    assert KEY not in refused.value.for_operators
+    logged = "".join(record.getMessage() for record in caplog.records if record.name == openai_line.__name__)
+    assert logged.startswith("session sess_1: the service of UPSTREAM refused it: ")
+    assert str(error["code"] or error["type"]) in logged
+    assert len(logged) < 400
+    assert KEY not in refused.value.for_operators + logged
 
 
 @pytest.mark.parametrize("is_beta", [False, True])
@@ -204,15 +224,63 @@ async def test_what_is_not_base64_is_refused_and_the_session_goes_on() -> None:
     service = Service()
     async with conversing(service) as (stream, until):
         await until(ev.SessionCreated)
-        content = [{"type": "input_audio", "audio": "\u00e9"}]
-        await stream.receive(ev.ItemCreate(item={"type": "message", "role": "user", "content": content}))
+        await stream.receive(ev.ItemCreate(item=UNREADABLE))
         refused = await until(ev.ErrorEvent)
-        assert (refused.code, refused.message) == ("invalid_value", "audio must be base64.")
+        assert (refused.code, refused.param) == ("invalid_value", "item.content[1].audio")
+        assert refused.message == "audio must be base64."
         await stream.receive(ev.SessionUpdate(session={"output_audio_format": {"type": "pcm", "sample_rate": 8_000}}))
         await until(ev.SessionUpdated)
         await service.say("response.output_audio.delta", **WHERE, delta="\u00e9")
         await service.say("response.output_audio.done", **WHERE)
         await until(ev.AudioDone)
+
+
+@pytest.mark.parametrize("event_id", [None, MUCH])
+async def test_a_refused_item_is_not_waited_for(event_id: str | None) -> None:
+    service = Service()
+    async with conversing(service) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ItemCreate(item=UNREADABLE, event_id=event_id))
+        assert (await until(ev.ErrorEvent)).about == (event_id and event_id[:512])
+        await service.say("input_audio_buffer.cleared")
+        await until(ev.AudioCleared)
+        async with asyncio.timeout(PATIENCE_S):
+            await stream.wait_idle()
+
+
+async def test_refusals_are_told_while_the_service_is_silent() -> None:
+    async with conversing(Service()) as (stream, until):
+        await until(ev.SessionCreated)
+        refused = asyncio.create_task(until(ev.ErrorEvent))
+        for _ in range(20):  # in each step of what receives
+            await asyncio.sleep(0)
+            await stream.receive(ev.ItemCreate(item=UNREADABLE))
+        await refused
+        for _ in range(19):
+            await until(ev.ErrorEvent)
+
+
+async def test_a_caller_who_reads_no_refusals_is_cut_off() -> None:
+    async with conversing(Service()) as (stream, until):
+        await until(ev.SessionCreated)
+        for _ in range(openai_line.MOST_SAID):
+            await stream.receive(ev.ItemCreate(item=UNREADABLE))
+        with pytest.raises(FloodError):
+            await stream.receive(ev.ItemCreate(item=UNREADABLE))
+
+
+async def test_settings_that_the_service_refuses_are_told_once_to_the_operator(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = Service()
+    async with conversing(service) as (_, until):
+        service.refused = {"code": "invalid_value", "message": MUCH}
+        await until(ev.SessionCreated)
+        await service.say("error", error=service.refused)
+        await until(ev.ErrorEvent)
+    (logged,) = [record.getMessage() for record in caplog.records if record.name == openai_line.__name__]
+    assert logged.startswith("session sess_ours: the service did not take the settings: invalid_value: xxx")
+    assert len(logged) < 400
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400])

@@ -23,6 +23,8 @@ MAX_SETTINGS_CHARACTERS = 500_000
 """Of the settings in JSON: a change that makes more of them is not kept."""
 KEPT_FIELDS = ("id", "type", "role", "call_id", "name", "arguments", "output")
 MAX_UNANSWERED = 32
+MAX_EVENT_ID = 512
+"""Characters of an event's id that services of OpenAI's family take, and name in an error."""
 ANSWERS = {
     "session.updated": "session.update",
     "conversation.item.created": "conversation.item.create",
@@ -185,7 +187,8 @@ def _is_refusal_of(wire: Wire, asked: Wire) -> bool:
     error = wire.get("error")
     about, param = (error.get("event_id"), error.get("param")) if isinstance(error, dict) else (None, None)
     if about is not None:
-        return bool(about == asked.get("event_id"))
+        own = asked.get("event_id")
+        return isinstance(own, str) and about in (own, own[:MAX_EVENT_ID])
     prefix = {"session.update": "session", "conversation.item.create": "item"}.get(asked["type"], "response")
     return not isinstance(param, str) or param.startswith(prefix)
 

@@ -14,10 +14,11 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.line import Dialler, LineLost, ServiceLine, wire_of
+from voiceapp.engines.upstream.kept import MAX_EVENT_ID
+from voiceapp.engines.upstream.line import LOST, Dialler, LineLost, ServiceLine, wire_of
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineTimeout, InvalidParameter
-from voiceapp.formats import identifier
+from voiceapp.errors import EngineTimeout, FloodError, InvalidParameter
+from voiceapp.formats import identifier, one_line
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.openai_realtime.service import OpenAIService
 from voiceapp.protocol.reading import JsonObject
@@ -32,20 +33,36 @@ STATUSES = {
     "invalid_model": 404,
     "insufficient_quota": 429,
     "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "server_error": 503,
+    "internal_error": 503,
+    "overloaded_error": 503,
+    "service_unavailable_error": 503,
 }
-"""By code of an error in the place of a session: the status of a handshake that is refused for the same reason."""
+"""By code, or else type, of an error in the place of a session: the status of a handshake that is refused for the same
+reason."""
+MOST_SAID = 100
+"""What a line may have to say by itself that nobody has read yet."""
 
 
 class OpenAILine(ServiceLine):
     """One session; `send` and `receive` have our events."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str, service: OpenAIService) -> None:
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str, service: OpenAIService, name: str) -> None:
+        """`name` is that of the session here, for logs."""
         super().__init__(socket, key)
+        self._name = name
         self._service = service
         self._came: deque[str] = deque()
         """What was received and not taken: of one message of the service's, or what the line says by itself."""
-        self._waiting: asyncio.Timeout | None = None
-        self._is_updated = False
+        self._receiving: asyncio.Task[str] | None = None
+        """The next message of the service's, waited for by whoever receives next."""
+        self._said: asyncio.Future[None] | None = None
+        """Done when the line says something by itself while somebody waits."""
+        self._is_begun = False
+        """The service has taken the first settings, or was heard to refuse them."""
         self._to_service = WireConverter(service.source, service.source)
         self._to_caller = WireConverter(service.sink, service.sink)
 
@@ -57,12 +74,15 @@ class OpenAILine(ServiceLine):
         """
         while (wire := wire_of(await super().receive())) is None:
             pass
+        self._is_begun = wire["type"] == ev.ErrorEvent.type  # which whoever dials logs
         self._take(wire)
         return wire
 
     async def send(self, text: str) -> None:
         """See `ServiceLine`."""
         wire = json.loads(text)
+        if (event_id := wire.pop("event_id", None)) and isinstance(event_id, str):
+            wire["event_id"] = event_id[:MAX_EVENT_ID]
         try:
             found = self._with_sound(wire)
         except InvalidParameter as refused:
@@ -76,28 +96,43 @@ class OpenAILine(ServiceLine):
     async def receive(self) -> str:
         """See `ServiceLine`."""
         while not self._came:
-            try:
-                async with asyncio.timeout(None) as self._waiting:
-                    text = await super().receive()
-            except TimeoutError:  # the line has something to say by itself
-                continue
-            finally:
-                self._waiting = None
-            if (wire := wire_of(text)) is not None:
-                self._take(wire)
+            if self._receiving is None:
+                self._receiving = asyncio.create_task(super().receive(), name=f"session {self._name}: next message")
+            self._said = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._receiving, self._said), return_when=asyncio.FIRST_COMPLETED)
+            if self._receiving.done():
+                received, self._receiving = self._receiving, None
+                if received.cancelled():  # closed meanwhile
+                    raise LineLost(LOST)
+                if (wire := wire_of(received.result())) is not None:
+                    self._take(wire)
         return self._came.popleft()
 
+    async def close(self) -> None:
+        """See `ServiceLine`."""
+        await super().close()
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.gather(self._receiving, return_exceptions=True)
+
     def _say(self, ours: JsonObject) -> None:
-        """Have `receive` return this."""
+        """Have `receive` return this.
+
+        Raises:
+            FloodError: too much that was said waits already.
+        """
+        if len(self._came) >= MOST_SAID:
+            raise FloodError("Too many events were refused before the refusals were read.", code="too_many_refused")
         self._came.append(json.dumps(ours))
-        if self._waiting is not None:
-            self._waiting.reschedule(asyncio.get_running_loop().time())
+        if self._said is not None and not self._said.done():
+            self._said.set_result(None)
 
     def _take(self, theirs: JsonObject) -> None:
         if theirs["type"] == ev.SessionUpdated.type:
-            self._is_updated = True
-        elif theirs["type"] == ev.ErrorEvent.type and not self._is_updated:
-            logger.warning("the service of a realtime model did not take the first settings: %s", theirs.get("error"))
+            self._is_begun = True
+        elif theirs["type"] == ev.ErrorEvent.type and not self._is_begun:
+            self._is_begun = True
+            logger.warning("session %s: the service did not take the settings: %s", self._name, _reason(theirs))
         found = [heard for ours in self._service.hear(theirs) for heard in self._with_reply(ours)]
         self._came.extend(json.dumps(each, separators=(",", ":")) for each in (*found, *self._service.own))
         self._service.own.clear()
@@ -127,13 +162,17 @@ class OpenAILine(ServiceLine):
         parts = item.get("content") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(parts, list):
             return theirs
-        content = []
-        for part in parts:
-            if isinstance(part, dict) and part.get("type") == "input_audio" and isinstance(part.get("audio"), str):
-                whole = WireConverter(self._service.config.input_format, self._service.source)
-                part = {**part, "audio": _converted(whole, part["audio"], is_whole=True)}
-            content.append(part)
+        content = [self._in_their_format(part, f"item.content[{index}].audio") for index, part in enumerate(parts)]
         return {**theirs, "item": {**item, "content": content}}
+
+    def _in_their_format(self, part: Any, param: str) -> Any:
+        if not isinstance(part, dict) or part.get("type") != "input_audio" or not isinstance(part.get("audio"), str):
+            return part
+        whole = WireConverter(self._service.config.input_format, self._service.source)
+        try:
+            return {**part, "audio": _converted(whole, part["audio"], is_whole=True)}
+        except InvalidParameter as refused:
+            raise InvalidParameter(refused.message, param=param) from None
 
     def _with_reply(self, ours: JsonObject) -> list[JsonObject]:
         """An event for the caller, with its audio in the caller's format."""
@@ -175,9 +214,9 @@ class OpenAIDialler(Dialler):
             async with asyncio.timeout(BEGIN_S):
                 first = await line.first()
             if first["type"] == ev.ErrorEvent.type:
-                error = first.get("error")
-                code = str(error.get("code")) if isinstance(error, dict) else ""
-                raise self._refusal(STATUSES.get(code, 400), 1)
+                reason = _reason(first)
+                logger.warning("session %s: the service of %s refused it: %s", call.session_id, self._settings, reason)
+                raise self._refusal(_status(first), 1)
         except TimeoutError:
             await line.close()
             raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
@@ -199,7 +238,7 @@ class OpenAIDialler(Dialler):
             transcription_model=self._transcription_model,
             input_rate_hz=call.input_rate_hz,
         )
-        return OpenAILine(socket, self._api_key, service)
+        return OpenAILine(socket, self._api_key, service, call.session_id)
 
 
 def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) -> str:
@@ -216,6 +255,20 @@ def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) 
         raise InvalidParameter("audio must be base64.", param="audio") from None
     found = converter.convert(data)
     return base64.b64encode(found + converter.flush() if is_whole else found).decode("ascii")
+
+
+def _status(refused: JsonObject) -> int:
+    error = refused.get("error")
+    names = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
+    return next((STATUSES[name] for name in names if isinstance(name, str) and name in STATUSES), 400)
+
+
+def _reason(refused: JsonObject) -> str:
+    """What an error event of the service's says, for the log."""
+    error = refused.get("error")
+    if not isinstance(error, dict):
+        return "no reason given"
+    return one_line(f"{error.get('code') or error.get('type')}: {error.get('message')}", 200)
 
 
 def _error_about(wire: JsonObject, refused: InvalidParameter) -> JsonObject:
