@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 import websockets
@@ -44,7 +45,7 @@ def ours(serve: Serve, theirs: Product) -> Product:
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
         UPSTREAM_WARM="1",
-        UPSTREAM_SESSION_LIMIT_S="2",  # so that longer conversations move to new sessions, which nobody notices
+        UPSTREAM_SESSION_LIMIT_S="4",  # so that longer conversations move to new sessions, which nobody notices
     )
 
 
@@ -118,6 +119,29 @@ async def test_a_session_over_aoq_ends_here(ours: Product, voices: Voices) -> No
     assert (row["assistant_text"], row["is_spoken"]) == (ANSWER, 1)
 
 
+async def test_a_conversation_begins_on_a_line_that_waited(ours: Product, theirs: Product) -> None:
+    """Unless the caller comes while it is renewed: then the next one's does."""
+
+    async def began_before_it_was_asked_for(number: int) -> bool:
+        question = f"Are you there, caller {number}?"
+        asked_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
+        async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
+            await talker.ask(question)
+            assert answer_of(await talker.wait("response.done")) == ANSWER
+        found = await theirs.row(
+            "SELECT session.started_at < ? AS has_waited FROM realtime_turn AS turn"
+            " JOIN realtime_realtimesession AS session ON session.id = turn.session_id WHERE turn.user_text = ?",
+            asked_at,
+            question,
+        )
+        return bool(found["has_waited"])
+
+    async with asyncio.timeout(3 * PATIENCE_S):
+        number = 1
+        while not await began_before_it_was_asked_for(number):
+            number += 1
+
+
 @pytest.mark.parametrize("query", ["", "&resume=on"])
 async def test_a_response_can_be_cut_off(ours: Product, query: str) -> None:
     """Events pass as they are, or one by one where they may have to be told again."""
@@ -163,7 +187,7 @@ async def test_tools_are_the_callers(ours: Product) -> None:
 async def test_a_conversation_goes_on_in_a_new_session_there(
     ours: Product, theirs: Product, chat_server: ChatServer
 ) -> None:
-    """The limit of a session there is 2 s here."""
+    """The limit of a session there is 4 s here."""
     async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
         await talker.send("session.update", session={"instructions": "Be kind."})
         await talker.ask("Good morning.")

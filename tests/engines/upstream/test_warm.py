@@ -187,6 +187,16 @@ async def test_an_old_line_is_not_used(service: Watched) -> None:
         await until(lambda: old.socket.closed)
 
 
+async def test_a_line_that_comes_of_age_makes_way_for_a_new_one(
+    service: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "LOOK_S", 3600.0)
+    async with lines_to(service, size=1, max_age_s=0.2) as lines:
+        lines.warm.expect(VIENNA)
+        await until(lambda: len(service.sessions) >= 2 and service.sessions[0].socket.closed)
+        await until(lambda: len(lines.warm) == 1)
+
+
 async def test_none_wait_while_the_service_is_not_asked(service: Watched) -> None:
     async with lines_to(service) as lines:
         lines.warm.expect(VIENNA)

@@ -32,7 +32,9 @@ LONGEST_PAUSE_S = 64.0
 MOST_FAILURES = 6
 """That count: the pause is the longest then."""
 LOOK_S = 10.0
-"""Between two looks at whether the service is asked at present."""
+"""Between two looks at whether the service is asked at present; less where a line comes of age before."""
+SHORTEST_LOOK_S = 0.5
+"""However soon lines come of age."""
 
 
 class Kind(NamedTuple):
@@ -137,12 +139,17 @@ class WarmLines:
                     await asyncio.wait([stop], timeout=min(PAUSE_S * 2**self._failures / 2, LONGEST_PAUSE_S))
                     continue
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
+                    async with asyncio.timeout(self._look_s):
                         await self._due.wait()
         finally:
             stop.cancel()
             self._drop(*self._idle)
             await self._wait_closed()
+
+    @property
+    def _look_s(self) -> float:
+        left = [self._max_age_s - idle.line.age_s for idle in self._idle]
+        return max(SHORTEST_LOOK_S, min([LOOK_S, *left]))
 
     async def _renew(self) -> None:
         """Close the lines that are not to be used any more, and dial those that are missing."""
