@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from tests.protocol.conversations import Conversation
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect, usage_to
 from voiceapp.protocol.openai_realtime.settings import TRANSCRIPTION
 from voiceapp.protocol.work import PlayoutCut, Respond
 
@@ -379,3 +379,14 @@ CHANGED = {
         if name.startswith("response.")
     },
 }
+
+
+def test_what_was_read_from_a_cache_elsewhere_is_told() -> None:
+    details = {"text_tokens": 9, "cached_tokens": 5}
+    usage = {"total_tokens": 12, "input_tokens": 9, "output_tokens": 3, "output_token_details": {}}
+    shown = usage_to({**usage, "input_token_details": details})
+    assert shown is not None
+    assert shown["input_token_details"]["cached_tokens"] == 5
+    own = usage_to({**usage, "input_token_details": {"text_tokens": 9}})
+    assert own is not None
+    assert own["input_token_details"]["cached_tokens"] == 0

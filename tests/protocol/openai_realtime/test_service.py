@@ -180,6 +180,61 @@ def test_a_refused_change_is_taken_back_and_said_under_the_callers_id() -> None:
     assert (of.config.voice, of.config.output_format.name) == ("", "pcm16")
 
 
+def test_a_refused_format_is_taken_back() -> None:
+    of = service()
+    formats = {"input_audio_format": "g711_ulaw", "output_audio_format": "g711_alaw"}
+    update = sent(of, "session.update", session=formats)
+    assert (of.source.name, of.sink.name) == ("g711_ulaw", "g711_alaw")
+    refusal = {"code": "invalid_value", "message": "No telephones.", "event_id": update["event_id"]}
+    heard(of, "error", error=refusal)
+    assert (of.source.name, of.sink.name) == ("pcm16", "pcm16")
+
+
+def test_a_refusal_takes_no_later_change_back() -> None:
+    of = service()
+    first = sent(of, "session.update", session={"instructions": "Be kind.", "output_audio_format": "g711_alaw"})
+    sent(of, "session.update", session={"voice": "marin", "input_audio_format": "g711_ulaw"})
+    heard(of, "error", error={"code": "invalid_value", "message": "No.", "event_id": first["event_id"]})
+    assert (of.config.instructions, of.config.voice) == ("", "marin")
+    assert (of.source.name, of.sink.name) == ("g711_ulaw", "pcm16")
+
+
+def test_what_is_shown_after_one_change_does_not_undo_the_next() -> None:
+    of = service()
+    sent(of, "session.update", session={"voice": "marin"})
+    second = sent(of, "session.update", session={"voice": "cedar", "input_audio_format": "g711_ulaw"})
+    audio = {"input": {"format": {"type": "audio/pcm", "rate": 24_000}}, "output": {"voice": "marin"}}
+    shown = heard(of, "session.updated", session={"id": "x", "instructions": "Theirs.", "audio": audio})["session"]
+    assert shown["voice"] == "marin"
+    assert (of.config.voice, of.source.name) == ("cedar", "g711_ulaw")
+    heard(of, "error", error={"code": "invalid_value", "message": "No.", "event_id": second["event_id"]})
+    assert (of.config.voice, of.config.instructions, of.source.is_telephone) == ("marin", "Theirs.", False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [{"code": "cannot_update_voice", "param": None}, {"code": "invalid_value", "param": "session.audio.output.voice"}],
+)
+def test_a_refusal_that_names_no_event_is_of_the_oldest_change(error: dict[str, Any]) -> None:
+    of = service()
+    sent(of, "session.update", session={"voice": "marin"}, event_id="mine")
+    sent(of, "session.update", session={"instructions": "Be kind."})
+    heard(of, "error", error={"code": "rate_limit_exceeded", "message": "Slower."})
+    assert of.config.voice == "marin"
+    found = heard(of, "error", error={**error, "message": "Not after it has spoken.", "event_id": None})["error"]
+    assert (found["event_id"], found["param"].partition(".")[0]) == ("mine", "session")
+    assert (of.config.voice, of.config.instructions) == ("", "Be kind.")
+
+
+@pytest.mark.parametrize("is_beta", [False, True])
+@pytest.mark.parametrize("patch", [{"voice": None}, {"audio": {"output": {"voice": None}}}])
+def test_a_voice_that_is_null_is_not_asked_for(patch: dict[str, Any], is_beta: bool) -> None:
+    (message,) = service(is_beta=is_beta).say({"type": "session.update", "session": patch})
+    assert "voice" not in json.dumps(message)
+    (message,) = service(is_beta=is_beta).say({"type": "response.create", "response": {**patch, "instructions": None}})
+    assert message == {"type": "response.create"}
+
+
 def test_words_of_the_caller_are_told_whole() -> None:
     of = service()
     kind = "conversation.item.input_audio_transcription"

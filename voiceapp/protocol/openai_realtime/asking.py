@@ -59,12 +59,12 @@ def format_there(ours: AudioFormat) -> AudioFormat:
 
 
 def asked_for(patch: JsonObject) -> list[str]:
-    """What a change of settings is about."""
-    found = [_NAMES[name] for name in patch if name in _NAMES]
+    """What a change of settings is about. A voice that is null stays as it is."""
+    found = [_NAMES[name] for name, value in patch.items() if name in _NAMES and (name != "voice" or value is not None)]
     audio = patch.get("audio")
     for (side, name), what in _NESTED.items():
         of_side = audio.get(side) if isinstance(audio, dict) else None
-        if isinstance(of_side, dict) and name in of_side:
+        if isinstance(of_side, dict) and name in of_side and (name != "voice" or of_side[name] is not None):
             found.append(what)
     return list(dict.fromkeys(found))
 
@@ -93,7 +93,8 @@ def older_session_there(config: SessionConfig, about: list[str], source: AudioFo
 
 def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -> JsonObject:
     """`response` of `response.create`."""
-    about = [what for what in asked_for(patch) if what in _OF_A_RESPONSE]
+    given = {name: value for name, value in patch.items() if value is not None}
+    about = [what for what in asked_for(given) if what in _OF_A_RESPONSE]
     found: JsonObject = {name: patch[name] for name in _AS_IT_IS if name in patch}
     if isinstance(found.get("input"), list):
         found["input"] = [item_there(item, is_beta=is_beta) for item in found["input"]]

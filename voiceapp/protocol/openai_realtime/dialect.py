@@ -299,14 +299,14 @@ def item_to(ours: JsonObject) -> JsonObject:
 
 
 def usage_to(ours: JsonObject | None) -> JsonObject | None:
-    """What a response used; nothing is read from a cache."""
+    """What a response used; nothing was read from a cache unless it says so."""
     if ours is None:
         return None
     counts = {name: ours[name] for name in ("total_tokens", "input_tokens", "output_tokens")}
     cached = {"cached_tokens": 0, "cached_tokens_details": {"text_tokens": 0, "audio_tokens": 0, "image_tokens": 0}}
     return {
         **counts,
-        "input_token_details": {**ours["input_token_details"], **cached},
+        "input_token_details": {**cached, **ours["input_token_details"]},
         "output_token_details": ours["output_token_details"],
     }
 

@@ -107,6 +107,12 @@ def error_of(wire: JsonObject) -> JsonObject:
     return {**wire, "error": {**error, "param": param}}
 
 
+def is_about_settings(error: JsonObject) -> bool:
+    """Whether an error that names no event refuses a change of settings."""
+    code, param = str(error.get("code")), str(error.get("param"))
+    return code.startswith("cannot_update") or param.partition(".")[0] == "session"
+
+
 def _usage(usage: object) -> JsonObject | None:
     if not isinstance(usage, dict):
         return None

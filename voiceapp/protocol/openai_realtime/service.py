@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,32 +26,33 @@ from voiceapp.protocol.openai_realtime.hearing import (
     NAMES,
     error_of,
     format_of,
+    is_about_settings,
     item_of,
     part_of,
     response_of,
     settings_after,
 )
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION
+from voiceapp.protocol.openai_realtime.spoken import MAX_CHARACTERS, SpokenItems
 from voiceapp.protocol.reading import JsonObject
 
 Value = TypeVar("Value")
 
 REMEMBERED = 32
 """Items, and changes of settings, that later events may still be about."""
-MAX_CHARACTERS = 200_000
-"""Of the words of one item."""
-MOST_MS = 2**53
-"""Of a time that the service tells."""
 _LOCAL = frozenset({ev.RemindersRestore.type})
 """What such a service would not know what to do with."""
 
 
 @dataclass(slots=True)
-class _Spoken:
-    """An item of the assistant's."""
+class _Update:
+    """A change of settings that the service has not answered."""
 
-    words: str = ""
-    sound_bytes: int = 0
+    about: str | None
+    """The caller's id of it."""
+    patch: JsonObject
+    before: tuple[SessionConfig, AudioFormat, AudioFormat]
+    """The settings and the service's formats without it."""
 
 
 class OpenAIService:
@@ -76,11 +78,11 @@ class OpenAIService:
         self._is_beta = is_beta
         self._kind = TRANSCRIPTION if listens_only else REALTIME
         self._transcription_model = transcription_model
-        self._updates: OrderedDict[str, tuple[str | None, SessionConfig]] = OrderedDict()
-        """By our id of a change: the caller's, and the settings before."""
+        self._updates: OrderedDict[str, _Update] = OrderedDict()
+        """By our id."""
         self._heard_words: OrderedDict[str, str] = OrderedDict()
         """Of the caller, by item."""
-        self._spoken: OrderedDict[str, _Spoken] = OrderedDict()
+        self._spoken = SpokenItems()
         self._functions: OrderedDict[str, str] = OrderedDict()
         """Names, by item."""
         self._awaited: set[str] = set()
@@ -126,23 +128,44 @@ class OpenAIService:
         return [wire] if says is None else says(wire)
 
     def _update(self, wire: JsonObject) -> list[JsonObject]:
-        patch, before = wire["session"], self.config
+        update = _Update(wire.get("event_id"), wire["session"], self._settings)
         try:
-            self.config = merge(before, patch)
+            self._apply(update)
         except InvalidParameter as refused:
             return self._refuse(wire, refused.message, refused.param)
-        asked = self.config
-        if self._transcription_model:
-            asked = replace(asked, transcription_model=self._transcription_model)
-        about = asked_for(patch)
-        self.source, self.sink = format_there(asked.input_format), format_there(asked.output_format)
+        about, asked = asked_for(update.patch), self._asked
         if self._is_beta:
             session = older_session_there(asked, about, self.source, self.sink)
         else:
             session = session_there(asked, about, self.source, self.sink, kind=self._kind)
         update_id = identifier("event")
-        _remember(self._updates, update_id, (wire.get("event_id"), before))
+        _remember(self._updates, update_id, update)
         return [{"type": ev.SessionUpdate.type, "event_id": update_id, "session": session}]
+
+    @property
+    def _settings(self) -> tuple[SessionConfig, AudioFormat, AudioFormat]:
+        return self.config, self.source, self.sink
+
+    @property
+    def _asked(self) -> SessionConfig:
+        """The settings as the service is asked for them."""
+        model = self._transcription_model
+        return replace(self.config, transcription_model=model) if model else self.config
+
+    def _apply(self, update: _Update) -> None:
+        """Take a change that the service is asked for as made.
+
+        Raises:
+            InvalidParameter: if there is no such setting.
+        """
+        update.before = self._settings
+        self.config = merge(self.config, update.patch)
+        self.source, self.sink = format_there(self.config.input_format), format_there(self.config.output_format)
+
+    def _apply_pending(self) -> None:
+        for update in self._updates.values():
+            with suppress(InvalidParameter):  # it was read with a change that was refused since
+                self._apply(update)
 
     def _create_item(self, wire: JsonObject) -> list[JsonObject]:
         return [{**wire, "item": item_there(wire.get("item"), is_beta=self._is_beta)}]
@@ -189,8 +212,7 @@ class OpenAIService:
 
     def sounded(self, item_id: object, n_bytes: int) -> None:
         """Audio of an item of the assistant's came."""
-        if isinstance(item_id, str):
-            self._spoken_in(item_id).sound_bytes += n_bytes
+        self._spoken.sounded(item_id, n_bytes)
 
     def _session_shown(self, wire: JsonObject) -> JsonObject | None:
         session = wire.get("session")
@@ -198,9 +220,12 @@ class OpenAIService:
             return None
         if wire["type"] == ev.SessionUpdated.type and self._updates:
             self._updates.popitem(last=False)
+        if self._updates:  # what is shown knows nothing of the others
+            self.config, self.source, self.sink = next(iter(self._updates.values())).before
         self.source, self.sink = format_of(session, "input", self.source), format_of(session, "output", self.sink)
         self.config = settings_after(self.config, session)
         shown = {"id": str(session.get("id")), "object": "realtime.session", **self.config.to_wire()}
+        self._apply_pending()
         return {**wire, "session": shown}
 
     def _error(self, wire: JsonObject) -> JsonObject:
@@ -211,12 +236,23 @@ class OpenAIService:
         if error.get("code") == "session_expired":  # of the session there; the conversation goes on in another one
             return ev.SessionClosing(event_id=identifier("event"), code=EXPIRED, reason="").to_wire()
         about = error.get("event_id")
+        if about is None and is_about_settings(error):
+            about = next(iter(self._updates), None)
         if isinstance(about, str) and about in self._updates:
-            callers, self.config = self._updates.pop(about)
-            ours = {**ours, "error": {**error, "event_id": callers}}
+            ours = {
+                **ours,
+                "error": {**error, "event_id": self._take_back(about), "param": error.get("param") or "session"},
+            }
         self._awaited.discard("")
         self._end_if_done()
         return ours
+
+    def _take_back(self, update_id: str) -> str | None:
+        """Forget a change that was refused, and none after it; the caller's id of it."""
+        self.config, self.source, self.sink = next(iter(self._updates.values())).before
+        refused = self._updates.pop(update_id)
+        self._apply_pending()
+        return refused.about
 
     def _committed(self, wire: JsonObject) -> JsonObject:
         if self.config.listens_only:
@@ -267,31 +303,18 @@ class OpenAIService:
         return {**wire, "response": response}
 
     def _said(self, wire: JsonObject) -> JsonObject:
-        item_id, delta = wire.get("item_id"), wire.get("delta")
-        if isinstance(item_id, str) and isinstance(delta, str):
-            spoken = self._spoken_in(item_id)
-            spoken.words = (spoken.words + delta)[:MAX_CHARACTERS]
+        self._spoken.said(wire.get("item_id"), wire.get("delta"))
         return wire
 
     def _truncated(self, wire: JsonObject) -> JsonObject:
         """Ours says which words were heard; where the service does not, they are estimated from how long they took."""
         if isinstance(wire.get("transcript"), str):
             return wire
-        spoken = self._spoken.get(str(wire.get("item_id")), _Spoken())
-        whole_ms, heard_ms = self.sink.wire_ms(spoken.sound_bytes), wire.get("audio_end_ms")
-        share = max(0, min(heard_ms, MOST_MS)) / whole_ms if isinstance(heard_ms, int) and whole_ms else 1.0
-        heard = spoken.words
-        if share < 1:
-            heard = heard[: max(0, int(len(heard) * share))].rpartition(" ")[0]
-        return {**wire, "transcript": heard, "unheard": spoken.words[len(heard) :]}
+        heard, unheard = self._spoken.cut(wire.get("item_id"), wire.get("audio_end_ms"), self.sink)
+        return {**wire, "transcript": heard, "unheard": unheard}
 
     def _function_named(self, wire: JsonObject) -> JsonObject:
         return {"name": self._functions.get(str(wire.get("item_id")), ""), **wire}
-
-    def _spoken_in(self, item_id: str) -> _Spoken:
-        if item_id not in self._spoken:
-            _remember(self._spoken, item_id, _Spoken())
-        return self._spoken[item_id]
 
     @property
     def _language(self) -> str:
