@@ -17,7 +17,7 @@ from voiceapp.engines.upstream import openai_line
 from voiceapp.engines.upstream.line import wire_of
 from voiceapp.engines.upstream.openai_family import OpenAIRealtime
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineError, FloodError, InvalidParameter
+from voiceapp.errors import EngineError, EngineRefused, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 
@@ -161,6 +161,20 @@ async def test_the_handshake_is_that_of_the_family(is_beta: bool) -> None:
     assert asked.headers.get("OpenAI-Beta") == ("realtime=v1" if is_beta else None)
 
 
+async def test_a_session_that_only_transcribes_names_no_model() -> None:
+    service = Service()
+    call = Call(session_id="sess_1", model="upstream", listens_only=True)
+    async with serving(service) as model:
+        await model.prepare(call)
+    (asked,) = service.handshakes
+    assert dict(asked.query) == {"intent": "transcription"}
+    service = Service()
+    async with serving(service, is_beta=True) as model:
+        with pytest.raises(EngineRefused):
+            await model.prepare(call)
+    assert not service.handshakes
+
+
 async def test_words_of_the_caller_are_asked_for_and_sound_has_their_rate() -> None:
     service = Service()
     opening = {"output_audio_format": {"type": "pcm", "sample_rate": 8_000}}
@@ -258,6 +272,21 @@ async def test_refusals_are_told_while_the_service_is_silent() -> None:
         await refused
         for _ in range(19):
             await until(ev.ErrorEvent)
+
+
+async def test_a_session_ends_at_last_though_the_service_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_line, "FINISH_S", 0.05)
+    service = Service()
+    async with conversing(service) as (stream, until):
+        await until(ev.SessionCreated)
+        await service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_2")
+        await until(ev.SpeechStarted)
+        await stream.receive(ev.AudioAppend(audio=bytes(3_200)))
+        await stream.receive(ev.SessionFinish())
+        await service.wait("input_audio_buffer.commit")
+        await until(ev.SessionFinished)
+        sizes = [len(base64.b64decode(event["audio"])) for event in service.all("input_audio_buffer.append")]
+        assert abs(sum(sizes) - 4_800) < 100
 
 
 async def test_a_caller_who_reads_no_refusals_is_cut_off() -> None:

@@ -136,7 +136,7 @@ def test_items_and_responses_fit() -> None:
     message = sent(to, "response.create", response={**response, "metadata": {"a": "b"}})["response"]
     assert (message["output_modalities"], message["conversation"]) == (["text"], "none")
     assert message["input"][0]["content"][0]["type"] == "output_text"
-    assert sent(to, "response.create", response={}) == {"type": "response.create"}
+    assert set(sent(to, "response.create", response={})) == {"type", "event_id"}
     for type_, about in (("truncate", {"content_index": 0, "audio_end_ms": 5}), ("delete", {}), ("retrieve", {})):
         sent(to, f"conversation.item.{type_}", item_id="item_1", **about)
 
@@ -232,7 +232,7 @@ def test_a_voice_that_is_null_is_not_asked_for(patch: dict[str, Any], is_beta: b
     (message,) = service(is_beta=is_beta).say({"type": "session.update", "session": patch})
     assert "voice" not in json.dumps(message)
     (message,) = service(is_beta=is_beta).say({"type": "response.create", "response": {**patch, "instructions": None}})
-    assert message == {"type": "response.create"}
+    assert "response" not in message
 
 
 def test_words_of_the_caller_are_told_whole() -> None:
@@ -291,6 +291,72 @@ def test_a_session_finishes_when_the_last_response_is_done() -> None:
     assert not of.own
     heard(of, "response.done", response={"id": "resp_1"})
     assert [event["type"] for event in of.own] == ["session.finished"]
+
+
+def is_finished(of: OpenAIService) -> bool:
+    return [event["type"] for event in of.own] == ["session.finished"]
+
+
+def test_a_session_finishes_when_every_response_is_done() -> None:
+    of = service()
+    sent(of, "response.create")
+    second = sent(of, "response.create")
+    assert of.say({"type": "session.finish"}) == []
+    heard(of, "response.created", response={"id": "resp_1"})
+    heard(of, "response.done", response={"id": "resp_1"})
+    heard(of, "error", error={"code": "invalid_value", "message": "Of an item.", "param": "item.id"})
+    assert not of.own
+    refusal = {"code": "conversation_already_has_active_response", "message": "No.", "event_id": second["event_id"]}
+    assert heard(of, "error", error=refusal)["error"]["event_id"] is None
+    assert is_finished(of)
+
+
+def test_what_is_being_said_when_the_session_finishes_is_committed_and_transcribed() -> None:
+    of = service()
+    of.say({"type": "input_audio_buffer.append", "audio": "AAAA"})
+    heard(of, "input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=0)
+    sent(of, "session.finish")
+    heard(of, "input_audio_buffer.committed", item_id="item_1")
+    assert not of.own
+    heard(of, "conversation.item.input_audio_transcription.completed", item_id="item_1", transcript="Good night.")
+    assert is_finished(of)
+
+
+def test_nothing_is_committed_that_was_so_already() -> None:
+    of = service()
+    of.say({"type": "input_audio_buffer.append", "audio": "AAAA"})
+    heard(of, "input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=0)
+    sent(of, "input_audio_buffer.commit")
+    assert of.say({"type": "session.finish"}) == []
+    assert not of.own
+    heard(of, "input_audio_buffer.committed", item_id="item_1")
+    heard(of, "conversation.item.input_audio_transcription.completed", item_id="item_1", transcript="")
+    assert is_finished(of)
+
+
+@pytest.mark.parametrize("names_event", [True, False])
+def test_a_commit_of_ours_that_is_refused_is_not_the_callers_fault(names_event: bool) -> None:
+    of = service(listens_only=True)
+    sent(of, "session.update", session={"turn_detection": None})
+    of.say({"type": "input_audio_buffer.append", "audio": "AAAA"})
+    commit = sent(of, "session.finish")
+    assert commit["type"] == "input_audio_buffer.commit"
+    error = {"code": "input_audio_buffer_commit_empty", "message": "Too short."}
+    about = {"event_id": commit["event_id"]} if names_event else {}
+    assert of.hear({"type": "error", "error": {**error, **about}}) == []
+    assert is_finished(of)
+
+
+def test_a_session_ends_without_what_takes_too_long() -> None:
+    of = service()
+    sent(of, "response.create")
+    of.give_up()
+    assert not of.own
+    sent(of, "response.create")
+    of.say({"type": "session.finish"})
+    of.give_up()
+    heard(of, "response.done", response={"id": "resp_1"})
+    assert is_finished(of)
 
 
 HUGE = 10**400

@@ -17,11 +17,12 @@ from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.kept import MAX_EVENT_ID
 from voiceapp.engines.upstream.line import LOST, Dialler, LineLost, ServiceLine, wire_of
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineTimeout, FloodError, InvalidParameter
+from voiceapp.errors import EngineRefused, EngineTimeout, FloodError, InvalidParameter
 from voiceapp.formats import identifier, one_line
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.openai_realtime.service import OpenAIService
 from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.session import FINISH_S
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class OpenAILine(ServiceLine):
         """The next message of the service's, waited for by whoever receives next."""
         self._said: asyncio.Future[None] | None = None
         """Done when the line says something by itself while somebody waits."""
+        self._end: asyncio.TimerHandle | None = None
+        """Of the longest wait after the caller has wanted the session to end."""
         self._is_begun = False
         """The service has taken the first settings, or was heard to refuse them."""
         self._to_service = WireConverter(service.source, service.source)
@@ -86,12 +89,15 @@ class OpenAILine(ServiceLine):
         try:
             found = self._with_sound(wire)
         except InvalidParameter as refused:
-            self._say(_error_about(wire, refused))
-            return
+            found = []
+            self._service.own.append(_error_about(wire, refused))
         for theirs in found:
             await super().send(json.dumps(theirs, separators=(",", ":")))
-        while self._service.own:
-            self._say(self._service.own.pop(0))
+        if self._service.own and len(self._came) >= MOST_SAID:
+            raise FloodError("Too many events were refused before the refusals were read.", code="too_many_refused")
+        self._say()
+        if wire["type"] == ev.SessionFinish.type and self._end is None:
+            self._end = asyncio.get_running_loop().call_later(FINISH_S, self._finish)
 
     async def receive(self) -> str:
         """See `ServiceLine`."""
@@ -110,22 +116,23 @@ class OpenAILine(ServiceLine):
 
     async def close(self) -> None:
         """See `ServiceLine`."""
+        if self._end is not None:
+            self._end.cancel()
         await super().close()
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.gather(self._receiving, return_exceptions=True)
 
-    def _say(self, ours: JsonObject) -> None:
-        """Have `receive` return this.
-
-        Raises:
-            FloodError: too much that was said waits already.
-        """
-        if len(self._came) >= MOST_SAID:
-            raise FloodError("Too many events were refused before the refusals were read.", code="too_many_refused")
-        self._came.append(json.dumps(ours))
-        if self._said is not None and not self._said.done():
+    def _say(self) -> None:
+        """Have `receive` return what is to be said without a word of the service's."""
+        self._came.extend(json.dumps(each, separators=(",", ":")) for each in self._service.own)
+        self._service.own.clear()
+        if self._came and self._said is not None and not self._said.done():
             self._said.set_result(None)
+
+    def _finish(self) -> None:
+        self._service.give_up()
+        self._say()
 
     def _take(self, theirs: JsonObject) -> None:
         if theirs["type"] == ev.SessionUpdated.type:
@@ -134,8 +141,8 @@ class OpenAILine(ServiceLine):
             self._is_begun = True
             logger.warning("session %s: the service did not take the settings: %s", self._name, _reason(theirs))
         found = [heard for ours in self._service.hear(theirs) for heard in self._with_reply(ours)]
-        self._came.extend(json.dumps(each, separators=(",", ":")) for each in (*found, *self._service.own))
-        self._service.own.clear()
+        self._came.extend(json.dumps(each, separators=(",", ":")) for each in found)
+        self._say()
 
     # ── Audio ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -150,9 +157,10 @@ class OpenAILine(ServiceLine):
         if (service.config.input_format, service.source) != self._to_service.formats:
             self._to_service = WireConverter(service.config.input_format, service.source)
         if kind == ev.AudioAppend.type:
-            return [{**wire, "audio": _converted(self._to_service, wire["audio"])}]
+            return service.say({**wire, "audio": _converted(self._to_service, wire["audio"])})
         found = service.say(wire)
-        if kind == ev.AudioCommit.type and (rest := self._to_service.flush()):
+        is_committed = any(theirs["type"] == ev.AudioCommit.type for theirs in found)
+        if is_committed and (rest := self._to_service.flush()):
             found.insert(0, {"type": ev.AudioAppend.type, "audio": base64.b64encode(rest).decode("ascii")})
         return [self._with_recording(theirs) for theirs in found] if kind == ev.ItemCreate.type else found
 
@@ -208,6 +216,8 @@ class OpenAIDialler(Dialler):
 
     async def dial(self, call: Call) -> ServiceLine:
         """See `Dialler`. Some of these services accept whoever dials, and refuse in the first event."""
+        if self._is_beta and call.listens_only:
+            raise EngineRefused("The service that runs this model has no sessions that only transcribe.")
         line = await super().dial(call)
         assert isinstance(line, OpenAILine)
         try:
@@ -228,8 +238,9 @@ class OpenAIDialler(Dialler):
         return line
 
     def _query(self, call: Call) -> dict[str, str]:
-        query = {"model": self._model or call.model}
-        return query | {"intent": "transcription"} if call.listens_only else query
+        if call.listens_only:  # hosted services take no model beside it: the settings name what transcribes
+            return {"intent": "transcription"}
+        return {"model": self._model or call.model}
 
     def _line_over(self, socket: aiohttp.ClientWebSocketResponse, call: Call) -> ServiceLine:
         service = OpenAIService(

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.configuration import SessionConfig, merge, merge_response
+from voiceapp.protocol.configuration import SessionConfig, merge_response
+from voiceapp.protocol.openai_realtime.agreed import AgreedSettings
 from voiceapp.protocol.openai_realtime.asking import (
     asked_for,
-    format_there,
     item_there,
     older_session_there,
     response_there,
     session_there,
 )
+from voiceapp.protocol.openai_realtime.awaited import Awaited
 from voiceapp.protocol.openai_realtime.dialect import EXPIRED
 from voiceapp.protocol.openai_realtime.hearing import (
     NAMES,
     error_of,
-    format_of,
-    is_about_settings,
     item_of,
     part_of,
     response_of,
-    settings_after,
 )
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION
 from voiceapp.protocol.openai_realtime.spoken import MAX_CHARACTERS, SpokenItems
@@ -44,17 +41,6 @@ _LOCAL = frozenset({ev.RemindersRestore.type})
 """What such a service would not know what to do with."""
 
 
-@dataclass(slots=True)
-class _Update:
-    """A change of settings that the service has not answered."""
-
-    about: str | None
-    """The caller's id of it."""
-    patch: JsonObject
-    before: tuple[SessionConfig, AudioFormat, AudioFormat]
-    """The settings and the service's formats without it."""
-
-
 class OpenAIService:
     """The dialect of one connection to the service."""
 
@@ -63,43 +49,49 @@ class OpenAIService:
     ) -> None:
         """`is_beta`: the older dialect; `transcription_model` is the service's, empty for the one that a caller names;
         `input_rate_hz` is what `pcm16` means to the caller."""
-        self.config = SessionConfig(
+        config = SessionConfig(
             model="",
             voice="",
             input_format=AudioFormat("pcm16", input_rate_hz),
             output_format=AudioFormat("pcm16", PCM_RATE_HZ),
             listens_only=listens_only,
         )
-        """The settings as the caller has them."""
-        self.source = self.sink = AudioFormat("pcm16", PCM_RATE_HZ)
-        """In which the service takes audio, and gives it."""
+        self._agreed = AgreedSettings(config)
         self.own: list[JsonObject] = []
         """What the caller is to be told without a word of the service's, to be taken by the owner."""
         self._is_beta = is_beta
         self._kind = TRANSCRIPTION if listens_only else REALTIME
         self._transcription_model = transcription_model
-        self._updates: OrderedDict[str, _Update] = OrderedDict()
-        """By our id."""
         self._heard_words: OrderedDict[str, str] = OrderedDict()
         """Of the caller, by item."""
         self._spoken = SpokenItems()
         self._functions: OrderedDict[str, str] = OrderedDict()
         """Names, by item."""
-        self._awaited: set[str] = set()
-        """What the session may not end before: responses, and utterances that are to be transcribed."""
-        self._is_finishing = False
+        self._awaited = Awaited()
+        self._unnamed: OrderedDict[str, None] = OrderedDict()
+        """Ids that events of the caller's were given here."""
+        self._last_commit = ""
+        """Id of the one that the end of the session asked for."""
+        self.is_finishing = False
+        """The caller wants the session to end, and was not told that it has."""
         self._says: Mapping[str, Callable[[JsonObject], list[JsonObject]]] = {
             ev.SessionUpdate.type: self._update,
             ev.ItemCreate.type: self._create_item,
             ev.ResponseCreate.type: self._create_response,
             ev.ImageAppend.type: self._refuse_image,
+            ev.AudioAppend.type: self._append,
+            ev.AudioCommit.type: self._commit,
+            ev.AudioClear.type: self._clear,
             ev.SessionFinish.type: self._finish,
         }
         self._hears: Mapping[str, Callable[[JsonObject], JsonObject | None]] = {
             ev.SessionCreated.type: self._session_shown,
             ev.SessionUpdated.type: self._session_shown,
             ev.ErrorEvent.type: self._error,
+            ev.SpeechStarted.type: self._speech_started,
+            ev.SpeechStopped.type: self._speech_stopped,
             ev.AudioCommitted.type: self._committed,
+            ev.AudioCleared.type: self._cleared,
             ev.ItemCreated.type: self._item,
             ev.ItemRetrieved.type: self._item,
             ev.ItemTruncated.type: self._truncated,
@@ -117,6 +109,21 @@ class OpenAIService:
             ev.FunctionArgumentsDone.type: self._function_named,
         }
 
+    @property
+    def config(self) -> SessionConfig:
+        """The settings as the caller has them."""
+        return self._agreed.config
+
+    @property
+    def source(self) -> AudioFormat:
+        """In which the service takes audio."""
+        return self._agreed.source
+
+    @property
+    def sink(self) -> AudioFormat:
+        """In which it gives audio."""
+        return self._agreed.sink
+
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, wire: JsonObject) -> list[JsonObject]:
@@ -128,44 +135,19 @@ class OpenAIService:
         return [wire] if says is None else says(wire)
 
     def _update(self, wire: JsonObject) -> list[JsonObject]:
-        update = _Update(wire.get("event_id"), wire["session"], self._settings)
+        patch = wire["session"]
         try:
-            self._apply(update)
+            update_id = self._agreed.change(patch, wire.get("event_id"))
         except InvalidParameter as refused:
             return self._refuse(wire, refused.message, refused.param)
-        about, asked = asked_for(update.patch), self._asked
+        about, asked = asked_for(patch), self.config
+        if self._transcription_model:
+            asked = replace(asked, transcription_model=self._transcription_model)
         if self._is_beta:
             session = older_session_there(asked, about, self.source, self.sink)
         else:
             session = session_there(asked, about, self.source, self.sink, kind=self._kind)
-        update_id = identifier("event")
-        _remember(self._updates, update_id, update)
         return [{"type": ev.SessionUpdate.type, "event_id": update_id, "session": session}]
-
-    @property
-    def _settings(self) -> tuple[SessionConfig, AudioFormat, AudioFormat]:
-        return self.config, self.source, self.sink
-
-    @property
-    def _asked(self) -> SessionConfig:
-        """The settings as the service is asked for them."""
-        model = self._transcription_model
-        return replace(self.config, transcription_model=model) if model else self.config
-
-    def _apply(self, update: _Update) -> None:
-        """Take a change that the service is asked for as made.
-
-        Raises:
-            InvalidParameter: if there is no such setting.
-        """
-        update.before = self._settings
-        self.config = merge(self.config, update.patch)
-        self.source, self.sink = format_there(self.config.input_format), format_there(self.config.output_format)
-
-    def _apply_pending(self) -> None:
-        for update in self._updates.values():
-            with suppress(InvalidParameter):  # it was read with a change that was refused since
-                self._apply(update)
 
     def _create_item(self, wire: JsonObject) -> list[JsonObject]:
         return [{**wire, "item": item_there(wire.get("item"), is_beta=self._is_beta)}]
@@ -176,17 +158,48 @@ class OpenAIService:
             config = merge_response(self.config, patch)
         except InvalidParameter as refused:
             return self._refuse(wire, refused.message, refused.param)
-        self._awaited.add("")
+        wire = self._named(wire)
+        self._awaited.response_asked(wire["event_id"])
         response = response_there(config, patch, is_beta=self._is_beta)
         return [{**wire, "response": response} if response else {n: v for n, v in wire.items() if n != "response"}]
+
+    def _append(self, wire: JsonObject) -> list[JsonObject]:
+        self._awaited.has_uncommitted = True
+        return [wire]
+
+    def _commit(self, wire: JsonObject) -> list[JsonObject]:
+        wire = self._named(wire)
+        self._awaited.commit_asked(wire["event_id"])
+        return [wire]
+
+    def _clear(self, wire: JsonObject) -> list[JsonObject]:
+        self._awaited.cleared()
+        return [wire]
+
+    def _named(self, wire: JsonObject) -> JsonObject:
+        """An event with an id, so that an error can be known to be about it."""
+        if isinstance(wire.get("event_id"), str):
+            return wire
+        _remember(self._unnamed, event_id := identifier("event"), None)
+        return {**wire, "event_id": event_id}
 
     def _refuse_image(self, wire: JsonObject) -> list[JsonObject]:
         return self._refuse(wire, "The service that runs this model takes images in items only.", "image")
 
     def _finish(self, _: JsonObject) -> list[JsonObject]:
-        self._is_finishing = True
+        self.is_finishing = True
+        is_manual = self.config.turn_detection is None
+        if self._awaited.has_uncommitted if is_manual else self._awaited.is_speaking:
+            found = self._commit({"type": ev.AudioCommit.type})
+            self._last_commit = found[0]["event_id"]
+            return found
         self._end_if_done()
         return []
+
+    def give_up(self) -> None:
+        """What is under way takes too long: the session ends without it."""
+        self._awaited.clear()
+        self._end_if_done()
 
     def _refuse(self, wire: JsonObject, message: str, param: str | None) -> list[JsonObject]:
         about = wire.get("event_id")
@@ -197,7 +210,8 @@ class OpenAIService:
         return []
 
     def _end_if_done(self) -> None:
-        if self._is_finishing and not self._awaited:
+        if self.is_finishing and not self._awaited:
+            self.is_finishing = False
             self.own.append(ev.SessionFinished(event_id=identifier("event")).to_wire())
 
     # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,47 +232,49 @@ class OpenAIService:
         session = wire.get("session")
         if not isinstance(session, dict):
             return None
-        if wire["type"] == ev.SessionUpdated.type and self._updates:
-            self._updates.popitem(last=False)
-        if self._updates:  # what is shown knows nothing of the others
-            self.config, self.source, self.sink = next(iter(self._updates.values())).before
-        self.source, self.sink = format_of(session, "input", self.source), format_of(session, "output", self.sink)
-        self.config = settings_after(self.config, session)
-        shown = {"id": str(session.get("id")), "object": "realtime.session", **self.config.to_wire()}
-        self._apply_pending()
+        config = self._agreed.take(session, is_answer=wire["type"] == ev.SessionUpdated.type)
+        shown = {"id": str(session.get("id")), "object": "realtime.session", **config.to_wire()}
         return {**wire, "session": shown}
 
-    def _error(self, wire: JsonObject) -> JsonObject:
+    def _error(self, wire: JsonObject) -> JsonObject | None:
         ours = error_of(wire)
         error = ours.get("error")
         if not isinstance(error, dict):
             return ours
         if error.get("code") == "session_expired":  # of the session there; the conversation goes on in another one
             return ev.SessionClosing(event_id=identifier("event"), code=EXPIRED, reason="").to_wire()
-        about = error.get("event_id")
-        if about is None and is_about_settings(error):
-            about = next(iter(self._updates), None)
-        if isinstance(about, str) and about in self._updates:
-            ours = {
-                **ours,
-                "error": {**error, "event_id": self._take_back(about), "param": error.get("param") or "session"},
-            }
-        self._awaited.discard("")
+        self._awaited.refused(error)
         self._end_if_done()
-        return ours
+        if (update_id := self._agreed.refused(error)) is not None:
+            callers, param = self._agreed.take_back(update_id), error.get("param") or "session"
+            return {**ours, "error": {**error, "event_id": callers, "param": param}}
+        about = error.get("event_id")
+        if about is None and str(error.get("code")).startswith("input_audio_buffer_commit"):
+            about = self._last_commit
+        if not isinstance(about, str) or not about:
+            return ours
+        if about == self._last_commit:  # nothing was left to commit, or the service did so by itself
+            return None
+        return {**ours, "error": {**error, "event_id": None}} if about in self._unnamed else ours
 
-    def _take_back(self, update_id: str) -> str | None:
-        """Forget a change that was refused, and none after it; the caller's id of it."""
-        self.config, self.source, self.sink = next(iter(self._updates.values())).before
-        refused = self._updates.pop(update_id)
-        self._apply_pending()
-        return refused.about
+    def _speech_started(self, wire: JsonObject) -> JsonObject:
+        self._awaited.is_speaking = True
+        return wire
+
+    def _speech_stopped(self, wire: JsonObject) -> JsonObject:
+        if wire.get("reason"):  # nothing of it is committed
+            self._awaited.is_speaking = False
+        return wire
 
     def _committed(self, wire: JsonObject) -> JsonObject:
-        if self.config.listens_only:
-            self._awaited.add(str(wire.get("item_id")))
-        elif self.config.turn_detection is not None and self.config.turn_detection.create_response:
-            self._awaited.add("")
+        turns, listens_only = self.config.turn_detection, self.config.listens_only
+        is_answered = turns is not None and turns.create_response and not listens_only and not self._last_commit
+        words = listens_only or self.is_finishing
+        self._awaited.committed(str(wire.get("item_id")), words=words, response=is_answered)
+        return wire
+
+    def _cleared(self, wire: JsonObject) -> JsonObject:
+        self._awaited.cleared()
         return wire
 
     def _item(self, wire: JsonObject) -> JsonObject | None:
@@ -285,7 +301,7 @@ class OpenAIService:
     def _words_known(self, wire: JsonObject) -> JsonObject:
         item_id = str(wire.get("item_id"))
         self._heard_words.pop(item_id, None)
-        self._awaited.discard(item_id)
+        self._awaited.words_known(item_id, are_any=bool(wire.get("transcript")))
         self._end_if_done()
         return {"language": self._language, **wire}
 
@@ -293,12 +309,11 @@ class OpenAIService:
         response = response_of(wire.get("response"))
         if response is None:
             return None
-        self._awaited.discard("")
         if wire["type"] == ev.ResponseCreated.type:
             response["status"] = "in_progress"
-            self._awaited.add(response["id"])
+            self._awaited.response_begun(response["id"])
         else:
-            self._awaited.discard(response["id"])
+            self._awaited.response_done(response["id"])
             self._end_if_done()
         return {**wire, "response": response}
 
