@@ -161,12 +161,26 @@ def test_a_service_without_an_address_is_named_at_the_start() -> None:
     [
         ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native, openai or openai-beta, not 'klingon'"),
         ({"dialect": "openai", "is_direct": True}, "UPSTREAM_DIALECT=openai needs UPSTREAM_MEDIA=bridged"),
+        ({"speaks_here": True, "is_direct": True}, "UPSTREAM_VOICE=ours needs UPSTREAM_MEDIA=bridged"),
         ({"dialect": "openai-beta", "chat_models": ["plus"]}, "has a realtime model only"),
     ],
 )
-def test_a_dialect_that_does_not_go_with_the_rest_is_refused(about: dict[str, Any], said: str) -> None:
+def test_settings_that_do_not_go_together_are_refused(about: dict[str, Any], said: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=re.escape(said)):
         checked(UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", **about))
+
+
+@pytest.mark.parametrize("dialect", ["native", "openai"])
+def test_a_service_that_we_speak_for_has_a_card_whose_events_are_read(dialect: str) -> None:
+    (card,) = upstream_cards(checked(acme(dialect=dialect, speaks_here=True)))
+    assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
+    assert card.provider.startswith("voiceapp.engines.upstream.voiced.")
+
+
+def test_who_speaks_is_theirs_or_ours() -> None:
+    done = run(_CARDS, UPSTREAM_BASE_URL="https://voice.example.org", UPSTREAM_VOICE="mine")
+    assert done.returncode != 0
+    assert "UPSTREAM_VOICE is theirs or ours, not 'mine'" in done.stderr
 
 
 def test_a_service_of_openais_family_has_a_card_whose_sessions_are_translated() -> None:

@@ -115,6 +115,12 @@ class ChatServer:
             await write(piece({"content": f"This is sentence number {count} of a story without an end. "}))
             await asyncio.sleep(0.2)
 
+    async def _speech(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
+        """Minutes of words, written at once."""
+        for count in range(1, 41):
+            await write(piece({"content": f"This is sentence number {count} of a speech. "}))
+        await write(piece({}, "stop"))
+
     async def _weather(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
         """Asks for the tool, and speaks its answer."""
         last = body["messages"][-1]
@@ -149,6 +155,7 @@ _ANSWERS: dict[str, Callable[[ChatServer, dict[str, Any], web.Request, Write], A
     "api key": ChatServer._sourced,
     "story": ChatServer._story,
     "endless": ChatServer._endless,
+    "speech": ChatServer._speech,
     "weather": ChatServer._weather,
     "break": ChatServer._break,
     "500": ChatServer._plain,

@@ -54,6 +54,8 @@ class UpstreamSettings(ServerSettings):
     """Where its WebSockets are, when those have an address of their own."""
     is_direct: bool = False
     """Calls over WebRTC and AOQ are passed on to it, so that their media flow past this server."""
+    speaks_here: bool = False
+    """Replies of its realtime model are spoken by this server's voices."""
     session_limit_s: float = 0.0
     """How long a realtime session of its lasts; 0: that is not known."""
     warm: int = 0

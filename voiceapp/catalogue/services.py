@@ -15,6 +15,13 @@ from voiceapp.catalogue.servers import UpstreamSettings, named
 _UPSTREAM = "voiceapp.engines.upstream"
 RENAMED = ("embedding", "rerank")
 """Kinds whose models here are called `embedded-NAME` or `server-NAME` where a service serves NAME."""
+REALTIME = {
+    (False, False): "media.RelayedRealtime",
+    (False, True): "voiced.VoicedRealtime",
+    (True, False): "openai_family.OpenAIRealtime",
+    (True, True): "voiced.VoicedOpenAIRealtime",
+}
+"""What serves a realtime model: whether the service is of OpenAI's family, and whether this server speaks."""
 CHAINED = ("chat", "embedding", "rerank")
 """Kinds of which one model can stand in for another."""
 
@@ -28,17 +35,16 @@ def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
 
 
 def _realtime_card(service: UpstreamSettings) -> ModelCard:
-    provider = "openai_family.OpenAIRealtime" if service.is_openais else "media.RelayedRealtime"
     return ModelCard(
         service.alias,
         "realtime",
-        f"{_UPSTREAM}.{provider}",
+        f"{_UPSTREAM}.{REALTIME[service.is_openais, service.speaks_here]}",
         title=f"{service.model or 'Model'} (another service)",
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
         options=service.openai_options if service.is_openais else service.realtime_options,
         service=service.alias,
         transports=("webrtc", "aoq", "websocket") if service.is_direct else ("aoq", "webrtc", "websocket"),
-        forwards_events=not service.is_openais,
+        forwards_events=not (service.is_openais or service.speaks_here),
         forwards_offers=service.is_direct,
     )
 

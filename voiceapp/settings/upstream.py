@@ -21,6 +21,8 @@ UPSTREAM_WS_URL: str = env.str("UPSTREAM_WS_URL", default="")
 UPSTREAM_MEDIA: str = env.str("UPSTREAM_MEDIA", default="bridged")
 """How sound reaches its realtime model: `bridged`, through this server, whatever the caller's transport is; `direct`,
 between caller and service over WebRTC and AOQ, whose offers and requests for grants are passed on."""
+UPSTREAM_VOICE: str = env.str("UPSTREAM_VOICE", default="theirs")
+"""Who speaks the replies of its realtime model: `theirs`, the service; `ours`, this server, and the service writes."""
 UPSTREAM_SESSION_LIMIT_S: float = env.float("UPSTREAM_SESSION_LIMIT_S", default=0.0)
 """How long a realtime session of its lasts. At the first silence after that, a conversation goes on in a new one; 0
 waits until the service ends it."""
@@ -67,6 +69,17 @@ def _is_direct(setting: str, value: str) -> bool:
     return value == "direct"
 
 
+def _speaks_here(setting: str, value: str) -> bool:
+    """Whether this server speaks.
+
+    Raises:
+        ImproperlyConfigured: if the value says neither.
+    """
+    if value not in ("theirs", "ours"):
+        raise ImproperlyConfigured(f"{setting} is theirs or ours, not {value!r}.")
+    return value == "ours"
+
+
 def checked(service: UpstreamSettings) -> UpstreamSettings:
     """The service, if its settings go together.
 
@@ -80,6 +93,8 @@ def checked(service: UpstreamSettings) -> UpstreamSettings:
         )
     if service.is_openais and service.is_direct:
         raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_MEDIA=bridged.")
+    if service.speaks_here and service.is_direct:
+        raise ImproperlyConfigured(f"{service.settings}_VOICE=ours needs {service.settings}_MEDIA=bridged.")
     if service.is_openais and service.has_others:
         raise ImproperlyConfigured(f"With {chosen}={service.dialect}, a service has a realtime model only.")
     if service.is_openais and service.warm:
@@ -133,6 +148,7 @@ def _further(alias: str) -> UpstreamSettings:
             realtime_url=text("REALTIME_URL"),
             ws_url=text("WS_URL"),
             is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
+            speaks_here=_speaks_here(f"{prefix}_VOICE", text("VOICE", UPSTREAM_VOICE)),
             session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
             warm=count("WARM"),
             chat_models=models("CHAT"),
@@ -159,6 +175,7 @@ UPSTREAMS: tuple[UpstreamSettings, ...] = (
             realtime_url=UPSTREAM_REALTIME_URL,
             ws_url=UPSTREAM_WS_URL,
             is_direct=_is_direct("UPSTREAM_MEDIA", UPSTREAM_MEDIA),
+            speaks_here=_speaks_here("UPSTREAM_VOICE", UPSTREAM_VOICE),
             session_limit_s=UPSTREAM_SESSION_LIMIT_S,
             warm=UPSTREAM_WARM,
             chat_models=UPSTREAM_CHAT_MODELS,

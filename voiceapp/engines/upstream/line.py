@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -77,8 +77,33 @@ class LineLost(Exception):
         return error
 
 
+class EventLine(Protocol):
+    """One session with the service; `send` and `receive` have our events."""
+
+    @property
+    def age_s(self) -> float:
+        """How long its session is open."""
+
+    async def send(self, text: str) -> None:
+        """Send a message; waits while the service reads slowly.
+
+        Raises:
+            LineLost: the connection is closed, or the service has stopped reading.
+        """
+
+    async def receive(self) -> str:
+        """The next message, without our key; what is not text is left out. Can be cancelled without losing one.
+
+        Raises:
+            LineLost: the connection is closed.
+        """
+
+    async def close(self) -> None:
+        """Close the connection; harmless when it is closed already."""
+
+
 class ServiceLine:
-    """One session with the service, over a connection of its own."""
+    """An `EventLine` over a connection of its own."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
         self._socket = socket
@@ -95,7 +120,7 @@ class ServiceLine:
         return self._now() - self._opened_at
 
     async def send(self, text: str) -> None:
-        """Send a message; waits while the service reads slowly.
+        """See `EventLine`.
 
         Raises:
             LineLost: the connection is closed, or the service has stopped reading.
@@ -110,11 +135,7 @@ class ServiceLine:
             raise LineLost(self._socket.close_code or LOST) from None
 
     async def receive(self) -> str:
-        """The next message, without our key; what is not text is left out.
-
-        Raises:
-            LineLost: the connection is closed.
-        """
+        """See `EventLine`."""
         return self._early.popleft() if self._early else await self._next()
 
     async def _next(self) -> str:

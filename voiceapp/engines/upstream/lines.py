@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from voiceapp.engines.upstream.kept import KeptAudio, KeptConversation
-from voiceapp.engines.upstream.line import LineLost, ServiceLine
+from voiceapp.engines.upstream.line import EventLine, LineLost
 from voiceapp.engines.upstream.opening import begin
 from voiceapp.errors import EngineError
 
@@ -28,7 +28,7 @@ class ServiceLines:
     """The line in use, and its replacement. `receive`, `renew` and `replace` belong to one task."""
 
     def __init__(
-        self, name: str, dial: Callable[[], Awaitable[ServiceLine]], kept: KeptConversation, *, limit_s: float
+        self, name: str, dial: Callable[[], Awaitable[EventLine]], kept: KeptConversation, *, limit_s: float
     ) -> None:
         """`name` is that of the session here, for logs; `limit_s` is how long one there may last, 0: any time."""
         self._name = name
@@ -38,7 +38,7 @@ class ServiceLines:
         """What a new session has to hear of the caller's."""
         self._limit_s = limit_s
         self._now = asyncio.get_running_loop().time
-        self._line: ServiceLine | None = None
+        self._line: EventLine | None = None
         self._ready = asyncio.Event()
         """The line can be written to."""
         self._renewals = 0
@@ -156,7 +156,7 @@ class ServiceLines:
         self._ready.set()
         return created
 
-    async def _catch_up(self, line: ServiceLine) -> None:
+    async def _catch_up(self, line: EventLine) -> None:
         """Tell a new session what the one before had not answered, and what the caller says."""
         self._renewals += 1
         try:

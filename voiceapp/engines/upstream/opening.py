@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from voiceapp.engines.upstream.line import LineLost, ServiceLine, wire_of
+from voiceapp.engines.upstream.line import EventLine, LineLost, wire_of
 from voiceapp.errors import EngineRefused, EngineTimeout
 
 BEGIN_S = 15.0
@@ -17,8 +17,8 @@ ITEMS_AT_ONCE = 20
 
 
 async def begin(
-    line: ServiceLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
-) -> tuple[ServiceLine, dict[str, Any]]:
+    line: EventLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
+) -> tuple[EventLine, dict[str, Any]]:
     """The line, and the `session.created` of its session with the settings that it has taken.
 
     What the service does not take is left out. The line is closed when this raises.
@@ -39,7 +39,7 @@ async def begin(
         raise
 
 
-async def _begin(line: ServiceLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+async def _begin(line: EventLine, settings: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     created = await _next(line, ("session.created", "error"))
     if created["type"] == "error" or not isinstance(created.get("session"), dict):
         raise EngineRefused("The service that runs this model did not begin the session.")
@@ -57,7 +57,7 @@ async def _begin(line: ServiceLine, settings: Mapping[str, Any], items: Sequence
     return created
 
 
-async def _next(line: ServiceLine, kinds: tuple[str, ...]) -> dict[str, Any]:
+async def _next(line: EventLine, kinds: tuple[str, ...]) -> dict[str, Any]:
     """The next event of one of these kinds."""
     while True:
         wire = wire_of(await line.receive())

@@ -14,7 +14,7 @@ from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
 from voiceapp.engines.upstream.kept import ANSWERS, KeptConversation
-from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, LineLost, ServiceLine, wire_of
+from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, EventLine, LineLost, wire_of
 from voiceapp.engines.upstream.lines import ServiceLines
 from voiceapp.engines.upstream.playing import Playing
 from voiceapp.engines.upstream.turns import ForwardedTurns
@@ -47,7 +47,7 @@ class UpstreamStream:
     def __init__(
         self,
         call: Call,
-        dial: Callable[[], Awaitable[ServiceLine]],
+        dial: Callable[[], Awaitable[EventLine]],
         *,
         session_limit_s: float = 0.0,
         knows_heard: bool = True,

@@ -1,0 +1,288 @@
+"""What a service elsewhere writes in one session, as responses that are spoken here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from voiceapp.engines.interfaces import Call, ChatDelta, ChatUsage, Synthesizer, ToolCallDelta
+from voiceapp.engines.reply import ReplyPipeline
+from voiceapp.engines.upstream.amendments import Amendments
+from voiceapp.engines.upstream.written import WrittenReply
+from voiceapp.errors import EngineUnavailable
+from voiceapp.formats import identifier
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.conversation import Conversation
+from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.responding import Responder
+from voiceapp.protocol.response import AUDIO_TOKEN_MS, Response
+from voiceapp.protocol.work import OfReply, ReplyCall, ReplyEnded, ReplyFailed, Respond, Result, Work
+
+WORDS = (ev.TextDelta.type, ev.AudioTranscriptDelta.type)
+FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+OF_OUTPUT = ("response.", "conversation.item.created", "conversation.item.deleted", "error")
+"""How the events begin that can be about a response, or about what was told of one."""
+
+
+class SpokenResponses:
+    """The responses of one session, one at a time."""
+
+    def __init__(
+        self,
+        call: Call,
+        synthesizer: Synthesizer,
+        tasks: asyncio.TaskGroup,
+        *,
+        say: Callable[[JsonObject], None],
+        tell: Callable[[JsonObject], None],
+        changed: Callable[[], None],
+    ) -> None:
+        """`say` takes each event for the caller and `tell` each for the service; `changed` is called when `due_at` may
+        be another."""
+        self._call = replace(call, before_response=None, next_task_end=None)
+        self._synthesizer = synthesizer
+        self._tasks = tasks
+        self._say = say
+        self._tell = tell
+        self._changed = changed
+        self._now = asyncio.get_running_loop().time
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._written = WrittenReply()
+        self._amendments = Amendments(tell)
+        self._response_id = ""
+        self._is_writing = False
+        """The service has not ended the latest response."""
+        self._message_id = ""
+        self._calls: dict[int, str] = {}
+        """Ids of items, by the number of the function call."""
+        self._item_id = ""
+        """Of the item that begins next."""
+        self._metrics: JsonObject = {}
+        """The service's own, of the latest response."""
+        self._responder = Responder(
+            Conversation(), send=self._send, start=self._start, cut=lambda: None, new_id=self._new_id
+        )
+
+    @property
+    def is_live(self) -> bool:
+        """A response is under way."""
+        return self._responder.live is not None
+
+    @property
+    def due_at(self) -> float | None:
+        """When there is something to say."""
+        live = self._responder.live
+        return live.playout.next_due() if live is not None else None
+
+    # ── What the caller does ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def require_free(self) -> None:
+        """Check that a response may begin.
+
+        Raises:
+            RemoteProtocolError: if one is under way.
+        """
+        self._responder.require_free(is_speech_open=False)
+
+    def cancel_on_request(self, response_id: str | None, now: float) -> None:
+        """Stop the response under way.
+
+        Raises:
+            RemoteProtocolError: if it is another one.
+        """
+        self._responder.cancel_on_request(response_id, now)
+
+    def interrupt(self, now: float) -> None:
+        """The caller begins to speak."""
+        live = self._responder.live
+        if live is not None and live.config.speaks:
+            self._responder.cancel("turn_detected", now)
+
+    def truncate(self, wire: JsonObject, now: float) -> bool:
+        """Keep of the latest reply what was heard; False where it is about something else."""
+        response = self._responder.response
+        item = response.message if response is not None else None
+        heard_ms = wire.get("audio_end_ms")
+        if item is None or item.id != wire.get("item_id") or not item.spoken or not isinstance(heard_ms, int):
+            return False
+        self._responder.cancel("client_cancelled", now)
+        item.cut(heard_ms)
+        self._send(
+            ev.ItemTruncated(
+                item_id=item.id, content_index=0, audio_end_ms=heard_ms, transcript=item.text, unheard=item.unheard
+            )
+        )
+        return True
+
+    # ── What the service does ────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, wire: JsonObject, config: SessionConfig, now: float) -> None:
+        """The service begins a response."""
+        response = wire.get("response")
+        about = response if isinstance(response, dict) else {}
+        self._response_id = str(about.get("id"))
+        self._message_id, self._calls, self._metrics = "", {}, {}
+        self._written, self._is_writing = WrittenReply(), True
+        is_apart = "conversation_id" in about and about["conversation_id"] is None
+        self._responder.begin(config, now, context=Conversation() if is_apart else None)
+        self._responder.generate(None)
+
+    def takes(self, wire: JsonObject, now: float) -> bool:
+        """Whether an event of the service's is dealt with here."""
+        kind = wire["type"]
+        if not kind.startswith(OF_OUTPUT):
+            return False
+        if self._amendments.answered(wire):
+            return True
+        item = wire.get("item")
+        if kind == ev.ItemCreated.type:
+            is_own = isinstance(item, dict) and item.get("id") in (self._message_id, *self._calls.values())
+            if is_own and isinstance(item, dict):
+                self._amendments.place(str(item["id"]), wire.get("previous_item_id"))
+            return is_own
+        if not kind.startswith("response."):
+            return False
+        if _response_id(wire) == self._response_id:
+            self._follow(kind, wire, now)
+        return True
+
+    def _follow(self, kind: str, wire: JsonObject, now: float) -> None:
+        if kind == ev.OutputItemAdded.type and isinstance(wire.get("item"), dict):
+            self._note_item(wire)
+        elif kind in WORDS and isinstance(wire.get("delta"), str):
+            self._message_id = self._message_id or str(wire.get("item_id"))
+            self._written.push(ChatDelta(text=wire["delta"]))
+        elif kind == ev.FunctionArgumentsDone.type:
+            call_id, name, arguments = (str(wire.get(of) or "") for of in ("call_id", "name", "arguments"))
+            call = ToolCallDelta(_index(wire), call_id, name, arguments)
+            self._calls[call.index] = str(wire.get("item_id"))
+            self._written.push(ChatDelta(tool_call=call))
+        elif kind == ev.ResponseDone.type and isinstance(wire.get("response"), dict):
+            self._end(wire["response"], now)
+
+    def _note_item(self, wire: JsonObject) -> None:
+        item = wire["item"]
+        if item.get("type") == "function_call":
+            self._calls[_index(wire)] = str(item.get("id"))
+        elif item.get("type") == "message":
+            self._message_id = self._message_id or str(item.get("id"))
+
+    def _end(self, response: JsonObject, now: float) -> None:
+        """The service has written all it will."""
+        self._is_writing = False
+        status, details = response.get("status"), _object(response.get("status_details"))
+        reason = str(details.get("reason") or "")
+        self._metrics = _object(response.get("metrics"))
+        usage = _object(response.get("usage"))
+        read = _object(usage.get("input_tokens_details") or usage.get("input_token_details"))
+        wrote = _object(usage.get("output_tokens_details") or usage.get("output_token_details"))
+        self._written.push(ChatDelta(usage=ChatUsage(_count(read, "text_tokens"), _count(wrote, "text_tokens"))))
+        live = self._responder.live
+        if live is not None:
+            live.usage.input_audio_ms = _count(read, "audio_tokens") * AUDIO_TOKEN_MS
+        if status == "cancelled":
+            self._responder.cancel(reason or "turn_detected", now)
+        elif status == "failed":
+            self._written.fail(EngineUnavailable("The service that runs this model did not complete the response."))
+        else:
+            self._written.push(ChatDelta(finish_reason=FINISH_REASONS.get(reason, "stop")))
+
+    # ── Speaking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def advance(self, now: float, *, is_hurried: bool) -> None:
+        """Say what is due."""
+        self._responder.advance(now, is_hurried=is_hurried)
+        live = self._responder.live
+        if live is not None and live.playout.has_room:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    def stop(self) -> None:
+        """Stop speaking, and say nothing of it."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _start(self, work: Work) -> None:
+        if not isinstance(work, Respond):
+            self._abandon()
+            return
+        pipeline = ReplyPipeline(
+            self._call,
+            chat=self._written,
+            synthesizer=self._synthesizer,
+            done=self._done,
+            room=self._room,
+            turns=lambda: 0,
+            reminders=lambda: (),
+        )
+        self._task = self._tasks.create_task(pipeline.respond(work), name=f"speak {work.response_id}")
+
+    def _abandon(self) -> None:
+        self.stop()
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        if self._is_writing:
+            self._is_writing = False
+            self._amendments.tell_of({"type": ev.ResponseCancel.type, "response_id": self._response_id})
+
+    def _done(self, result: Result) -> None:
+        """A result of the pipeline: more words, calls or sound of the reply, or its end."""
+        assert isinstance(result, OfReply)
+        self._item_id = self._message_id
+        if isinstance(result, ReplyCall):
+            self._item_id = self._calls.get(result.index, "")
+        elif isinstance(result, ReplyEnded | ReplyFailed):
+            self._stop_writing()
+        self._responder.take(result, self._now())
+        self._changed()
+
+    def _new_id(self, of: str) -> str:
+        ids = {"resp": self._response_id, "item": self._item_id}
+        return ids.get(of) or identifier(of)
+
+    def _send(self, event: ev.ServerEvent) -> None:
+        wire = replace(event, event_id=identifier("event")).to_wire()
+        if isinstance(event, ev.ItemCreated):
+            before = self._amendments.place_of(str(event.item.get("id")))
+            if before is not None:
+                wire["previous_item_id"] = before
+        elif isinstance(event, ev.ResponseDone):
+            self._responder.turn_log.take()  # whoever uses the line keeps its own
+            wire["response"] = {**event.response, "metrics": self._timed()}
+        elif isinstance(event, ev.ItemTruncated):
+            self._amendments.keep(event.item_id, event.transcript)
+        self._say(wire)
+
+    def _timed(self) -> JsonObject:
+        """The metrics of the latest response: the service's up to its first words, and from there ours."""
+        response: Response | None = self._responder.response
+        assert response is not None
+        ours, theirs = response.metrics, self._metrics
+        begun, audible = theirs.get("first_token_ms"), ours.first_audio_ms
+        if not isinstance(begun, int) or ours.first_token_ms is None:
+            return ours.to_wire()
+        return {**theirs, "first_audio_ms": None if audible is None else begun + audible - ours.first_token_ms}
+
+
+def _response_id(wire: JsonObject) -> str:
+    response = wire.get("response")
+    return str(response.get("id")) if isinstance(response, dict) else str(wire.get("response_id") or "")
+
+
+def _index(wire: JsonObject) -> int:
+    index = wire.get("output_index")
+    return index if isinstance(index, int) else 0
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(wire: JsonObject, name: str) -> int:
+    value = wire.get(name)
+    return value if isinstance(value, int) and 0 <= value < 2**31 else 0
