@@ -6,6 +6,7 @@ from typing import Any
 
 from voiceapp.engines.upstream.kept import (
     MAX_ITEMS,
+    MAX_MESSAGES,
     MAX_SETTINGS_CHARACTERS,
     MAX_SILENCE_MS,
     MAX_SPEECH_MS,
@@ -133,3 +134,10 @@ def test_of_the_callers_audio_a_second_is_kept_or_what_is_being_said() -> None:
     assert len(audio.messages()) == MAX_SPEECH_MS / 20
     audio.forget()
     assert audio.messages() == []
+
+
+def test_messages_without_sound_do_not_pile_up() -> None:
+    audio = KeptAudio()
+    for number in range(MAX_MESSAGES + 50):
+        audio.push(str(number), 0)
+    assert len(audio.messages()) == MAX_MESSAGES

@@ -19,6 +19,8 @@ MAX_SILENCE_MS = 1_000
 MAX_SPEECH_MS = 9_000
 """Of audio with speech, which a service is sent again at once, with what the caller says until it has a new session:
 sessions take no more than 20 s so fast."""
+MAX_MESSAGES = 2_000
+"""With audio, which may be as short as one sample each."""
 MAX_SETTINGS_CHARACTERS = 500_000
 """Of the settings in JSON: a change that makes more of them is not kept."""
 KEPT_FIELDS = ("id", "type", "role", "call_id", "name", "arguments", "output")
@@ -134,7 +136,7 @@ class KeptAudio:
         self._messages.append((text, length_ms))
         self._length_ms += length_ms
         most_ms = MAX_SPEECH_MS if self.is_open else MAX_SILENCE_MS
-        while self._length_ms > most_ms and self._messages:
+        while self._messages and (self._length_ms > most_ms or len(self._messages) > MAX_MESSAGES):
             self._length_ms -= self._messages.popleft()[1]
 
     def forget(self) -> None:
