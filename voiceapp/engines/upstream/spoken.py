@@ -72,6 +72,11 @@ class SpokenResponses:
         return self._responder.live is not None
 
     @property
+    def is_writing(self) -> bool:
+        """The service has not ended the latest response."""
+        return self._is_writing
+
+    @property
     def due_at(self) -> float | None:
         """When there is something to say."""
         live = self._responder.live
@@ -130,6 +135,20 @@ class SpokenResponses:
         self._responder.begin(config, now, context=Conversation() if is_apart else None)
         self._responder.generate(None)
 
+    def owns(self, wire: JsonObject) -> bool:
+        """Whether an event of the service's is part of the latest response."""
+        kind, item = wire["type"], wire.get("item")
+        if kind == ev.ItemCreated.type:
+            return isinstance(item, dict) and item.get("id") in (self._message_id, *self._calls.values())
+        is_within = kind.startswith("response.") and kind != ev.ResponseCreated.type
+        return is_within and _response_id(wire) == self._response_id
+
+    def end_writing(self) -> None:
+        """The service will write no more of the latest response, and not say so."""
+        if self._is_writing:
+            self._is_writing = False
+            self._written.push(ChatDelta(finish_reason="stop"))
+
     def takes(self, wire: JsonObject, now: float) -> bool:
         """Whether an event of the service's is dealt with here."""
         kind = wire["type"]
@@ -137,15 +156,14 @@ class SpokenResponses:
             return False
         if self._amendments.answered(wire):
             return True
-        item = wire.get("item")
+        is_own = self.owns(wire)
         if kind == ev.ItemCreated.type:
-            is_own = isinstance(item, dict) and item.get("id") in (self._message_id, *self._calls.values())
-            if is_own and isinstance(item, dict):
-                self._amendments.place(str(item["id"]), wire.get("previous_item_id"))
+            if is_own:
+                self._amendments.place(str(wire["item"]["id"]), wire.get("previous_item_id"))
             return is_own
         if not kind.startswith("response."):
             return False
-        if _response_id(wire) == self._response_id:
+        if is_own:
             self._follow(kind, wire, now)
         return True
 

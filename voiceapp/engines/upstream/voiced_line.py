@@ -28,7 +28,10 @@ WRITES = {"modalities": ["text"]}
 MOST_SAID = 100
 """Events that may wait to be received when another one is refused."""
 HELD = (ev.ResponseCreated.type, ev.SessionFinished.type)
-"""Events that wait until a reply has been spoken, and all after them."""
+"""Events that wait until a reply has been spoken, and what follows them."""
+MOST_HELD = 4_000
+MOST_HELD_CHARACTERS = 2_000_000
+"""What may wait so; another reply's words come in small pieces."""
 
 
 class VoicedLine:
@@ -49,7 +52,9 @@ class VoicedLine:
         self._came: deque[str] = deque()
         """What is to be received: of one event of the service's, or what became due."""
         self._to_tell: deque[JsonObject] = deque()
-        self._held: JsonObject | None = None
+        self._held: deque[tuple[JsonObject, str]] = deque()
+        """What of the service's waits until a reply has been spoken, each as object and as text."""
+        self._held_characters = 0
         self._receiving: asyncio.Task[str] | None = None
         """The next message of the service's, waited for by whoever receives next."""
         self._news: asyncio.Future[None] | None = None
@@ -142,19 +147,20 @@ class VoicedLine:
                 self._responses.advance(self._now(), is_hurried=self._is_finishing)
                 if self._came:
                     return self._came.popleft()
-                if (text := await self._next()) and (wire := wire_of(text)) is not None:
-                    self._take(wire, text)
+                if self._held and not self._has_to_wait(self._held[0][0]["type"]):
+                    wire, text = self._held.popleft()
+                    self._held_characters -= len(text)
+                    self._follow(wire, text)
+                elif (text := await self._next()) and (received := wire_of(text)) is not None:
+                    self._take(received, text)
         except LineLost:
             self._responses.stop()
             raise
 
     async def _next(self) -> str:
         """The next event of the service's; empty when something is due here."""
-        if self._held is not None and not self._responses.is_live:
-            held, self._held = self._held, None
-            return json.dumps(held)
         waited: list[asyncio.Future[Any]] = []
-        if self._held is None:
+        if self._reads:
             if self._receiving is None:
                 self._receiving = asyncio.create_task(self._line.receive(), name=f"session {self._name}: next message")
             waited.append(self._receiving)
@@ -169,20 +175,64 @@ class VoicedLine:
             raise LineLost(LOST)
         return received.result()
 
+    @property
+    def _reads(self) -> bool:
+        """Events of the service's are read: not after its last one, which the end of the connection follows, and not
+        while too many are held, unless the reply that they wait for is among those to come."""
+        if self._held and self._held[-1][0]["type"] == ev.SessionFinished.type:
+            return False
+        return not self._is_full or self._responses.is_writing
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._held) >= MOST_HELD or self._held_characters >= MOST_HELD_CHARACTERS
+
     def _take(self, wire: JsonObject, text: str) -> None:
+        """Follow an event that was received, or hold it.
+
+        Raises:
+            LineLost: if too many are held.
+        """
         kind = wire["type"]
-        if kind in HELD and self._responses.is_live:
-            self._held = wire
-        elif kind == ev.ResponseCreated.type:
+        if self._held and self._responses.owns(wire):
+            self._follow(wire, text)
+        elif self._held or self._has_to_wait(kind):
+            if self._is_full:
+                raise LineLost(LOST)
+            self._held.append((wire, text))
+            self._held_characters += len(text)
+            if kind == ev.SpeechStarted.type:
+                self._interrupt()
+            elif kind == ev.SessionFinished.type:
+                self._responses.end_writing()
+        else:
+            self._follow(wire, text)
+
+    def _has_to_wait(self, kind: str) -> bool:
+        """A reply has to be spoken before an event of this kind, unless the caller has begun to speak since."""
+        if kind not in HELD or not self._responses.is_live:
+            return False
+        if any(held["type"] == ev.SpeechStarted.type for held, _ in self._held):
+            self._interrupt()
+        return self._responses.is_live
+
+    def _follow(self, wire: JsonObject, text: str) -> None:
+        kind = wire["type"]
+        if kind == ev.ResponseCreated.type:
             config, self._of_next = self._of_next or self._config, None
             self._responses.begin(wire, config, self._now())
         elif kind in (ev.SessionCreated.type, ev.SessionUpdated.type) and isinstance(wire.get("session"), dict):
             self._say({**wire, "session": self._shown(wire["session"])})
         elif not self._responses.takes(wire, self._now()):
             self._came.append(text)
-            turns = self._config.turn_detection
-            if kind == ev.SpeechStarted.type and turns is not None and turns.interrupt_response:
-                self._responses.interrupt(self._now())
+            if kind == ev.SpeechStarted.type:
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        """The caller has begun to speak."""
+        turns = self._config.turn_detection
+        if turns is not None and turns.interrupt_response:
+            self._responses.interrupt(self._now())
 
     def _shown(self, session: JsonObject) -> JsonObject:
         """The service's settings, with what is ours."""
