@@ -14,6 +14,7 @@ from voiceapp.engines.interfaces import Call, Voice
 from voiceapp.engines.upstream import voiced_line
 from voiceapp.engines.upstream.line import LineLost
 from voiceapp.engines.upstream.voiced_line import VoicedLine
+from voiceapp.errors import EngineUnavailable
 
 PATIENCE_S = 10.0
 STEPS = 500
@@ -79,10 +80,13 @@ class Mouth:
         self._pieces = pieces
         self.spoken = 0
         """Pieces."""
+        self.fails_at = ""
 
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
+        if self.fails_at and self.fails_at in text:
+            raise EngineUnavailable("The voice is gone.")
         for _ in range(self._pieces):
             self.spoken += 1
             yield bytes(round(2 * sample_rate_hz * PIECE_S))
@@ -223,3 +227,53 @@ async def test_a_service_waits_that_says_too_much_after_a_written_reply(monkeypa
         await caller.until("response.done")
         assert (await caller.until("response.done"))["response"]["status"] == "completed"
         assert caller.said(2) == "Five six. " * 30
+
+
+async def test_settings_of_a_refused_response_are_not_those_of_the_next() -> None:
+    for asked in ({}, {"event_id": "mine"}):
+        async with conversing() as (service, caller):
+            await caller.ask("response.create", response={"modalities": ["text"]}, **asked)
+            service.say(
+                "error", error={"code": "user_is_speaking", "message": "No.", "event_id": asked.get("event_id")}
+            )
+            service.begin(1)
+            service.write(1, "One two.")
+            service.end(1)
+            await caller.until("response.audio.delta")
+
+
+async def test_the_voice_waits_while_nobody_receives() -> None:
+    async with conversing(pieces=1000) as (service, caller):
+        service.begin(1)
+        service.write(1, "One two.")
+        service.end(1)
+        await caller.until("response.audio.delta")
+        await settle()
+        assert caller.mouth.spoken * PIECE_S < 10
+
+
+async def test_tokens_of_an_interrupted_reply_are_counted() -> None:
+    async with conversing(pieces=1000) as (service, caller):
+        service.begin(1)
+        for _ in range(20):
+            service.write(1, "One two. ")
+        service.end(1, usage={"input_tokens_details": {"text_tokens": 7}, "output_tokens_details": {"text_tokens": 40}})
+        await caller.until("response.audio.delta")
+        service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_9")
+        done = (await caller.until("response.done"))["response"]
+        assert done["status"] == "cancelled"
+        assert (done["usage"]["input_tokens_details"]["text_tokens"]) == 7
+        assert (done["usage"]["output_tokens_details"]["text_tokens"]) == 40
+
+
+async def test_what_the_service_says_of_our_cancel_does_not_end_what_is_spoken() -> None:
+    async with conversing(pieces=10) as (service, caller):
+        caller.mouth.fails_at = "Three four."
+        service.begin(1)
+        service.write(1, "One two. Three four. ")
+        await caller.until("response.audio.delta")
+        await settle()
+        await caller.until("response.audio.delta")  # whoever receives also tells the service
+        assert [event["response_id"] for event in service.all("response.cancel")] == ["resp_1"]
+        service.end(1, "cancelled", status_details={"reason": "client_cancelled"})
+        assert (await caller.until("response.done"))["response"]["status"] == "failed"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from voiceapp.engines.interfaces import Call, ChatDelta, ChatUsage, Synthesizer, ToolCallDelta
+from voiceapp.engines.interfaces import Call, ChatDelta, Synthesizer, ToolCallDelta
 from voiceapp.engines.reply import ReplyPipeline
 from voiceapp.engines.upstream.amendments import Amendments
 from voiceapp.engines.upstream.written import WrittenReply
@@ -109,7 +109,7 @@ class SpokenResponses:
     def truncate(self, wire: JsonObject, now: float) -> bool:
         """Keep of the latest reply what was heard; False where it is about something else."""
         response = self._responder.response
-        item = response.message if response is not None else None
+        item = response.message if response is not None and not response.is_out_of_band else None
         heard_ms = wire.get("audio_end_ms")
         if item is None or item.id != wire.get("item_id") or not item.spoken or not isinstance(heard_ms, int):
             return False
@@ -190,17 +190,19 @@ class SpokenResponses:
 
     def _end(self, response: JsonObject, now: float) -> None:
         """The service has written all it will."""
-        self._is_writing = False
+        was_writing, self._is_writing = self._is_writing, False
         status, details = response.get("status"), _object(response.get("status_details"))
         reason = str(details.get("reason") or "")
         self._metrics = _object(response.get("metrics"))
         usage = _object(response.get("usage"))
         read = _object(usage.get("input_tokens_details") or usage.get("input_token_details"))
         wrote = _object(usage.get("output_tokens_details") or usage.get("output_token_details"))
-        self._written.push(ChatDelta(usage=ChatUsage(_count(read, "text_tokens"), _count(wrote, "text_tokens"))))
         live = self._responder.live
-        if live is not None:
+        if live is not None:  # at once: who interrupts a reply that is written has used its tokens
+            live.usage.input_text, live.usage.output_text = _count(read, "text_tokens"), _count(wrote, "text_tokens")
             live.usage.input_audio_ms = _count(read, "audio_tokens") * AUDIO_TOKEN_MS
+        if not was_writing:  # it was cancelled from here, where what is spoken ends by itself
+            return
         if status == "cancelled":
             self._responder.cancel(reason or "turn_detected", now)
         elif status == "failed":
@@ -213,6 +215,10 @@ class SpokenResponses:
     def advance(self, now: float, *, is_hurried: bool) -> None:
         """Say what is due."""
         self._responder.advance(now, is_hurried=is_hurried)
+        self._heed_room()
+
+    def _heed_room(self) -> None:
+        """Let the voice go on only while what it says has room."""
         live = self._responder.live
         if live is not None and live.playout.has_room:
             self._room.set()
@@ -257,6 +263,7 @@ class SpokenResponses:
         elif isinstance(result, ReplyEnded | ReplyFailed):
             self._stop_writing()
         self._responder.take(result, self._now())
+        self._heed_room()
         self._changed()
 
     def _new_id(self, of: str) -> str:

@@ -26,7 +26,7 @@ OF_VOICE = ("voice", "output_audio_format")
 """Settings that are ours."""
 WRITES = {"modalities": ["text"]}
 MOST_SAID = 100
-"""Events that may wait to be received when another one is refused."""
+"""Events that may wait to be received when the response to another one is added."""
 HELD = (ev.ResponseCreated.type, ev.SessionFinished.type)
 """Events that wait until a reply has been spoken, and what follows them."""
 MOST_HELD = 4_000
@@ -47,8 +47,8 @@ class VoicedLine:
             input_format=AudioFormat("pcm16", call.input_rate_hz),
             output_format=AudioFormat("pcm16", 24_000),
         )
-        self._of_next: SessionConfig | None = None
-        """Settings of the response that was asked for."""
+        self._of_next: tuple[object, SessionConfig] | None = None
+        """Settings of the response that was asked for, and the id of the event that asked."""
         self._came: deque[str] = deque()
         """What is to be received: of one event of the service's, or what became due."""
         self._to_tell: deque[JsonObject] = deque()
@@ -92,10 +92,7 @@ class VoicedLine:
         try:
             wire = self._asked(json.loads(text))
         except (InvalidParameter, RemoteProtocolError) as refused:
-            if len(self._came) >= MOST_SAID:
-                raise FloodError(
-                    "Too many events were refused before the refusals were read.", code="too_many_refused"
-                ) from None
+            self._require_room()
             self._say(_error_about(text, refused))
             return
         await self._tell()
@@ -118,19 +115,32 @@ class VoicedLine:
         if kind == ev.ResponseCancel.type and self._responses.is_live:
             self._responses.cancel_on_request(wire.get("response_id"), self._now())
             return None
-        if kind == ev.ItemTruncate.type and self._responses.truncate(wire, self._now()):
-            return None
+        if kind == ev.ItemTruncate.type:
+            self._require_room()
+            if self._responses.truncate(wire, self._now()):
+                return None
         if kind == ev.SessionFinish.type:
             self._is_finishing = True
             self._look_again()
         return wire
+
+    def _require_room(self) -> None:
+        """Check that a response to the caller can be kept until it is received.
+
+        Raises:
+            FloodError: if too many are.
+        """
+        if len(self._came) >= MOST_SAID:
+            raise FloodError(
+                "Too many events were responded to before the responses were read.", code="too_many_refused"
+            )
 
     def _response_asked(self, wire: JsonObject) -> JsonObject:
         self._responses.require_free()
         patch = wire.get("response")
         if not isinstance(patch, dict):
             return wire
-        self._of_next = merge_response(self._config, patch)
+        self._of_next = wire.get("event_id"), merge_response(self._config, patch)
         return {**wire, "response": {**_without_voice(patch), **WRITES}}
 
     async def _tell(self) -> None:
@@ -219,14 +229,18 @@ class VoicedLine:
     def _follow(self, wire: JsonObject, text: str) -> None:
         kind = wire["type"]
         if kind == ev.ResponseCreated.type:
-            config, self._of_next = self._of_next or self._config, None
-            self._responses.begin(wire, config, self._now())
+            asked, self._of_next = self._of_next, None
+            self._responses.begin(wire, self._config if asked is None else asked[1], self._now())
         elif kind in (ev.SessionCreated.type, ev.SessionUpdated.type) and isinstance(wire.get("session"), dict):
             self._say({**wire, "session": self._shown(wire["session"])})
         elif not self._responses.takes(wire, self._now()):
             self._came.append(text)
             if kind == ev.SpeechStarted.type:
                 self._interrupt()
+            elif kind == ev.ErrorEvent.type and self._of_next is not None:
+                error = wire.get("error")
+                if isinstance(error, dict) and error.get("event_id") == self._of_next[0]:
+                    self._of_next = None  # the response that was asked for will not come
 
     def _interrupt(self) -> None:
         """The caller has begun to speak."""
