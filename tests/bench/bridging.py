@@ -2,7 +2,9 @@
 
 Each session appends 50 ms of audio 20 times a second, and the service says the same as speech: the latency is that of
 the way there and back, and what is added is the difference to `direct`. `read` is a session that can be resumed, whose
-events are read and written anew.
+events are read and written anew. Memory is what each of `IDLE_SESSIONS` silent sessions adds to the process on the way
+(PSS), beside a few that are open already. `--warm` compares how long callers who come one after the other wait for
+a session, dialled then or ahead of time (`UPSTREAM_WARM`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import websockets
@@ -34,6 +36,12 @@ FRAME = base64.b64encode(os.urandom(1600)).decode()
 APPEND = f'{{"type":"input_audio_buffer.append","audio":"{FRAME}"}}'
 START_S = 30.0
 RESUMABLE = "&resume=on"
+FEW_SESSIONS = 100
+"""Open before memory is measured: what the first ones load is not counted."""
+IDLE_SESSIONS = 200
+SET_UPS = 150
+SET_UP_EVERY_S = 0.1
+WARM_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +57,59 @@ class Way:
 def main() -> None:
     """Measure every way."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bridging", description=__doc__)
-    parser.add_argument("--sessions", type=int, nargs="+", default=[50])
+    parser.add_argument("--sessions", type=int, nargs="+", default=[50, 200])
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--servers", nargs="+", default=["daphne", "uvicorn"])
+    parser.add_argument("--ways", nargs="+", default=["direct", "bare", "ours", "read"], help="which of them")
+    parser.add_argument("--warm", action="store_true", help="measure nothing but set-up, dialled then and ahead")
     chosen = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
-    print("way                   sessions  us CPU/frame  sessions/core   p50 ms   p99 ms  set-up p50 ms  set-up p99 ms")
     service_port = free_port()
+    os.environ["BARE_SERVICE_PORT"] = str(service_port)
     with _running("-m", "tests.bench.bare_proxy", "service", str(service_port), port=service_port):
-        direct = Way("direct", f"ws://127.0.0.1:{service_port}{PATH}?model=bench", None)
-        _measure(direct, chosen)
+        if chosen.warm:
+            _compare_set_up(service_port, chosen)
+        else:
+            _compare(service_port, chosen)
+
+
+def _compare(service_port: int, chosen: argparse.Namespace) -> None:
+    print(
+        "way                   sessions  us CPU/frame  sessions/core  kB/session  p50 ms   p99 ms  set-up p50 ms   p99"
+    )
+    if "direct" in chosen.ways:
+        _measure(Way("direct", f"ws://127.0.0.1:{service_port}{PATH}?model=bench", None), chosen)
+    if "bare" in chosen.ways:
         port = free_port()
         command = ("-m", "tests.bench.bare_proxy", "websockets", str(port), str(service_port))
         with _running(*command, port=port) as pid:
             _measure(Way("bare websockets", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
-        os.environ["BARE_SERVICE_PORT"] = str(service_port)
-        for server in ("daphne", "uvicorn"):
-            _beside(server, service_port, chosen)
+    for server in chosen.servers:
+        if "bare" in chosen.ways:
+            port = free_port()
+            target = "tests.bench.bare_proxy:application"
+            with _running("-m", server, *_options(server, port), target, port=port) as pid:
+                _measure(Way(f"bare {server}", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+        with _ours(server, service_port) as way:
+            if "ours" in chosen.ways:
+                _measure(way, chosen)
+            if "read" in chosen.ways:
+                _measure(replace(way, name=f"{way.name}, read", url=way.url + RESUMABLE), chosen)
 
 
-def _beside(server: str, service_port: int, chosen: argparse.Namespace) -> None:
-    port = free_port()
-    target = "tests.bench.bare_proxy:application"
-    with _running("-m", server, *_options(server, port), target, port=port) as pid:
-        _measure(Way(f"bare {server}", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+def _compare_set_up(service_port: int, chosen: argparse.Namespace) -> None:
+    print(f"{SET_UPS} callers, one every {SET_UP_EVERY_S:g} s, each for as long; {WARM_LINES} lines where ahead")
+    print("way                   set-up p50 ms   p99 ms")
+    for server in chosen.servers:
+        for lines in (0, WARM_LINES):
+            with _ours(server, service_port, lines) as way:
+                times = asyncio.run(_set_up(way))
+            name = f"{way.name}, {'ahead' if lines else 'then'}"
+            print(f"{name:22}{percentile(times, 50):13.1f} {percentile(times, 99):8.1f}", flush=True)
+
+
+@contextlib.contextmanager
+def _ours(server: str, service_port: int, warm_lines: int = 0) -> Iterator[Way]:
     with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
         ours = Server(
             Path(folder),
@@ -80,12 +118,11 @@ def _beside(server: str, service_port: int, chosen: argparse.Namespace) -> None:
             UPSTREAM_REALTIME_MODEL="bench",
             CHAT_ENGINE="retrieval",
             DEFAULT_VOICE="en-us",
+            UPSTREAM_WARM=str(warm_lines),
         )
         key = ours.prepare()
         with ours:
-            url = f"ws://127.0.0.1:{ours.port}{PATH}?model=upstream"
-            _measure(Way(f"ours {server}", url, ours.pid, key), chosen)
-            _measure(Way(f"ours {server}, read", url + RESUMABLE, ours.pid, key), chosen)
+            yield Way(f"ours {server}", f"ws://127.0.0.1:{ours.port}{PATH}?model=upstream", ours.pid, key)
 
 
 def _options(server: str, port: int) -> tuple[str, ...]:
@@ -113,11 +150,40 @@ def _running(*command: str, port: int) -> Iterator[int]:
 
 
 def _measure(way: Way, chosen: argparse.Namespace) -> None:
+    held_kb = asyncio.run(_held_kb(way))
     for sessions in chosen.sessions:
-        asyncio.run(_carry(way, sessions, chosen.seconds))
+        asyncio.run(_carry(way, sessions, chosen.seconds, held_kb))
 
 
-async def _carry(way: Way, sessions: int, seconds: float) -> None:
+async def _set_up(way: Way) -> list[float]:
+    """How long callers who come one after the other wait for their session, in ms; the first few are not counted."""
+    times: list[float] = []
+    for number in range(FEW_SESSIONS + SET_UPS):
+        begun = time.monotonic()
+        async with _connected(way) as connection:
+            await connection.recv()
+            if number >= FEW_SESSIONS:
+                times.append((time.monotonic() - begun) * 1000)
+            await asyncio.sleep(SET_UP_EVERY_S)
+    return times
+
+
+async def _held_kb(way: Way) -> float:
+    """What a silent session adds to the memory of the process on the way."""
+    if way.pid is None:
+        return 0.0
+    held_mb: list[float] = []
+    async with contextlib.AsyncExitStack() as stack:
+        for sessions in (FEW_SESSIONS, IDLE_SESSIONS):
+            for _ in range(sessions):
+                connection = await stack.enter_async_context(_connected(way))
+                await connection.recv()
+            await asyncio.sleep(1.0)
+            held_mb.append(process_cost(way.pid).pss_mb)
+    return (held_mb[1] - held_mb[0]) * 1024 / IDLE_SESSIONS
+
+
+async def _carry(way: Way, sessions: int, seconds: float, held_kb: float) -> None:
     trips: list[float] = []
     set_up: list[float] = []
     is_measured = asyncio.Event()
@@ -138,19 +204,23 @@ async def _carry(way: Way, sessions: int, seconds: float) -> None:
     us = (after.cpu_s - before.cpu_s) / frames * 1e6 if before and after else 0.0
     per_core = int(1e6 / us / (2 * FRAMES_PER_S)) if us else 0
     times = (percentile(trips, 50), percentile(trips, 99), percentile(set_up, 50), percentile(set_up, 99))
-    shown = f"{times[0]:8.2f} {times[1]:8.2f} {times[2]:14.1f} {times[3]:14.1f}"
+    shown = f"{held_kb:11.0f} {times[0]:8.2f} {times[1]:8.2f} {times[2]:14.1f} {times[3]:6.1f}"
     print(f"{way.name:22}{sessions:8d} {us:13.0f} {per_core:14d} {shown}", flush=True)
+
+
+def _connected(way: Way) -> websockets.connect:
+    headers = {"Authorization": f"Bearer {way.key}"} if way.key else {}
+    return websockets.connect(
+        way.url, additional_headers=headers, ping_interval=None, compression=None, max_size=None, proxy=None
+    )
 
 
 async def _caller(
     way: Way, trips: list[float], set_up: list[float], is_measured: asyncio.Event, after_s: float
 ) -> None:
     await asyncio.sleep(after_s * FRAMES_PER_S)  # one after the other
-    headers = {"Authorization": f"Bearer {way.key}"} if way.key else {}
     begun = time.monotonic()
-    async with websockets.connect(
-        way.url, additional_headers=headers, ping_interval=None, compression=None, max_size=None, proxy=None
-    ) as connection:
+    async with _connected(way) as connection:
         await connection.recv()
         set_up.append((time.monotonic() - begun) * 1000)
         sent: list[float] = []

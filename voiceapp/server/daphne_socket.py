@@ -5,7 +5,6 @@ Its path is also shortened: autobahn formats log arguments for every read and wr
 
 from __future__ import annotations
 
-import struct
 import time
 from typing import Any
 
@@ -17,11 +16,9 @@ from voiceapp.http.error_responses import ErrorResponse, error_json
 from voiceapp.http.refusals import Message, Scope, json_headers, request_id_of
 
 from .daphne_flow import Flow
+from .limits import UNREAD_HIGH
 from .logs import log_socket
-from .raw import raw_answer, raw_refusal
-
-UNREAD_HIGH = 64
-"""Messages waiting for the application at which a socket stops reading; it reads on at half."""
+from .raw import frame, raw_answer, raw_refusal
 
 
 class DaphneSocket(WebSocketProtocol):
@@ -100,9 +97,9 @@ class DaphneSocket(WebSocketProtocol):
                 return
         text = message.get("text")
         if text is not None:
-            self.transport.write(_frame(0x81, text.encode()))
+            self.transport.write(frame(0x81, text.encode()))
         else:
-            self.transport.write(_frame(0x82, message["bytes"]))
+            self.transport.write(frame(0x82, message["bytes"]))
 
     def handle_reply(self, message: Message) -> None:
         kind = message["type"]
@@ -176,13 +173,3 @@ class DaphneSocket(WebSocketProtocol):
             headers = [(name.encode(), str(value).encode()) for name, value in responseHeaders or ()]
             self.transport.write(raw_refusal(code, "InvalidParameter", reason, headers=headers))
         self.dropConnection(abort=False)
-
-
-def _frame(first_byte: int, payload: bytes) -> bytes:
-    """A complete unmasked frame (RFC 6455, section 5.2)."""
-    length = len(payload)
-    if length < 126:
-        return bytes((first_byte, length)) + payload
-    if length < 65536:
-        return struct.pack("!BBH", first_byte, 126, length) + payload
-    return struct.pack("!BBQ", first_byte, 127, length) + payload

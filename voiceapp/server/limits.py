@@ -19,6 +19,8 @@ from voiceapp.http.roots import canonical
 
 BACKLOG = 1024
 """Connections that wait to be accepted."""
+UNREAD_HIGH = 64
+"""Messages waiting for the application at which a socket stops reading; it reads on at half, or at none."""
 LINGER_BYTES = 16 * 1024 * 1024
 """How much of a refused body is read and thrown away, at most."""
 

@@ -1,7 +1,9 @@
-"""Answers written straight onto a connection, where no request exists that an application could answer."""
+"""What is written straight onto a connection: WebSocket frames, and answers where no request exists that an application
+could answer."""
 
 from __future__ import annotations
 
+import struct
 from http import HTTPStatus
 
 from voiceapp import formats
@@ -28,3 +30,13 @@ def raw_refusal(
     request_id = request_id or formats.request_id()
     body = error_json(path, ErrorResponse(status, code, message), request_id)
     return raw_answer(status, [*json_headers(body, request_id), *headers], body)
+
+
+def frame(first_byte: int, payload: bytes) -> bytes:
+    """A complete unmasked WebSocket frame (RFC 6455, section 5.2)."""
+    length = len(payload)
+    if length < 126:
+        return bytes((first_byte, length)) + payload
+    if length < 65536:
+        return struct.pack("!BBH", first_byte, 126, length) + payload
+    return struct.pack("!BBQ", first_byte, 127, length) + payload

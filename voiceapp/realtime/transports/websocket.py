@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from voiceapp.errors import FloodError
+from voiceapp.event_loops import within
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.dialects import OWN, Dialect
@@ -33,35 +34,33 @@ class WebSocketTransport:
         self._is_slow = False
 
     async def receive(self) -> ClientEvent:
-        while (event := await self._next()) is None:
-            pass
-        return event
-
-    async def _next(self) -> ClientEvent | None:
-        message = await self._receive()
-        if message["type"] == "websocket.disconnect":
-            self._is_open = False
-            raise Disconnected(message.get("code") or 1006)
-        if not self._meter.accept(1, self._now()):
-            raise FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
-        text = message.get("text")
-        if text is None:
-            raise EventError("Send JSON text frames: binary frames are not understood.", code="invalid_frame")
-        return self._dialect.read(text)
+        while True:
+            message = await self._receive()
+            if message["type"] == "websocket.disconnect":
+                self._is_open = False
+                raise Disconnected(message.get("code") or 1006)
+            if not self._meter.accept(1, self._now()):
+                raise FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages")
+            text = message.get("text")
+            if text is None:
+                raise EventError("Send JSON text frames: binary frames are not understood.", code="invalid_frame")
+            if (event := self._dialect.read(text)) is not None:
+                return event
 
     async def send(self, event: ServerEvent) -> None:
         if not self._is_open or self._is_slow:
             return
-        texts = texts_of(event, self._dialect)
         try:
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                for text in texts:
-                    await self._send({"type": "websocket.send", "text": text})
+            await within(SEND_TIMEOUT_S, self._send_all(texts_of(event, self._dialect)))
         except TimeoutError:
             self._is_slow = True  # a second wait would end no better
             raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
         except OSError:  # how uvicorn says that the caller is gone; daphne drops the message
             self._is_open = False
+
+    async def _send_all(self, texts: list[str]) -> None:
+        for text in texts:
+            await self._send({"type": "websocket.send", "text": text})
 
     def cut_playout(self) -> None:
         """The client plays by itself, and learns of it by the session's events."""
