@@ -48,12 +48,13 @@ def way(theirs: Product) -> Iterator[FaultProxy]:
 @pytest.fixture(scope="module")
 def ours(theirs: Product, way: FaultProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     home = make_home(tmp_path_factory.mktemp("home") / "home")
-    elsewhere = {
-        "UPSTREAM_BASE_URL": f"http://127.0.0.1:{way.port}",
-        "UPSTREAM_API_KEY": theirs.keys["good"],
-        "UPSTREAM_REALTIME_MODEL": "voice",
-    }
-    running = Product(home, tmp_path_factory.mktemp("served") / "served", **elsewhere)
+    running = Product(
+        home,
+        tmp_path_factory.mktemp("served") / "served",
+        UPSTREAM_BASE_URL=f"http://127.0.0.1:{way.port}",
+        UPSTREAM_API_KEY=theirs.keys["good"],
+        UPSTREAM_REALTIME_MODEL="voice",
+    )
     yield running
     running.stop()
 
