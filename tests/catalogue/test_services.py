@@ -119,9 +119,11 @@ def test_several_services_have_settings_of_their_own() -> None:
         UPSTREAM_BASE_URL="https://voice.example.org",
         UPSTREAM_API_KEY="sk-one",
         UPSTREAM_CHAT_MODELS="plus:qwen-plus",
+        UPSTREAM_VOICE="ours",
         UPSTREAM_SERVICES="acme",
         UPSTREAM_ACME_BASE_URL="https://api.acme.example",
         UPSTREAM_ACME_API_KEY="sk-two",
+        UPSTREAM_ACME_MEDIA="direct",  # which would not go with our voice
         UPSTREAM_ACME_CHAT_MODELS="plus-acme:qwen-plus, max",
         UPSTREAM_ACME_RERANK_MODELS="ranker",
         UPSTREAM_ACME_WORKSPACE="ws-1",

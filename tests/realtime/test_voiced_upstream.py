@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.speech import word_errors
+from tests.ports import free_udp_port
+from tests.realtime.aoq import peer as aoq
 from tests.realtime.chat_server import FIRST, KEY, SECOND, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
@@ -41,7 +43,7 @@ def ours(serve: Serve, theirs: Product) -> Product:
         for alias, about in services.items()
         for name, value in {**usual, **about}.items()
     }
-    return serve(UPSTREAM_SERVICES=",".join(services), **variables)
+    return serve(UPSTREAM_SERVICES=",".join(services), AOQ_PORT=str(free_udp_port()), **variables)
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +181,17 @@ async def test_a_call_over_webrtc_hears_our_voice(ours: Product) -> None:
         assert answer_of(await caller.wait("response.done")) == ANSWER
         await caller.wait_loud()
         await caller.wait_quiet()
+
+
+async def test_a_call_over_aoq_hears_our_voice(ours: Product, voices: Voices) -> None:
+    async with aoq.calling(await aoq.granted(ours.origin, ours.keys["good"], model="newer")) as peer:
+        await peer.say(voices("Are you there?"))
+        assert answer_of(await peer.wait("response.done")) == ANSWER
+        await peer.send("session.finish")
+        assert await peer.wait_closed() == 1000
+    heard = (await Moonshine().recognize(peer.speech())).text
+    assert min(word_errors(words, heard) for words in (ANSWER, "I'm here.")) <= 1, heard
+    assert not peer.all("error")
 
 
 async def test_a_reply_that_fails_says_so_in_our_voice(ours: Product) -> None:

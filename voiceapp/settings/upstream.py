@@ -22,7 +22,8 @@ UPSTREAM_MEDIA: str = env.str("UPSTREAM_MEDIA", default="bridged")
 """How sound reaches its realtime model: `bridged`, through this server, whatever the caller's transport is; `direct`,
 between caller and service over WebRTC and AOQ, whose offers and requests for grants are passed on."""
 UPSTREAM_VOICE: str = env.str("UPSTREAM_VOICE", default="theirs")
-"""Who speaks the replies of its realtime model: `theirs`, the service; `ours`, this server, and the service writes."""
+"""Who speaks the replies of its realtime model: `theirs`, the service; `ours`, this server, and the service writes.
+Each service has its own: one of UPSTREAM_SERVICES speaks itself unless its setting says otherwise."""
 UPSTREAM_SESSION_LIMIT_S: float = env.float("UPSTREAM_SESSION_LIMIT_S", default=0.0)
 """How long a realtime session of its lasts. At the first silence after that, a conversation goes on in a new one; 0
 waits until the service ends it."""
@@ -148,7 +149,7 @@ def _further(alias: str) -> UpstreamSettings:
             realtime_url=text("REALTIME_URL"),
             ws_url=text("WS_URL"),
             is_direct=_is_direct(f"{prefix}_MEDIA", text("MEDIA", UPSTREAM_MEDIA)),
-            speaks_here=_speaks_here(f"{prefix}_VOICE", text("VOICE", UPSTREAM_VOICE)),
+            speaks_here=_speaks_here(f"{prefix}_VOICE", text("VOICE", "theirs")),
             session_limit_s=seconds("SESSION_LIMIT_S", UPSTREAM_SESSION_LIMIT_S),
             warm=count("WARM"),
             chat_models=models("CHAT"),

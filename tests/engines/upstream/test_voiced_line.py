@@ -12,7 +12,7 @@ import pytest
 
 from voiceapp.engines.interfaces import Call, Voice
 from voiceapp.engines.upstream import voiced_line
-from voiceapp.engines.upstream.line import LineLost
+from voiceapp.engines.upstream.line import EventLine, LineLost
 from voiceapp.engines.upstream.voiced_line import VoicedLine
 from voiceapp.errors import EngineUnavailable
 
@@ -28,6 +28,7 @@ class Script:
     """An `EventLine` on which a test is the service."""
 
     age_s = 0.0
+    cut: LineLost | None = None
 
     def __init__(self) -> None:
         self.sent: list[Event] = []
@@ -42,6 +43,9 @@ class Script:
         if event is None:
             raise LineLost(1006)
         return json.dumps(event)
+
+    def go_on_from(self, before: EventLine) -> None:
+        pass
 
     async def close(self) -> None:
         self.is_closed = True
@@ -277,3 +281,68 @@ async def test_what_the_service_says_of_our_cancel_does_not_end_what_is_spoken()
         assert [event["response_id"] for event in service.all("response.cancel")] == ["resp_1"]
         service.end(1, "cancelled", status_details={"reason": "client_cancelled"})
         assert (await caller.until("response.done"))["response"]["status"] == "failed"
+
+
+@pytest.mark.parametrize("about", [{}, {"conversation_id": None}])
+@pytest.mark.parametrize("asked", [{}, {"conversation": "none"}])
+async def test_a_response_is_out_of_band_that_was_asked_for_so(about: Event, asked: Event) -> None:
+    """Many services name no conversation."""
+    async with conversing() as (service, caller):
+        if asked:
+            await caller.ask("response.create", response=asked)
+        service.say("response.created", response={"id": "resp_1", **about})
+        service.write(1, "One two.")
+        service.end(1)
+        done = (await caller.until("response.done"))["response"]
+        assert (done["conversation_id"] is None) is bool(asked)
+        assert ("conversation.item.created" in caller.types) is not bool(asked)
+
+
+async def test_a_response_with_a_conversation_is_none_that_was_asked_for_out_of_band() -> None:
+    async with conversing() as (service, caller):
+        await caller.ask("response.create", response={"conversation": "none"})
+        service.begin(1)
+        service.write(1, "One two.")
+        service.end(1)
+        assert (await caller.until("response.done"))["response"]["conversation_id"]
+
+
+@pytest.mark.parametrize("names_item", [True, False])
+async def test_a_reply_that_is_interrupted_before_its_first_words_is_not_kept_there(names_item: bool) -> None:
+    """The service had written it when it was told."""
+    async with conversing() as (service, caller):
+        message = {"id": "item_1", "type": "message", "role": "assistant"}
+        service.begin(1)
+        if names_item:
+            service.say("response.output_item.added", response_id="resp_1", output_index=0, item=message)
+            service.say("conversation.item.created", item=message, previous_item_id="item_0")
+        await caller.until("response.created")
+        service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_9")
+        assert (await caller.until("response.done"))["response"]["status"] == "cancelled"
+        service.write(1, "One two.")
+        service.end(1, output=[message])
+        service.say("vendor.note")
+        await caller.until("vendor.note")
+        assert [event["item_id"] for event in service.all("conversation.item.delete")] == ["item_1"]
+        assert service.sent[0]["type"] == "response.cancel"
+        service.say("conversation.item.deleted", item_id="item_1")
+        service.say("vendor.note")
+        await caller.until("vendor.note")
+        assert "conversation.item.deleted" not in caller.types
+
+
+async def test_an_earlier_reply_can_be_truncated() -> None:
+    """Its caller plays late. The service has it as text, which it would not truncate."""
+    async with conversing() as (service, caller):
+        for number in (1, 2):
+            service.begin(number)
+            service.write(number, "One two.")
+            service.end(number)
+            await caller.until("response.done")
+        await caller.ask("conversation.item.truncate", item_id="item_1", content_index=0, audio_end_ms=60)
+        truncated = await caller.until("conversation.item.truncated")
+        assert (truncated["item_id"], truncated["transcript"], truncated["unheard"]) == ("item_1", "One", " two.")
+        assert not service.all("conversation.item.truncate")
+        assert [event["item_id"] for event in service.all("conversation.item.delete")] == ["item_1"]
+        (kept,) = service.all("conversation.item.create")
+        assert (kept["item"]["id"], kept["item"]["content"][0]["text"]) == ("item_1", "One")

@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from voiceapp.engines.upstream.kept import KEPT_FIELDS
+from voiceapp.engines.upstream.turns import words_of
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
+from voiceapp.protocol.items import Message
 from voiceapp.protocol.reading import JsonObject
 
 REMEMBERED = 32
 """Items, and what was told, that later events may still be about."""
 _ANSWERED = {ev.ItemDelete.type: ev.ItemDeleted.type, ev.ItemCreate.type: ev.ItemCreated.type}
+
+
+class Replies:
+    """The latest ones, which a caller may still hear."""
+
+    def __init__(self) -> None:
+        self._messages: OrderedDict[str, Message] = OrderedDict()
+
+    def remember(self, message: Message | None) -> None:
+        """Have another one, if it has words."""
+        if message is not None:
+            self._messages[message.id] = message
+            if len(self._messages) > REMEMBERED:
+                self._messages.popitem(last=False)
+
+    def find(self, item_id: object) -> Message | None:
+        """The one with this id."""
+        return self._messages.get(item_id) if isinstance(item_id, str) else None
 
 
 class Amendments:
@@ -39,6 +60,17 @@ class Amendments:
         """Have the service know of a reply only what was heard. It has the reply as text, which cannot be truncated
         there: the item is replaced."""
         self.tell_of({"type": ev.ItemDelete.type, "item_id": item_id}, item_id)
+        self._create(item_id, words)
+
+    def add(self, item: JsonObject) -> None:
+        """Have the service know of an item of a reply that another session wrote."""
+        if item.get("type") == "message":
+            self._create(str(item.get("id")), words_of(item))
+        else:
+            known = {name: item[name] for name in KEPT_FIELDS if name in item}
+            self.tell_of({"type": ev.ItemCreate.type, "item": known}, str(item.get("id")))
+
+    def _create(self, item_id: str, words: str) -> None:
         if not words:
             return
         content = [{"type": "text", "text": words}]

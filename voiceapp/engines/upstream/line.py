@@ -84,6 +84,14 @@ class EventLine(Protocol):
     def age_s(self) -> float:
         """How long its session is open."""
 
+    @property
+    def cut(self) -> LineLost | None:
+        """How the connection was lost, while there is still something to receive that needs none; None while it is
+        not, or all was received."""
+
+    def go_on_from(self, before: EventLine) -> None:
+        """Take over what the line before has not finished, when it is received from no more."""
+
     async def send(self, text: str) -> None:
         """Send a message; waits while the service reads slowly.
 
@@ -105,6 +113,8 @@ class EventLine(Protocol):
 class ServiceLine:
     """An `EventLine` over a connection of its own."""
 
+    cut: LineLost | None = None
+
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
         self._socket = socket
         self._key = key
@@ -118,6 +128,9 @@ class ServiceLine:
     def age_s(self) -> float:
         """How long its session is open."""
         return self._now() - self._opened_at
+
+    def go_on_from(self, before: EventLine) -> None:
+        """See `EventLine`: the service says everything itself."""
 
     async def send(self, text: str) -> None:
         """See `EventLine`.

@@ -43,6 +43,10 @@ class ServiceLines:
         """The line can be written to."""
         self._renewals = 0
         """How often a new session was told what the one before had not answered."""
+        self._beside: asyncio.Task[EventLine] | None = None
+        """The next session, which is begun while the line in use still has something to say."""
+        self._tried: EventLine | None = None
+        """The line beside which a session was begun, or could not be."""
         self._due_at: float | None = None
         self.is_due = False
         """The session there has to be replaced, at the next silence."""
@@ -54,9 +58,11 @@ class ServiceLines:
             EngineError: if the service cannot be reached, or refuses it.
         """
         try:
-            return await self._begin()
+            line, created = await begin(await self._dial(), self._kept.settings, ())
         except LineLost as lost:
             raise lost.failure from None
+        await self._use(line)
+        return created
 
     async def send(self, text: str) -> None:
         """Send a message of the caller's; one that a line is lost over is sent over the next one."""
@@ -87,13 +93,15 @@ class ServiceLines:
             await self._line.send(json.dumps(wire))
 
     async def receive(self) -> str:
-        """The next message; empty when the session has become due.
+        """The next message; empty when the session has become due, or a new one is in its place.
 
         Raises:
             LineLost: the connection is closed.
         """
         assert self._line is not None
         try:
+            if self._beside is not None:
+                return await self._receive_beside(self._line, self._beside)
             if self._due_at is None:
                 return await self._line.receive()
             async with asyncio.timeout_at(self._due_at):
@@ -111,16 +119,53 @@ class ServiceLines:
         Raises:
             EngineError: if that does not succeed in time, or the service refuses it.
         """
+        await self._use(await self._renewed(failure))
+
+    @property
+    def cut(self) -> LineLost | None:
+        """How the line in use was lost that still has something to say, until a new session is begun beside."""
+        line = self._line
+        return None if line is None or line is self._tried else line.cut
+
+    def keep_to_end(self) -> None:
+        """Begin no session beside the line in use."""
+        self._tried = self._line
+
+    def renew_beside(self, failure: EngineError) -> None:
+        """As `renew`, while the lost line says what it still has to say. If that does not succeed, `receive` raises
+        when all was said."""
+        self._ready.clear()
+        self._tried = self._line
+        self._beside = asyncio.create_task(self._renewed(failure), name=f"session {self._name}: next line")
+
+    async def _receive_beside(self, line: EventLine, beside: asyncio.Task[EventLine]) -> str:
+        """As `receive`; of a line that is lost, and of the next one as soon as it is there."""
+        receiving = asyncio.create_task(line.receive(), name=f"session {self._name}: last messages")
+        try:
+            await asyncio.wait((receiving, beside), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            receiving.cancel()
+            await asyncio.wait([receiving])
+        lost = None if receiving.cancelled() else receiving.exception()
+        if not receiving.cancelled() and lost is None:
+            return receiving.result()
+        await asyncio.wait([beside])
+        self._beside = None
+        if beside.exception() is None:
+            await self._use(beside.result())
+        elif lost is not None:
+            raise lost
+        return ""
+
+    async def _renewed(self, failure: EngineError) -> EventLine:
         until = self._now() + RENEW_S
         while True:
             try:
-                await self._begin(again=True)
+                return await self._begin_again()
             except LineLost:
                 error = failure
             except EngineError as refused:
                 error = refused
-            else:
-                return
             if not error.retryable or self._now() > until:
                 raise error
             await asyncio.sleep(PAUSE_S)
@@ -128,33 +173,41 @@ class ServiceLines:
     async def replace(self) -> None:
         """Begin a new session, and leave the one that is still open; if that fails, go on with it for a while."""
         self._ready.clear()
-        old = self._line
         try:
-            await self._begin(again=True)
+            line = await self._begin_again()
         except (EngineError, LineLost) as error:
             logger.warning("session %s: no new session at the service: %s", self._name, error)
             self.is_due, self._due_at = False, self._now() + AGAIN_S
             self._ready.set()
         else:
-            assert old is not None
-            await old.close()
+            await self._use(line)
 
     async def close(self) -> None:
-        """Close the line in use."""
+        """Close the line in use, and the next one."""
         self._ready.clear()
+        if (beside := self._beside) is not None:
+            beside.cancel()
+            await asyncio.wait([beside])
+            if not beside.cancelled() and beside.exception() is None:
+                await beside.result().close()
         if self._line is not None:
             await self._line.close()
 
-    async def _begin(self, *, again: bool = False) -> dict[str, Any]:
-        items = self._kept.items() if again else ()
-        line, created = await begin(await self._dial(), self._kept.settings, items)
-        if again:
-            await self._catch_up(line)
-        self._line = line
+    async def _begin_again(self) -> EventLine:
+        line, _ = await begin(await self._dial(), self._kept.settings, self._kept.items())
+        await self._catch_up(line)
+        return line
+
+    async def _use(self, line: EventLine) -> None:
+        """Have this line in use; the one before is closed."""
+        before, self._line = self._line, line
+        if before is not None:
+            line.go_on_from(before)
         self._due_at = self._now() + self._limit_s - line.age_s if self._limit_s else None
         self.is_due = False
         self._ready.set()
-        return created
+        if before is not None:
+            await before.close()
 
     async def _catch_up(self, line: EventLine) -> None:
         """Tell a new session what the one before had not answered, and what the caller says."""

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
+from voiceapp.engines.upstream.fields import response_id_of
 from voiceapp.engines.upstream.kept import ANSWERS, KeptConversation
 from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, EventLine, LineLost, wire_of
 from voiceapp.engines.upstream.lines import ServiceLines
@@ -137,6 +138,9 @@ class UpstreamStream:
                         yield event
                     if self._playing is not None:
                         await self._playing.wait_for_room()
+                if (lost_beside := self._lines.cut) is not None:
+                    for event in self._beside(lost_beside):
+                        yield event
                 if self._lines.is_due and self._is_quiet and not self._is_finishing:
                     await self._lines.replace()
                 if self._is_quiet:
@@ -157,7 +161,7 @@ class UpstreamStream:
         self._kept.follow(wire)
         if kind == ev.ResponseCreated.type and not await self._may_begin(wire):
             return []
-        if self._refused and (of := _response_id(wire)) in self._refused:
+        if self._refused and (of := response_id_of(wire)) in self._refused:
             if kind == ev.ResponseDone.type:
                 self._refused.discard(of)
             return []
@@ -221,7 +225,7 @@ class UpstreamStream:
 
     async def _may_begin(self, wire: dict[str, Any]) -> bool:
         """Whether a response may be given; if not, the service is told to stop it."""
-        response_id = _response_id(wire)
+        response_id = response_id_of(wire)
         ordinal, input_audio_ms = self._turns.begin(response_id)
         self._awaits_response = False
         self._idle.clear()
@@ -250,19 +254,33 @@ class UpstreamStream:
             return found
         if lost.code in REFUSED_FOR_GOOD or self._losses > MOST_LOSSES:
             raise lost.failure
-        logger.warning("session %s: the service ended its session (%d)", self._call.session_id, lost.code)
-        message = "The connection to the service that runs this model was lost; the conversation goes on."
-        if self._turns.is_responding or self._is_speaking or self._awaits_response:
-            error = ev.ErrorEvent(event_id=identifier("event"), code=LOST, message=message, error_type="server_error")
-            found.append(error)
+        found += self._told_of(lost, is_noticed=self._turns.is_responding)
         for response_id in self._turns.live_ids:
             about = {"type": "failed", "reason": LOST, "error": {"type": "server_error", "code": LOST}}
             ended = {"id": response_id, "object": "realtime.response", "status": "failed", "status_details": about}
             found.append(ev.ResponseDone(event_id=identifier("event"), response={**NOTHING_SAID, **ended}))
         found += self._turns.cut_off("failed")
+        return found
+
+    def _beside(self, lost: LineLost) -> list[Out]:
+        """As `_after` where all that the service has written of a response is still spoken: another session is begun
+        meanwhile, unless it could not go on."""
+        self._losses += 1
+        if self._is_finishing or lost.code in REFUSED_FOR_GOOD or self._losses > MOST_LOSSES:
+            self._lines.keep_to_end()
+            return []
+        self._lines.renew_beside(lost.failure)
+        return self._told_of(lost, is_noticed=False)
+
+    def _told_of(self, lost: LineLost, *, is_noticed: bool) -> list[Out]:
+        """A loss, for the log and, where they notice it, for the caller; the next session knows nothing of this one."""
+        logger.warning("session %s: the service ended its session (%d)", self._call.session_id, lost.code)
+        is_noticed = is_noticed or self._is_speaking or self._awaits_response
         self._refused.clear()
         self._is_speaking = self._awaits_response = False
-        return found
+        message = "The connection to the service that runs this model was lost; the conversation goes on."
+        error = ev.ErrorEvent(event_id=identifier("event"), code=LOST, message=message, error_type="server_error")
+        return [error] if is_noticed else []
 
     # ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -311,11 +329,6 @@ def _format(session: dict[str, Any], side: str, usual: AudioFormat) -> AudioForm
         return read_format(given, param=side, default_rate_hz=usual.sample_rate_hz)
     except InvalidParameter:
         return usual
-
-
-def _response_id(wire: dict[str, Any]) -> str:
-    response = wire.get("response")
-    return str(response.get("id")) if isinstance(response, dict) else str(wire.get("response_id") or "")
 
 
 def _text(wire: dict[str, Any]) -> str:

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from voiceapp.engines.interfaces import Call, ChatDelta, Synthesizer, ToolCallDelta
 from voiceapp.engines.reply import ReplyPipeline
-from voiceapp.engines.upstream.amendments import Amendments
+from voiceapp.engines.upstream.amendments import Amendments, Replies
+from voiceapp.engines.upstream.fields import (
+    message_id_of,
+    object_of,
+    output_index_of,
+    response_id_of,
+)
+from voiceapp.engines.upstream.measures import count_tokens, timed
 from voiceapp.engines.upstream.written import WrittenReply
 from voiceapp.errors import EngineUnavailable
 from voiceapp.formats import identifier
@@ -17,7 +24,7 @@ from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.responding import Responder
-from voiceapp.protocol.response import AUDIO_TOKEN_MS, Response
+from voiceapp.protocol.response import Response
 from voiceapp.protocol.work import OfReply, ReplyCall, ReplyEnded, ReplyFailed, Respond, Result, Work
 
 WORDS = (ev.TextDelta.type, ev.AudioTranscriptDelta.type)
@@ -45,7 +52,6 @@ class SpokenResponses:
         self._synthesizer = synthesizer
         self._tasks = tasks
         self._say = say
-        self._tell = tell
         self._changed = changed
         self._now = asyncio.get_running_loop().time
         self._room = asyncio.Event()
@@ -54,7 +60,14 @@ class SpokenResponses:
         self._amendments = Amendments(tell)
         self._response_id = ""
         self._is_writing = False
-        """The service has not ended the latest response."""
+        """The latest response is written on: the service has not ended it, and was not told to."""
+        self._has_ended = True
+        """The service has ended the latest response."""
+        self._is_unheard = False
+        """The latest response was cut off before its first words were said here."""
+        self._is_unknown = False
+        """The latest response was written in another session, and the one in use does not know of it."""
+        self._replies = Replies()
         self._message_id = ""
         self._calls: dict[int, str] = {}
         """Ids of items, by the number of the function call."""
@@ -62,8 +75,10 @@ class SpokenResponses:
         """Of the item that begins next."""
         self._metrics: JsonObject = {}
         """The service's own, of the latest response."""
+        self._conversation = Conversation()
+        """What the response under way is written into; the service keeps the whole one."""
         self._responder = Responder(
-            Conversation(), send=self._send, start=self._start, cut=lambda: None, new_id=self._new_id
+            self._conversation, send=self._send, start=self._start, cut=lambda: None, new_id=self._new_id
         )
 
     @property
@@ -73,7 +88,7 @@ class SpokenResponses:
 
     @property
     def is_writing(self) -> bool:
-        """The service has not ended the latest response."""
+        """More of the latest response is to come."""
         return self._is_writing
 
     @property
@@ -107,13 +122,13 @@ class SpokenResponses:
             self._responder.cancel("turn_detected", now)
 
     def truncate(self, wire: JsonObject, now: float) -> bool:
-        """Keep of the latest reply what was heard; False where it is about something else."""
-        response = self._responder.response
-        item = response.message if response is not None and not response.is_out_of_band else None
-        heard_ms = wire.get("audio_end_ms")
-        if item is None or item.id != wire.get("item_id") or not item.spoken or not isinstance(heard_ms, int):
+        """Keep of one of the latest replies what was heard; False where it is about something else."""
+        item, heard_ms = self._replies.find(wire.get("item_id")), wire.get("audio_end_ms")
+        if item is None or not item.spoken or not isinstance(heard_ms, int):
             return False
-        self._responder.cancel("client_cancelled", now)
+        live = self._responder.live
+        if live is not None and live.message is item:
+            self._responder.cancel("client_cancelled", now)
         item.cut(heard_ms)
         self._send(
             ev.ItemTruncated(
@@ -124,14 +139,17 @@ class SpokenResponses:
 
     # ── What the service does ────────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, wire: JsonObject, config: SessionConfig, now: float) -> None:
-        """The service begins a response."""
+    def begin(self, wire: JsonObject, config: SessionConfig, now: float, *, is_apart: bool) -> None:
+        """The service begins a response; `is_apart`: one out of band was asked for. Many services name no conversation
+        in any response, but one that has a conversation is not out of band."""
         response = wire.get("response")
         about = response if isinstance(response, dict) else {}
         self._response_id = str(about.get("id"))
         self._message_id, self._calls, self._metrics = "", {}, {}
         self._written, self._is_writing = WrittenReply(), True
-        is_apart = "conversation_id" in about and about["conversation_id"] is None
+        self._has_ended = self._is_unheard = self._is_unknown = False
+        self._conversation.items.clear()
+        is_apart = is_apart and not isinstance(about.get("conversation_id"), str)
         self._responder.begin(config, now, context=Conversation() if is_apart else None)
         self._responder.generate(None)
 
@@ -141,7 +159,7 @@ class SpokenResponses:
         if kind == ev.ItemCreated.type:
             return isinstance(item, dict) and item.get("id") in (self._message_id, *self._calls.values())
         is_within = kind.startswith("response.") and kind != ev.ResponseCreated.type
-        return is_within and _response_id(wire) == self._response_id
+        return is_within and response_id_of(wire) == self._response_id
 
     def end_writing(self) -> None:
         """The service will write no more of the latest response, and not say so."""
@@ -175,7 +193,7 @@ class SpokenResponses:
             self._written.push(ChatDelta(text=wire["delta"]))
         elif kind == ev.FunctionArgumentsDone.type:
             call_id, name, arguments = (str(wire.get(of) or "") for of in ("call_id", "name", "arguments"))
-            call = ToolCallDelta(_index(wire), call_id, name, arguments)
+            call = ToolCallDelta(output_index_of(wire), call_id, name, arguments)
             self._calls[call.index] = str(wire.get("item_id"))
             self._written.push(ChatDelta(tool_call=call))
         elif kind == ev.ResponseDone.type and isinstance(wire.get("response"), dict):
@@ -184,23 +202,21 @@ class SpokenResponses:
     def _note_item(self, wire: JsonObject) -> None:
         item = wire["item"]
         if item.get("type") == "function_call":
-            self._calls[_index(wire)] = str(item.get("id"))
+            self._calls[output_index_of(wire)] = str(item.get("id"))
         elif item.get("type") == "message":
             self._message_id = self._message_id or str(item.get("id"))
 
     def _end(self, response: JsonObject, now: float) -> None:
         """The service has written all it will."""
-        was_writing, self._is_writing = self._is_writing, False
-        status, details = response.get("status"), _object(response.get("status_details"))
+        was_writing, self._is_writing, self._has_ended = self._is_writing, False, True
+        self._message_id = self._message_id or message_id_of(response)
+        self._forget_unheard()
+        status, details = response.get("status"), object_of(response.get("status_details"))
         reason = str(details.get("reason") or "")
-        self._metrics = _object(response.get("metrics"))
-        usage = _object(response.get("usage"))
-        read = _object(usage.get("input_tokens_details") or usage.get("input_token_details"))
-        wrote = _object(usage.get("output_tokens_details") or usage.get("output_token_details"))
+        self._metrics = object_of(response.get("metrics"))
         live = self._responder.live
         if live is not None:  # at once: who interrupts a reply that is written has used its tokens
-            live.usage.input_text, live.usage.output_text = _count(read, "text_tokens"), _count(wrote, "text_tokens")
-            live.usage.input_audio_ms = _count(read, "audio_tokens") * AUDIO_TOKEN_MS
+            count_tokens(live, object_of(response.get("usage")))
         if not was_writing:  # it was cancelled from here, where what is spoken ends by itself
             return
         if status == "cancelled":
@@ -273,41 +289,49 @@ class SpokenResponses:
     def _send(self, event: ev.ServerEvent) -> None:
         wire = replace(event, event_id=identifier("event")).to_wire()
         if isinstance(event, ev.ItemCreated):
+            assert self._responder.response is not None
+            self._replies.remember(self._responder.response.message)
             before = self._amendments.place_of(str(event.item.get("id")))
             if before is not None:
                 wire["previous_item_id"] = before
         elif isinstance(event, ev.ResponseDone):
             self._responder.turn_log.take()  # whoever uses the line keeps its own
-            wire["response"] = {**event.response, "metrics": self._timed()}
+            response = self._responder.response
+            assert response is not None
+            wire["response"] = {**event.response, "metrics": timed(response, self._metrics)}
+            self._amend(response, event.response)
         elif isinstance(event, ev.ItemTruncated):
             self._amendments.keep(event.item_id, event.transcript)
         self._say(wire)
 
-    def _timed(self) -> JsonObject:
-        """The metrics of the latest response: the service's up to its first words, and from there ours."""
-        response: Response | None = self._responder.response
-        assert response is not None
-        ours, theirs = response.metrics, self._metrics
-        begun, audible = theirs.get("first_token_ms"), ours.first_audio_ms
-        if not isinstance(begun, int) or ours.first_token_ms is None:
-            return ours.to_wire()
-        return {**theirs, "first_audio_ms": None if audible is None else begun + audible - ours.first_token_ms}
+    def _amend(self, response: Response, ended: JsonObject) -> None:
+        """A response has ended here: what the service has to be told of that."""
+        if response.is_out_of_band:
+            return
+        if self._is_unknown:
+            self._is_unknown = False
+            for item in ended["output"]:
+                self._amendments.add(item)
+        elif ended["status"] == "cancelled" and response.message is None:
+            self._is_unheard = True
+            self._forget_unheard()
 
+    def _forget_unheard(self) -> None:
+        """Have the service forget a reply of which nothing was said, as soon as it writes no more of it."""
+        if self._is_unheard and self._has_ended and self._message_id:
+            self._is_unheard = False
+            self._amendments.keep(self._message_id, "")
 
-def _response_id(wire: JsonObject) -> str:
-    response = wire.get("response")
-    return str(response.get("id")) if isinstance(response, dict) else str(wire.get("response_id") or "")
+    # ── From one session to the next ─────────────────────────────────────────────────────────────────────────────────
 
+    def go_on_from(self, before: SpokenResponses) -> None:
+        """Know the replies of the session before."""
+        self._replies = before._replies
 
-def _index(wire: JsonObject) -> int:
-    index = wire.get("output_index")
-    return index if isinstance(index, int) else 0
-
-
-def _object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(wire: JsonObject, name: str) -> int:
-    value = wire.get(name)
-    return value if isinstance(value, int) and 0 <= value < 2**31 else 0
+    def move(
+        self, *, say: Callable[[JsonObject], None], tell: Callable[[JsonObject], None], changed: Callable[[], None]
+    ) -> None:
+        """Speak on in another session with the service, which is told of the response when it has ended."""
+        self._say, self._changed = say, changed
+        self._amendments = Amendments(tell)
+        self._is_unknown = self.is_live

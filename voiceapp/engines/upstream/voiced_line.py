@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from voiceapp.engines.interfaces import Call, Synthesizer
 from voiceapp.engines.upstream.line import LOST, EventLine, LineLost, wire_of
@@ -34,6 +35,16 @@ MOST_HELD_CHARACTERS = 2_000_000
 """What may wait so; another reply's words come in small pieces."""
 
 
+class _Asked(NamedTuple):
+    """A response that the caller asked for."""
+
+    by: object
+    """Id of the event that asked."""
+    config: SessionConfig
+    is_apart: bool
+    """Out of band."""
+
+
 class VoicedLine:
     """One session with the service."""
 
@@ -47,8 +58,9 @@ class VoicedLine:
             input_format=AudioFormat("pcm16", call.input_rate_hz),
             output_format=AudioFormat("pcm16", 24_000),
         )
-        self._of_next: tuple[object, SessionConfig] | None = None
-        """Settings of the response that was asked for, and the id of the event that asked."""
+        self._of_next: _Asked | None = None
+        self.cut: LineLost | None = None
+        """See `EventLine`: what the service wrote is complete, and spoken to its end."""
         self._came: deque[str] = deque()
         """What is to be received: of one event of the service's, or what became due."""
         self._to_tell: deque[JsonObject] = deque()
@@ -77,6 +89,17 @@ class VoicedLine:
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.gather(self._receiving, return_exceptions=True)
+
+    def go_on_from(self, before: EventLine) -> None:
+        """See `EventLine`."""
+        if not isinstance(before, VoicedLine):
+            return
+        if before.cut is None:
+            self._responses.go_on_from(before._responses)
+            return
+        self._responses, before._responses = before._responses, self._responses
+        self._responses.move(say=self._say, tell=self._to_tell.append, changed=self._look_again)
+        self._came.extendleft(reversed(before._came))
 
     # ── To the service ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,12 +163,14 @@ class VoicedLine:
         patch = wire.get("response")
         if not isinstance(patch, dict):
             return wire
-        self._of_next = wire.get("event_id"), merge_response(self._config, patch)
+        config, is_apart = merge_response(self._config, patch), patch.get("conversation") == "none"
+        self._of_next = _Asked(wire.get("event_id"), config, is_apart)
         return {**wire, "response": {**_without_voice(patch), **WRITES}}
 
     async def _tell(self) -> None:
-        while self._to_tell:
-            await self._line.send(json.dumps(self._to_tell.popleft()))
+        with suppress(LineLost):  # another session has no use for it, and whoever receives notices
+            while self._to_tell:
+                await self._line.send(json.dumps(self._to_tell.popleft()))
 
     # ── From the service ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -157,6 +182,8 @@ class VoicedLine:
                 self._responses.advance(self._now(), is_hurried=self._is_finishing)
                 if self._came:
                     return self._came.popleft()
+                if self.cut is not None and not self._responses.is_live:
+                    raise self.cut
                 if self._held and not self._has_to_wait(self._held[0][0]["type"]):
                     wire, text = self._held.popleft()
                     self._held_characters -= len(text)
@@ -183,12 +210,20 @@ class VoicedLine:
         received, self._receiving = self._receiving, None
         if received.cancelled():  # closed meanwhile
             raise LineLost(LOST)
-        return received.result()
+        try:
+            return received.result()
+        except LineLost as lost:
+            if self._held or self._responses.is_writing or not self._responses.is_live:
+                raise
+            self.cut = lost
+            return ""
 
     @property
     def _reads(self) -> bool:
         """Events of the service's are read: not after its last one, which the end of the connection follows, and not
         while too many are held, unless the reply that they wait for is among those to come."""
+        if self.cut is not None:
+            return False
         if self._held and self._held[-1][0]["type"] == ev.SessionFinished.type:
             return False
         return not self._is_full or self._responses.is_writing
@@ -230,7 +265,8 @@ class VoicedLine:
         kind = wire["type"]
         if kind == ev.ResponseCreated.type:
             asked, self._of_next = self._of_next, None
-            self._responses.begin(wire, self._config if asked is None else asked[1], self._now())
+            config = self._config if asked is None else asked.config
+            self._responses.begin(wire, config, self._now(), is_apart=asked is not None and asked.is_apart)
         elif kind in (ev.SessionCreated.type, ev.SessionUpdated.type) and isinstance(wire.get("session"), dict):
             self._say({**wire, "session": self._shown(wire["session"])})
         elif not self._responses.takes(wire, self._now()):
@@ -239,7 +275,7 @@ class VoicedLine:
                 self._interrupt()
             elif kind == ev.ErrorEvent.type and self._of_next is not None:
                 error = wire.get("error")
-                if isinstance(error, dict) and error.get("event_id") == self._of_next[0]:
+                if isinstance(error, dict) and error.get("event_id") == self._of_next.by:
                     self._of_next = None  # the response that was asked for will not come
 
     def _interrupt(self) -> None:
