@@ -85,7 +85,7 @@ class Happened:
 
     events: list[tuple[float, ev.ServerEvent | PlayoutCut]] = field(default_factory=list)
     cancelled_at: float | None = None
-    """When the reply was cut, in seconds from its beginning."""
+    """When the reply was cut, in seconds from its beginning; later cuts are of further replies."""
     reply_s: float = 0.0
     clean_s: float = 0.0
     """Processor time of the canceller."""
@@ -197,7 +197,7 @@ class Visit:
                 self._speaker[int(now * RATE_HZ) :] = 0
                 self._buffered_to = 0
             elif isinstance(event, ev.ResponseDone) and event.response["status"] == "cancelled":
-                self.happened.cancelled_at = now
+                self.happened.cancelled_at = self.happened.cancelled_at or now
 
     async def _start(self, work: Work, now: float) -> None:
         if isinstance(work, Recognize):

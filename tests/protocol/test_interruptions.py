@@ -208,10 +208,56 @@ def test_a_yes_at_the_end_of_the_reply_answers_it() -> None:
     assert words_in(talk.take(Respond))[-1] == "Yes."
 
 
-def test_long_speech_interrupts_before_its_words_are_known() -> None:
+def test_speech_without_a_pause_interrupts_before_its_words_are_known() -> None:
     talk = talking(interruptions="duck")
-    talk.say(960)
+    talk.say(608)
+    talk.assert_no_event(STARTED)
+    talk.say(64)
     talk.assert_event(STARTED)
+
+
+def test_a_drawn_out_word_that_shows_attention_is_waited_for() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(320)
+    talk.recognize_partly("Mm-hmm")
+    talk.say(448)
+    talk.hush(192)
+    talk.recognize("Mm-hmm.")
+    talk.assert_event(RESTORED)
+    talk.assert_no_event(STARTED)
+
+
+@pytest.mark.parametrize(("confidence", "event"), [(0.76, RESTORED), (0.9, STARTED)])
+def test_what_is_left_of_a_word_that_shows_attention_is_not_believed(confidence: float, event: str) -> None:
+    talk = talking(interruptions="duck")
+    talk.say(224)
+    talk.recognize_partly("Uh-huh")
+    talk.say(288)
+    talk.hush(192)
+    talk.sure(talk.take_final(), "Other.", confidence=confidence)
+    talk.assert_event(event)
+
+
+@pytest.mark.parametrize(
+    ("words", "confidence", "is_cut"),
+    [
+        *(("What", 0.55, True), ("Lisbon", 0.75, False), ("Lisbon", 0.85, True)),
+        *(("Stop", 0.55, False), ("Stop", 0.65, True), ("Yeah, mate", 0.55, False), ("Is it", 0.65, True)),
+    ],
+)
+def test_the_first_reading_of_a_sound_that_is_no_echo_may_cut(words: str, confidence: float, is_cut: bool) -> None:
+    talk = talking(interruptions="duck")
+    talk.say(192)
+    talk.sure(talk.take(Recognize), words, confidence=confidence)
+    assert (STARTED in talk.unread_types()) == is_cut
+
+
+def test_what_may_be_an_echo_is_first_read_when_there_is_more_of_it() -> None:
+    talk = talking(interruptions="duck")
+    talk.hear(224, SPEECH, LIKELY)
+    assert not talk.asks(Recognize)
+    talk.hear(32, SPEECH, LIKELY)
+    assert talk.asks(Recognize)
 
 
 @pytest.mark.parametrize(("confidence", "event"), [(0.5, RESTORED), (0.9, STARTED)])

@@ -13,19 +13,25 @@ from voiceapp.protocol.events import ReplyDucked, ReplyRestored, ServerEvent
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.states import EchoRisk, SpeechVerdict
-from voiceapp.protocol.turns import MIN_WORD_CONFIDENCE
-from voiceapp.protocol.utterance import Utterance
+from voiceapp.protocol.turns import MIN_SPEECH_MS, MIN_WORD_CONFIDENCE
+from voiceapp.protocol.utterance import SURE_FRAMES, Utterance
 
 ECHO_TAIL_S = 1.0
 """An echo may be heard so long after the end of a reply."""
-SURE_FRAMES = 3
-"""Frames of speech that cannot be an echo: then it is the caller who speaks."""
 LONG_SPEECH_MS = 900
 """Nobody says "mm-hm" for so long."""
+UNBROKEN_SPEECH_MS = 640
+"""So long without a pause, and no reading of it is a word that shows attention."""
 WORD_MS = 400
 """So much speech is a word and not the beginning of a longer one."""
 NEARLY_OVER_S = 0.5
 """A short "yes" at the end of a reply is an answer to it."""
+EARLY_CONFIDENCE = 0.6
+"""What is read of less than `MIN_SPEECH_MS` counts from there: "mm-hm" begins as "Yeah, mate" with 0.55."""
+CLEAR_CONFIDENCE = 0.8
+"""A single word that is read so well is believed at once, and behind a word that shows attention only then: of "uh-huh"
+remains "Other" with 0.76."""
+QUESTION_CONFIDENCE = 0.5
 OWN_CONFIDENCE = 0.6
 """What recognition makes of an echo that has none of the reply's words is read with less than that, mostly."""
 EARLIER_MS = 2000.0
@@ -37,6 +43,12 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 COMMANDS = frozenset({"stop", "wait", "hold", "pause", "quiet", "enough", "cancel", "no"})
 """Words that interrupt as soon as they are heard."""
 # fmt: off
+OPENINGS = frozenset((
+    "what", "what's", "where", "where's", "when", "when's", "who", "who's", "why", "how", "how's", "which", "can",
+    "could", "would", "tell", "give", "show", "please", "excuse", "listen", "hello", "hey", "thanks", "thank", "let's",
+    "let", "never", "hold",
+))
+"""What begins like that asks for something, even where it is read without much confidence."""
 BACK_CHANNELS = frozenset((
     "mm", "hm", "hmm", "mhm", "mmhm", "mm-hm", "mm-hmm", "mhmm", "uh-huh", "huh", "uh", "um", "ah", "aha", "oh", "ooh",
     "yes", "yeah", "yep", "yup", "ya", "okay", "ok", "okey", "right", "sure", "alright", "fine", "good", "great",
@@ -99,31 +111,30 @@ class Interruptions:
         """What is known without words."""
         if utterance.sure_frames >= SURE_FRAMES and self.config.interruptions != "duck":
             return SpeechVerdict.INTERRUPTS
-        if utterance.speech_ms >= LONG_SPEECH_MS and utterance.sure_frames * FRAME_MS * 2 > utterance.speech_ms:
+        is_unbroken = utterance.unbroken_ms >= UNBROKEN_SPEECH_MS and not utterance.shows_attention
+        is_long = is_unbroken or utterance.speech_ms >= LONG_SPEECH_MS
+        if is_long and utterance.sure_frames * FRAME_MS * 2 > utterance.speech_ms:
             return SpeechVerdict.INTERRUPTS
         return SpeechVerdict.OPEN
 
     def judge(self, utterance: Utterance, now: float, *, is_complete: bool) -> SpeechVerdict:
         """What its words so far say, or all of them up to a pause."""
         spoken = _WORD.findall(utterance.reading.casefold())
-        confidence = utterance.confidence
         if not spoken or self._may_be_echo(spoken, utterance, now, is_complete=is_complete):
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
-        if spoken[0] in COMMANDS:
-            return SpeechVerdict.INTERRUPTS
         if len(spoken) <= MOST_WORDS and all(map(_says_nothing, spoken)):
+            utterance.shows_attention |= utterance.confidence >= EARLY_CONFIDENCE
             if not is_complete:
                 return SpeechVerdict.OPEN
             return SpeechVerdict.INTERRUPTS if self._left_s(now) < NEARLY_OVER_S else SpeechVerdict.TAKEN_BACK
-        if len(spoken) == 1 and confidence < MIN_WORD_CONFIDENCE:
-            return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
-        is_enough = is_complete or len(spoken) > 1 or utterance.speech_ms >= WORD_MS
-        return SpeechVerdict.INTERRUPTS if is_enough else SpeechVerdict.OPEN
+        if _asks(spoken, utterance, is_complete=is_complete):
+            return SpeechVerdict.INTERRUPTS
+        return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
 
     def judge_for_buffer(self, utterance: Utterance, now: float) -> SpeechVerdict:
         """Voice detection is switched off: only what was read and is an echo does not belong to the buffer."""
         spoken = _WORD.findall(utterance.reading.casefold())
-        if not _is_clean(utterance) and not spoken:
+        if not utterance.is_sure and not spoken:
             return SpeechVerdict.OPEN
         is_echo = self._may_be_echo(spoken, utterance, now, is_complete=True)
         return SpeechVerdict.TAKEN_BACK if is_echo else SpeechVerdict.INTERRUPTS
@@ -154,7 +165,7 @@ class Interruptions:
 
     def _may_be_echo(self, spoken: list[str], utterance: Utterance, now: float, *, is_complete: bool) -> bool:
         """Words that came with an echo: too few of them, the reply's own, or read with too little confidence."""
-        if _is_clean(utterance):
+        if utterance.is_sure:
             return False
         said = self._said_during(utterance, now)
         if utterance.confidence < (OWN_CONFIDENCE if is_complete else MIN_WORD_CONFIDENCE):
@@ -180,9 +191,20 @@ class Interruptions:
         )
 
 
-def _is_clean(utterance: Utterance) -> bool:
-    """It is the caller who speaks."""
-    return utterance.echo is EchoRisk.NONE or utterance.sure_frames >= SURE_FRAMES
+def _asks(spoken: list[str], utterance: Utterance, *, is_complete: bool) -> bool:
+    """Words that say more than "I listen" ask for something, as far as they are read with confidence."""
+    confidence = utterance.confidence
+    is_early = not is_complete and utterance.speech_ms < MIN_SPEECH_MS
+    if spoken[0] in COMMANDS or len(spoken) > 1:
+        return not is_early or confidence >= EARLY_CONFIDENCE
+    if utterance.shows_attention or is_early:
+        least = CLEAR_CONFIDENCE
+    elif is_complete or utterance.speech_ms >= WORD_MS:
+        least = MIN_WORD_CONFIDENCE
+    else:
+        least = CLEAR_CONFIDENCE
+    is_opening = spoken[0] in OPENINGS and not is_complete and not utterance.shows_attention
+    return confidence >= (QUESTION_CONFIDENCE if is_opening else least)
 
 
 def _says(text: str, command: str) -> bool:

@@ -18,6 +18,11 @@ MAX_UTTERANCE_MS = 120_000
 """Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
 PARTIAL_EVERY_MS = 500
 DOUBTFUL_EVERY_MS = 160
+SURE_EVERY_MS = 64
+"""The same where no echo can be in it. A reading takes 30 ms. Of 120 requests into a reply, half were known after
+0.31 s, and after 0.42 s where the first reading waited for 250 ms of speech and the next ones for 160 ms."""
+SURE_FRAMES = 3
+"""Frames of speech that cannot be an echo: then it is the caller who speaks."""
 PARTIAL_SHARE = 0.1
 """A partial recognition re-reads the whole utterance, so its interval grows with the length."""
 
@@ -32,6 +37,8 @@ class Utterance:
         self.length_ms = 0
         self.speech_ms = 0
         """How much of it was speech."""
+        self._speech_before_ms = 0
+        """Up to the latest pause."""
         self.began_at = 0.0
         """When its first frames were taken (the session's clock)."""
         self.last_speech_at: float | None = None
@@ -55,6 +62,8 @@ class Utterance:
         """The greatest risk that part of it is the echo of a reply."""
         self.sure_frames = 0
         """Frames of speech that are no echo."""
+        self.shows_attention = False
+        """A reading of it said "mm-hm" or the like."""
         self.reading = ""
         """The words of its latest reading."""
         self.confidence = 0.0
@@ -71,6 +80,16 @@ class Utterance:
     @property
     def is_full(self) -> bool:
         return self.length_ms >= MAX_UTTERANCE_MS
+
+    @property
+    def is_sure(self) -> bool:
+        """It is the caller who speaks."""
+        return self.echo is EchoRisk.NONE or self.sure_frames >= SURE_FRAMES
+
+    @property
+    def unbroken_ms(self) -> int:
+        """Speech since the latest pause."""
+        return self.speech_ms - self._speech_before_ms
 
     @property
     def may_be_speech(self) -> bool:
@@ -116,6 +135,7 @@ class Utterance:
     def go_on(self) -> None:
         """There is more speech than its readings know: they count no more."""
         self.version += 1
+        self._speech_before_ms = self.speech_ms
         self.recognizing = None
         self.partial_running = self.is_judging = False
 
@@ -156,12 +176,14 @@ class Utterance:
 
     def wants_partial(self) -> bool:
         """Time to show the words so far; true once per interval."""
-        if self.length_ms < self._partial_at_ms or not self.is_speech:
+        is_quick = self.is_doubtful and self.is_sure
+        if self.length_ms < self._partial_at_ms or not (self.may_be_speech if is_quick else self.is_speech):
             return False
         if self.partial_running or self.recognizing is not None or self.words is not None:
             return False
         if self.is_doubtful:
-            self._partial_at_ms = self.length_ms + max(DOUBTFUL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
+            least_ms = SURE_EVERY_MS if is_quick else DOUBTFUL_EVERY_MS
+            self._partial_at_ms = self.length_ms + max(least_ms, int(self.length_ms * PARTIAL_SHARE))
             return True
         self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
         return True
