@@ -1,8 +1,9 @@
 """Bounded threads for work that blocks, so that the event loop never does.
 
-Three lanes keep short work from queueing behind long: `voice` (turn detection, recognition), `speak` (replies, speech)
-and `batch` (embedding of whole documents, reranking), the last at low priority. A lane that is full refuses at once:
-a caller who waits longer than a turn has already lost, and the refusal is what throttles him.
+Three lanes keep short work from queueing behind long: `voice` (turn detection, recognition, neural speech), `reply`
+(search and skills, a few milliseconds each) and `batch` (embedding of whole documents, reranking), the last at low
+priority. In a lane, what is needed first goes first. A lane that is full refuses at once: a caller who waits longer
+than a turn has already lost, and the refusal is what throttles him.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, TypeVar
 
 from django.conf import settings
 
@@ -22,12 +27,50 @@ from voiceapp.errors import EngineUnavailable
 
 Result = TypeVar("Result")
 
+PATIENT_S = 0.25
+"""What is needed so much later leaves one thread to what may come before."""
+
+_needed_at: ContextVar[float | None] = ContextVar("needed_at", default=None)
+
+
+def need_by(moment: float) -> None:
+    """What the running task hands to lanes from now on is needed at `moment`, on the clock of `time.monotonic`.
+
+    Work of tasks that say nothing is needed at once.
+    """
+    _needed_at.set(moment)
+
 
 class LaneFull(EngineUnavailable):
     """The lane holds as much work as it may; the caller is throttled."""
 
     code = "Throttling.Concurrency"
     http_status = 429
+
+
+@dataclass(order=True, slots=True)
+class _Work:
+    """Waits for a thread; of two that are needed at the same time, the one that came first goes first."""
+
+    needed_at: float
+    number: int
+    function: Callable[..., Any] = field(compare=False)
+    args: tuple[object, ...] = field(compare=False)
+    future: Future[Any] = field(compare=False)
+
+    @property
+    def is_patient(self) -> bool:
+        return self.needed_at > time.monotonic() + PATIENT_S
+
+    def do(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self.function(*self.args)
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
 
 
 class Lane:
@@ -39,6 +82,11 @@ class Lane:
         self.threads = threads
         self.capacity = capacity
         self._pending = 0
+        self._waiting: list[_Work] = []
+        """A heap."""
+        self._numbers = count()
+        self._patient = 0
+        """How many threads do patient work."""
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(
             threads, thread_name_prefix=f"lane-{name}", initializer=_renice, initargs=(niceness,)
@@ -50,12 +98,17 @@ class Lane:
         return self._pending
 
     @property
+    def is_free(self) -> bool:
+        """Whether work handed in now starts at once."""
+        return self._pending < self.threads
+
+    @property
     def has_idle_thread(self) -> bool:
         """Whether work handed in now starts at once, and leaves a thread for what is urgent (where there are two)."""
         return self._pending < max(1, self.threads - 1)
 
     async def run(self, function: Callable[..., Result], *args: object) -> Result:
-        """The result of `function(*args)`, computed in this lane.
+        """The result of `function(*args)`, computed in this lane when it is its turn (see `need_by`).
 
         Cancelling the caller drops work that still waits; work that runs goes on to its end unheard, so long work
         takes an event and looks at it.
@@ -63,45 +116,72 @@ class Lane:
         Raises:
             LaneFull: if running and waiting work fill the lane.
         """
+        moment = _needed_at.get()
+        work = _Work(time.monotonic() if moment is None else moment, next(self._numbers), function, args, Future())
         with self._lock:
             if self._pending >= self.capacity:
                 raise LaneFull(f"Too many conversations are busy at once ({self.name}); please try again.")
+            self._executor.submit(self._serve)
             self._pending += 1
-        try:
-            future = self._executor.submit(function, *args)
-        except BaseException:
-            self._left(None)
-            raise
-        future.add_done_callback(self._left)
-        return await asyncio.wrap_future(future)
+            heappush(self._waiting, work)
+        work.future.add_done_callback(self._left)
+        result: Result = await asyncio.wrap_future(work.future)
+        return result
 
     def close(self) -> None:
         """Drop what waits and let the threads end after what runs."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+        for work in tuple(self._waiting):
+            work.future.cancel()
 
-    def _left(self, _: Future[Result] | None) -> None:
+    def _serve(self) -> None:
+        """Do what waits, as far as a thread is free for it; submitted once for each work, so that none is forgotten."""
+        while (taken := self._take()) is not None:
+            work, is_patient = taken
+            work.do()
+            if is_patient:
+                with self._lock:
+                    self._patient -= 1
+
+    def _take(self) -> tuple[_Work, bool] | None:
+        """What is needed first, and whether it is patient. None where only a thread that is kept free could do it: the
+        threads that do patient work come back for it."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            is_patient = self._waiting[0].is_patient
+            if is_patient and self._patient >= max(1, self.threads - 1):
+                return None
+            self._patient += is_patient
+            return heappop(self._waiting), is_patient
+
+    def _left(self, future: Future[Any]) -> None:
         with self._lock:
             self._pending -= 1
+            if future.cancelled():
+                self._waiting = [work for work in self._waiting if work.future is not future]
+                heapify(self._waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
     voice: Lane
-    speak: Lane
+    reply: Lane
     batch: Lane
 
     def close(self) -> None:
-        for lane in (self.voice, self.speak, self.batch):
+        for lane in (self.voice, self.reply, self.batch):
             lane.close()
 
 
 @cache
 def lanes() -> Lanes:
     """The lanes of this process."""
+    threads = settings.VOICE_THREADS
     return Lanes(
-        voice=Lane("voice", threads=settings.VOICE_THREADS, capacity=settings.VOICE_THREADS * 12),
-        speak=Lane("speak", threads=1, capacity=64),
-        batch=Lane("batch", threads=1, capacity=64, niceness=10),
+        voice=Lane("voice", threads=threads, capacity=threads * 32, niceness=3),
+        reply=Lane("reply", threads=1, capacity=64),
+        batch=Lane("batch", threads=1, capacity=64, niceness=13),
     )
 
 

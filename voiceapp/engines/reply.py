@@ -19,7 +19,7 @@ from voiceapp.engines.interfaces import (
     SessionFacts,
     Synthesizer,
 )
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.lanes import lanes, need_by
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineError
@@ -47,6 +47,8 @@ SENTENCE_PAUSE_MS = 200
 """Between sentences that are synthesized one by one; without it they run together."""
 SENTENCES_AHEAD = 4
 """How far writing may run ahead of speaking."""
+SPARE_S = 0.4
+"""More speech is needed so long before the listener has heard what there is."""
 
 
 class _Reply:
@@ -118,7 +120,7 @@ class ReplyPipeline:
     async def _carry_out(self, reply: _Reply) -> None:
         work = reply.work
         end: ReplyEnded | ReplyFailed
-        if work.is_speculative and not lanes().speak.has_idle_thread:
+        if work.is_speculative and not lanes().voice.is_free:
             await reply.confirmed.wait()
         try:
             async with asyncio.TaskGroup() as group:
@@ -199,9 +201,11 @@ class ReplyPipeline:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""
         work, said = reply.work, 0
         pause = bytes(work.config.output_format.size(SENTENCE_PAUSE_MS))
+        heard_from, made_ms = 0.0, 0.0
         while (sentence := await reply.sentences.get()) is not None:
             if said:
                 reply.hand_over(ReplyAudio(work.response_id, pause))
+                made_ms += SENTENCE_PAUSE_MS
             spoken = self._synthesizer.speak(
                 speakable(sentence),
                 voice=self._voice(work.config),
@@ -214,6 +218,9 @@ class ReplyPipeline:
                     await asyncio.sleep(0)  # many pieces come at once: let the first be sent before the rest is made
                     await reply.confirmed.wait()
                     await self._room.wait()
+                    heard_from = heard_from or time.monotonic()
+                    made_ms += work.config.output_format.duration_ms(len(pcm))
+                    need_by(heard_from + made_ms / 1000 - SPARE_S)
             said += len(sentence)
             reply.hand_over(ReplySpoken(work.response_id, said))
 

@@ -86,7 +86,7 @@ class RetrievalAssistant(Provider):
     async def warm(self) -> None:
         """Build the index over the documents and the table of cities, so that the first question waits for neither."""
         await self._retriever.ready()
-        await lanes().speak.run(skills.reply, "What time is it in London?", Scene())
+        await lanes().reply.run(skills.reply, "What time is it in London?", Scene())
 
     async def close(self) -> None:
         """Give up building the index."""

@@ -61,7 +61,7 @@ class MiniLM:
 
     async def warm(self) -> None:
         """Load the model, so that the first question does not wait for it."""
-        await lanes().speak.run(self.embed_now, "ready")
+        await lanes().reply.run(self.embed_now, "ready")
 
 
 class _Loaded:

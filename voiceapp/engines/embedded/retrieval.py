@@ -128,7 +128,7 @@ class Retriever:
             EngineUnavailable: if the lane is full.
         """
         index = await self.ready()
-        return await lanes().speak.run(self._search_now, index, tuple(questions), said)
+        return await lanes().reply.run(self._search_now, index, tuple(questions), said)
 
     async def passages(self, questions: Sequence[Question]) -> list[Passage]:
         """The passages that the first of `questions` that has any is about, the nearest first.
@@ -137,7 +137,7 @@ class Retriever:
             EngineUnavailable: if the lane is full.
         """
         index = await self.ready()
-        return await lanes().speak.run(self._passages_now, index, tuple(questions))
+        return await lanes().reply.run(self._passages_now, index, tuple(questions))
 
     async def ready(self) -> Index:
         """The index as of the documents now; where that takes longer than `patience_s`, as they were before.
@@ -147,7 +147,7 @@ class Retriever:
         """
         if self._index is not None and time.monotonic() - self._checked_at < self._check_s:
             return self._index
-        stamp = await lanes().speak.run(self._stamp)
+        stamp = await lanes().reply.run(self._stamp)
         if self._index is not None and self._index.stamp == stamp:
             self._checked_at = time.monotonic()
             return self._index

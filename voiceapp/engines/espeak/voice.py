@@ -128,7 +128,7 @@ class Espeak(Provider):
         process = self._process
         if process is not None and process.is_running:
             return process
-        return await lanes().speak.run(self._start)
+        return await lanes().reply.run(self._start)
 
     def _start(self) -> EspeakProcess:
         with self._starting:

@@ -59,7 +59,7 @@ class ToolPlanner:
         clauses = [said]
         if request.extra.get("parallel_tool_calls", True):
             clauses = [part for part in _CLAUSES.split(said) if part.strip()] or [said]
-        found = await lanes().speak.run(self._chosen, tools, clauses[:MAX_CALLS], said, is_forced)
+        found = await lanes().reply.run(self._chosen, tools, clauses[:MAX_CALLS], said, is_forced)
         return [_planned(request, tool, words) for tool, words in found]
 
     def _chosen(

@@ -33,7 +33,7 @@ CHUNK_S = 0.1
 
 
 class Piper(Provider):
-    """A `Synthesizer`; shared by all conversations, its models working in the `speak` lane."""
+    """A `Synthesizer`; shared by all conversations, its models working in the `voice` lane."""
 
     def __init__(self) -> None:
         self.phonemizer = Espeak()
@@ -136,7 +136,7 @@ class Piper(Provider):
         if voice.model.espeak_voice:
             clauses = await self.phonemizer.phonemes(clauses, voice=voice.model.espeak_voice)
         phonemes = piece.phonemes(clauses)
-        loudness, parts, part = await lanes().speak.run(_begin, voice, phonemes, rate)
+        loudness, parts, part = await lanes().voice.run(_begin, voice, phonemes, rate)
         finisher = Finisher(loudness, voice.model.sample_rate_hz)
         unheard: list[Samples] = []
         while part is not None:
@@ -144,7 +144,7 @@ class Piper(Provider):
                 yield finisher.feed(part)
             else:
                 unheard.append(part)
-            part = await lanes().speak.run(next, parts, None)
+            part = await lanes().voice.run(next, parts, None)
         if unheard:
             yield finisher.feed(np.concatenate(unheard))
         yield finisher.flush()
