@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -22,6 +24,8 @@ from voiceapp.engines.interfaces import (
     ToolCallDelta,
     Voice,
 )
+from voiceapp.engines.lanes import moment_needed
+from voiceapp.engines.reply import SPARE_S
 from voiceapp.errors import EngineUnavailable, FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.playout import QUEUE_LIMIT_MS
@@ -109,6 +113,8 @@ class Mouth:
         self.pieces_per_sentence = 2
         self.said: list[str] = []
         self.pieces = 0
+        self.needed_at: list[float] = []
+        """When each piece was, as lanes are told."""
         self.failure: Exception | None = None
         self.ended = asyncio.Event()
         self.rates: list[float] = []
@@ -126,6 +132,7 @@ class Mouth:
                 raise self.failure
             for _ in range(self.pieces_per_sentence):
                 self.pieces += 1
+                self.needed_at.append(moment_needed())
                 yield bytes(100 * OUTPUT_BYTES_PER_MS)
                 await asyncio.sleep(0)
         finally:
@@ -513,6 +520,20 @@ async def test_speaking_does_not_run_away_from_the_listener() -> None:
         await talk.wait(ev.AudioDelta, 3)
 
         assert talk.mouth.pieces * 100 <= QUEUE_LIMIT_MS + talk.audio_ms + 200
+
+
+async def test_speech_is_needed_the_later_the_more_there_is_for_the_listener() -> None:
+    async with talking() as talk:
+        talk.mouth.pieces_per_sentence = 5
+        began = time.monotonic()
+        await talk.ask()
+        await talk.wait(ev.ResponseDone)
+
+        first, *others = talk.mouth.needed_at
+        assert began <= first <= time.monotonic(), "at once"
+        steps = [round(later - earlier, 3) for earlier, later in itertools.pairwise(others)]
+        assert steps == [0.1, 0.1, 0.1, 0.1, 0.3, 0.1, 0.1, 0.1], "100 ms a piece, and 200 between sentences"
+        assert others[0] <= began + 5 + 0.1 - SPARE_S
 
 
 async def test_a_slow_reader_is_told_everything_before_the_end() -> None:

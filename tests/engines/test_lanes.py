@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.conf import settings
 
-from voiceapp.engines.lanes import Lane, LaneFull, lanes
+from voiceapp.engines.lanes import PATIENT_S, Lane, LaneFull, lanes, need_by
 from voiceapp.errors import EngineUnavailable
 
 
@@ -83,6 +84,58 @@ async def test_cancelling_the_caller_drops_work_that_waits(lane: Lane) -> None:
     assert done == ["served"]
 
 
+async def needed_in(seconds: float, lane: Lane, function: Any, *args: object) -> Any:
+    need_by(time.monotonic() + seconds)
+    return await lane.run(function, *args)
+
+
+async def test_what_is_needed_first_goes_first_and_of_equals_what_came_first(lane: Lane) -> None:
+    gate = threading.Event()
+    done: list[str] = []
+    holder = await started(lane, gate)
+    lane.capacity = 10
+    waiting = [
+        asyncio.create_task(needed_in(60, lane, done.append, "late")),
+        asyncio.create_task(needed_in(30, lane, done.append, "later")),
+        *[asyncio.create_task(lane.run(done.append, name)) for name in ("now", "then")],
+        asyncio.create_task(needed_in(-5, lane, done.append, "overdue")),
+    ]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(holder, *waiting)
+    assert done == ["overdue", "now", "then", "later", "late"]
+
+
+async def test_patient_work_leaves_a_thread_to_what_is_needed_at_once() -> None:
+    lane = Lane("test", threads=2, capacity=10)
+    gate, running = threading.Event(), threading.Semaphore(0)
+
+    def hold() -> bool:
+        running.release()
+        return gate.wait(10)
+
+    patient = [asyncio.create_task(needed_in(60 + PATIENT_S, lane, hold)) for _ in range(3)]
+    await asyncio.to_thread(running.acquire, timeout=10)
+    assert await lane.run(int) == 0
+    assert not running.acquire(blocking=False), "a second patient one would hold the last thread"
+    gate.set()
+    assert await asyncio.gather(*patient) == [True] * 3
+    assert lane.pending == 0
+    lane.close()
+
+
+async def test_what_still_waits_when_it_closes_is_dropped(lane: Lane) -> None:
+    gate = threading.Event()
+    holder = await started(lane, gate)
+    waiting = asyncio.create_task(lane.run(int))
+    await asyncio.sleep(0)
+    lane.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    gate.set()
+    assert await holder
+
+
 async def test_it_knows_whether_work_would_start_at_once(lane: Lane) -> None:
     gate = threading.Event()
     assert lane.has_idle_thread
@@ -99,6 +152,7 @@ async def test_batch_work_yields_to_conversations() -> None:
 
     voice, batch = await asyncio.gather(lanes().voice.run(priority), lanes().batch.run(priority))
     assert batch >= min(voice + 10, 19)
+    assert voice > os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), "the event loop goes first"
 
 
 def test_batch_work_yields_to_conversations_of_a_server_that_was_started_with_nice() -> None:

@@ -29,6 +29,22 @@ def test_it_does_not_take_noise_for_speech() -> None:
     assert np.mean(probabilities(vad.SileroDetector(), noise(3, 0.05)) > 0.5) < 0.05
 
 
+async def test_silence_after_silence_is_not_looked_at_and_speech_behind_it_is_heard_the_same(espeak: Espeak) -> None:
+    speech = await spoken(espeak, "The living room is on the second floor.")
+    quiet = noise(3, 1e-4)
+    detector = vad.SileroDetector()
+    heard = probabilities(detector, np.concatenate([speech, quiet]))
+    after = heard[len(speech) // VAD_FRAME_SAMPLES + 20 :]
+    assert len(after) > 60
+    assert not after.any(), "zero is what nobody asked the model about"
+    again = probabilities(detector, speech)
+    assert np.mean(again > 0.5) == pytest.approx(np.mean(heard[: len(again)] > 0.5), abs=0.1)
+
+
+def test_quiet_sound_that_is_not_silence_is_looked_at() -> None:
+    assert all(probabilities(vad.SileroDetector(), noise(2, 2 * vad.INAUDIBLE)))
+
+
 async def test_a_reset_detector_hears_as_a_fresh_one(espeak: Espeak) -> None:
     speech = await spoken(espeak, "Good morning.")
     detector = vad.SileroDetector()

@@ -41,6 +41,12 @@ def need_by(moment: float) -> None:
     _needed_at.set(moment)
 
 
+def moment_needed() -> float:
+    """When what the running task hands to lanes now is needed."""
+    moment = _needed_at.get()
+    return time.monotonic() if moment is None else moment
+
+
 class LaneFull(EngineUnavailable):
     """The lane holds as much work as it may; the caller is throttled."""
 
@@ -116,8 +122,7 @@ class Lane:
         Raises:
             LaneFull: if running and waiting work fill the lane.
         """
-        moment = _needed_at.get()
-        work = _Work(time.monotonic() if moment is None else moment, next(self._numbers), function, args, Future())
+        work = _Work(moment_needed(), next(self._numbers), function, args, Future())
         with self._lock:
             if self._pending >= self.capacity:
                 raise LaneFull(f"Too many conversations are busy at once ({self.name}); please try again.")

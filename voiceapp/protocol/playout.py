@@ -14,8 +14,8 @@ from voiceapp.protocol.audio import AudioFormat
 LEAD_MS = 300.0
 PIECE_MS = 100.0
 """Least audio in one event, the last one of a response excepted."""
-QUEUE_LIMIT_MS = 3_000.0
-"""How far synthesis may run ahead of sending."""
+QUEUE_LIMIT_MS = 1_500.0
+"""How far synthesis may run ahead of sending: what is interrupted was made for nothing, and others wait for theirs."""
 ROUNDING_MS = 0.5
 """A timer that fires when a piece is due finds it due, whatever the clock's floating point did to it."""
 

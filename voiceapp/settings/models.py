@@ -28,8 +28,8 @@ from voiceapp.settings.upstream import UPSTREAMS
 # ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MODELS_DIR = Path(env.str("MODELS_DIR", default=str(VAR_DIR / "models")))
-VOICE_THREADS: int = env.int("VOICE_THREADS", default=2)
-"""Threads for turn detection and recognition; about the number of cores."""
+VOICE_THREADS: int = env.int("VOICE_THREADS", default=max(2, min(4, os.cpu_count() or 1)))
+"""Threads for turn detection, recognition and neural voices; about the number of cores."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
 """A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
 CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")

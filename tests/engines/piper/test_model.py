@@ -23,13 +23,23 @@ def test_parts_are_what_they_would_be_in_the_whole(models: None, monkeypatch: py
     settings = read_settings(weights.path(SHIPPED).with_suffix(""))
     model = PiperModel(replace(settings, noise=0.0, noise_of_lengths=0.0))  # it says the same twice
     parts = list(model.speak(PHONEMES, rate=1.0))
+    again = list(model.speak(PHONEMES, rate=1.0))  # with the margin that was found
     monkeypatch.setattr(piper_model, "FIRST_FRAMES", 100_000)
     (whole,) = model.speak(PHONEMES, rate=1.0)
     assert len(parts) > 3
     assert len(parts[0]) < 0.3 * settings.sample_rate_hz
-    joined = np.concatenate(parts)
-    assert joined.shape == whole.shape
-    assert np.abs(joined - whole).max() < 1e-4
+    for joined in (np.concatenate(parts), np.concatenate(again)):
+        assert joined.shape == whole.shape
+        assert np.abs(joined - whole).max() < 1e-4
+
+
+def test_a_decoder_shows_how_far_it_looks(models: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read_settings(weights.path(SHIPPED).with_suffix(""))
+    for narrow, found in ((piper_model.MARGIN_FRAMES, piper_model.MARGIN_FRAMES), (4, piper_model.WIDE_MARGIN_FRAMES)):
+        monkeypatch.setattr(piper_model, "MARGIN_FRAMES", narrow)
+        model = PiperModel(settings)
+        assert list(model.speak(PHONEMES, rate=1.0))
+        assert model.margin == found
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voiceapp.engines import onnx_sessions
 from voiceapp.engines.interfaces import Samples
@@ -30,8 +31,11 @@ FIRST_FRAMES = 24
 MOST_FRAMES = 96
 """A part of the sound, in the model's latent frames: of 12 ms in a voice of 22 kHz. The first is short, to be heard
 soon; each is twice as long as the one before, for its margins are made for nothing."""
-MARGIN_FRAMES = 16
-"""What the decoder sees of the frames on both sides: with so many a part is what it would be in the whole (tested)."""
+MARGIN_FRAMES, WIDE_MARGIN_FRAMES = 10, 16
+"""What a decoder sees of the frames on both sides: with so many a part is what it would be in the whole (tested).
+Models of high quality look further; which of the two margins a decoder needs, it shows itself."""
+SAME = 1e-3
+"""What is added at the edges of parts if the margin is too small is more than this, of samples in [-1, 1]."""
 
 
 class VoiceUnusable(EngineUnavailable):
@@ -129,6 +133,8 @@ class PiperModel:
         self._decoder_inputs = [wanted.name for wanted in inputs]
         self._wants_speaker = any(wanted.name == "sid" for wanted in self._encoder.get_inputs())
         self._loudness: dict[int, Loudness] = defaultdict(Loudness)
+        self.margin: int | None = None
+        """How many frames on both sides its decoder looks at; known from the first speech on that is long enough."""
 
     def loudness(self, speaker: int) -> Loudness:
         """How loud a speaker of this model is, as far as it was heard."""
@@ -157,12 +163,29 @@ class PiperModel:
         begin, count, size = 0, frames.shape[2], FIRST_FRAMES
         while begin < count:
             end = min(begin + size, count)
-            first, last = max(0, begin - MARGIN_FRAMES), min(count, end + MARGIN_FRAMES)
-            (sound,) = self._decoder.run(None, {frames_name: frames[:, :, first:last], **of_speaker})
-            sound = sound.reshape(-1)
+            margin = self.margin or WIDE_MARGIN_FRAMES
+            first, last = max(0, begin - margin), min(count, end + margin)
+            sound = self._decode({frames_name: frames[:, :, first:last], **of_speaker})
             per_frame = len(sound) // (last - first)
             yield sound[(begin - first) * per_frame : (end - first) * per_frame]
             begin, size = end, min(2 * size, MOST_FRAMES)
+        if self.margin is None and count >= 2 * WIDE_MARGIN_FRAMES:
+            self.margin = self._find_margin({frames_name: frames[:, :, : 2 * WIDE_MARGIN_FRAMES], **of_speaker})
+
+    def _find_margin(self, feed: Mapping[str, NDArray[Any]]) -> int:
+        """The least margin with which the beginning of `feed` is what it is in the whole; blocks for 40 ms."""
+        frames_name = self._decoder_inputs[0]
+        frames = feed[frames_name]
+        whole = self._decode(feed)
+        kept = len(whole) // frames.shape[2] * WIDE_MARGIN_FRAMES
+        part = self._decode({**feed, frames_name: frames[:, :, : WIDE_MARGIN_FRAMES + MARGIN_FRAMES]})
+        is_same = float(np.abs(part[:kept] - whole[:kept]).max()) < SAME
+        return MARGIN_FRAMES if is_same else WIDE_MARGIN_FRAMES
+
+    def _decode(self, feed: Mapping[str, NDArray[Any]]) -> Samples:
+        assert self._decoder is not None
+        sound: Samples = self._decoder.run(None, feed)[0]
+        return sound.reshape(-1)
 
 
 _loading = threading.Lock()
