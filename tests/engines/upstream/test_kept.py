@@ -78,6 +78,9 @@ def test_what_the_service_created_itself_answers_nobody() -> None:
     assert kept.unanswered == (asked,)
     kept.follow(created(message("c", "user", "Hi.")))
     assert kept.unanswered == ()
+    kept.sent({"type": "conversation.item.create", "item": {"id": "d", "type": "message", "role": "user"}})
+    kept.follow(created(message("d", "user", "", "input_audio")))
+    assert kept.unanswered == ()
 
 
 def test_garbage_is_not_kept() -> None:

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream import openai_line
+from voiceapp.engines.upstream import openai_line, playing
 from voiceapp.engines.upstream.line import wire_of
 from voiceapp.engines.upstream.openai_family import OpenAIRealtime
 from voiceapp.engines.upstream.sound import WireConverter
@@ -49,11 +49,11 @@ class Service:
         application.router.add_get("/v1/realtime", self._serve)
         self.server = TestServer(application)
 
-    async def wait(self, type_: str) -> dict[str, Any]:
-        """The first event of this type."""
+    async def wait(self, type_: str, count: int = 1) -> dict[str, Any]:
+        """The `count`th event of this type."""
         async with asyncio.timeout(PATIENCE_S), self._news:
-            await self._news.wait_for(lambda: self.all(type_))
-        return self.all(type_)[0]
+            await self._news.wait_for(lambda: len(self.all(type_)) >= count)
+        return self.all(type_)[count - 1]
 
     def all(self, type_: str) -> list[dict[str, Any]]:
         return [event for event in self.received if event["type"] == type_]
@@ -71,6 +71,8 @@ class Service:
                 await self.say("session.updated", session=event["session"])
             elif event["type"] == "response.create":
                 await self._respond()
+            elif event["type"] == "conversation.item.create" and "id" in event["item"]:
+                await self.say("conversation.item.added", item=event["item"], previous_item_id=None)
             elif event["type"] == "conversation.item.truncate":
                 await self.say("conversation.item.truncated", **{**event, "type": "conversation.item.truncated"})
             async with self._news:
@@ -229,6 +231,18 @@ def test_sound_keeps_its_length_from_one_format_to_another(source: AudioFormat, 
     assert converted.startswith(b"RIFF") is (target.name == "wav")
 
 
+def test_a_torn_sample_is_put_together() -> None:
+    same, other = AudioFormat("pcm16", 24_000), AudioFormat("g711_ulaw", 8_000)
+    converter = WireConverter(same, same, is_stream=True)
+    assert converter.passes(4)
+    assert not converter.passes(3)
+    assert converter.convert(b"abc") == b"ab"
+    assert not converter.passes(4)
+    assert converter.convert(b"defgh") == b"cdefgh"
+    assert converter.passes(4)
+    assert WireConverter(other, other, is_stream=True).passes(3)
+
+
 def test_half_a_sample_is_refused() -> None:
     with pytest.raises(InvalidParameter):
         WireConverter(AudioFormat("pcm16", 16_000), AudioFormat("pcm16", 24_000)).convert(b"123")
@@ -316,3 +330,78 @@ async def test_settings_that_the_service_refuses_are_told_once_to_the_operator(
 def test_a_message_with_a_number_that_is_none_is_left_out(number: str) -> None:
     assert wire_of(f'{{"type": "session.created", "session": {{"temperature": {number}}}}}') is None
     assert wire_of('{"type": "session.created", "session": {"temperature": 0.8, "max": 4096}}') is not None
+
+
+async def test_a_caller_who_truncates_knows_best_what_was_heard() -> None:
+    """The first time, the service has been told before, and takes no truncation that leaves more."""
+    async with conversing(service := Service(times=12)) as (stream, until):
+        await until(ev.SessionCreated)
+        for number in range(2):
+            await stream.receive(ev.ResponseCreate())
+            await until(ev.AudioDone)
+            await service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_2")
+            await until(ev.SpeechStarted)
+            if not number:
+                most_ms = (await until(ev.ItemTruncated)).audio_end_ms
+                await stream.receive(ev.ItemTruncate(item_id="item_1", audio_end_ms=most_ms + 500))
+                assert (await until(ev.ItemTruncated)).audio_end_ms == most_ms
+        await stream.receive(ev.ItemTruncate(item_id="item_1", audio_end_ms=0))
+        assert (await until(ev.ItemTruncated)).audio_end_ms == 0
+
+
+async def test_speech_is_not_heard_of_behind_a_reply_that_is_played_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playing, "MOST_AHEAD_S", 1.0)
+    async with conversing(service := Service(times=12)) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ResponseCreate())
+        await until(ev.AudioDone)
+        await service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_2")
+        await until(ev.SpeechStarted)
+
+
+async def test_recordings_that_a_response_reads_have_their_rate() -> None:
+    def items(audio: str) -> list[dict[str, Any]]:
+        return [{"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": audio}]}]
+
+    async with conversing(service := Service()) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ResponseCreate(response={"conversation": "none", "input": items("\u00e9")}))
+        assert (await until(ev.ErrorEvent)).param == "response.input[0].content[0].audio"
+        tenth = base64.b64encode(bytes(3_200)).decode()  # at 16 kHz
+        await stream.receive(ev.ResponseCreate(response={"conversation": "none", "input": items(tenth)}))
+        (item,) = (await service.wait("response.create"))["response"]["input"]
+        assert abs(len(base64.b64decode(item["content"][0]["audio"])) - 4_800) < 100
+
+
+async def test_a_refused_item_is_told_apart_from_one_that_is_waited_for() -> None:
+    """Neither has an id; another session is asked for the latter alone."""
+    waits = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
+    async with conversing(service := Service()) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ItemCreate(item=waits))
+        await stream.receive(ev.ItemCreate(item=UNREADABLE))
+        assert (await until(ev.ErrorEvent)).about is None
+        await service.wait("conversation.item.create")
+        receiving = asyncio.create_task(until(ev.AudioCleared))
+        await service.socket.close()
+        await service.wait("conversation.item.create", count=2)
+        await stream.receive(ev.AudioClear())
+        await service.wait("input_audio_buffer.clear")
+        await service.say("input_audio_buffer.cleared")
+        await receiving
+        asked = service.all("conversation.item.create")
+        assert [event["item"]["content"][0]["text"] for event in asked] == ["Hi.", "Hi."]
+
+
+async def test_an_item_with_sound_is_answered() -> None:
+    """It looks like those that the service makes of speech."""
+    sound = base64.b64encode(bytes(320)).decode()
+    spoken = {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": sound}]}
+    async with conversing(service := Service()) as (stream, until):
+        await until(ev.SessionCreated)
+        await stream.receive(ev.ItemCreate(item=spoken))
+        await until(ev.ItemCreated)
+        await service.say("input_audio_buffer.cleared")
+        await until(ev.AudioCleared)
+        async with asyncio.timeout(PATIENCE_S):
+            await stream.wait_idle()

@@ -110,6 +110,10 @@ class Service:
         application.router.add_get("/api-ws/v1/realtime", self._serve)
         self.server = TestServer(application)
 
+    def follow(self, *scripts: Script) -> None:
+        """Have the next connections follow these."""
+        self._scripts = list(scripts)
+
     async def _serve(self, request: web.Request) -> web.WebSocketResponse:
         self.handshakes.append(request)
         socket = web.WebSocketResponse(max_msg_size=64 * MIB)
@@ -613,3 +617,72 @@ async def test_a_session_that_only_transcribes_expects_no_response_and_is_replac
     async with conversing(Service(hear, go_on), listens_only=True) as (conversation, _):
         await conversation.wait("vendor.greeting")
         assert not conversation.all("error")
+
+
+async def test_a_reply_is_waited_for_that_is_still_played() -> None:
+    """The service has sent a minute at once, and said that this was all."""
+
+    async def script(session: Session) -> None:
+        await session.wait("input_audio_buffer.append")
+        await session.respond()
+        where = {"response_id": "resp_1", "item_id": "item_a", "output_index": 0, "content_index": 0}
+        await session.say("response.audio.delta", **where, delta=base64.b64encode(bytes(48_000 * 60)).decode())
+        await session.finish_response()
+        await session.wait("input_audio_buffer.clear")
+        await session.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_u")
+        await session.say("input_audio_buffer.speech_stopped", audio_end_ms=10, item_id="item_u", reason="noise")
+
+    async with conversing(Service(script), has_track=True, is_forwarded=False) as (conversation, _):
+        await conversation.stream.receive(ev.AudioAppend(audio=bytes(640)))
+        await conversation.until(lambda: conversation.turns)
+        idle = asyncio.create_task(conversation.stream.wait_idle())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not idle.done()
+        await conversation.stream.receive(ev.AudioClear())
+        await asyncio.wait_for(idle, PATIENCE_S)
+
+
+async def test_a_session_is_not_replaced_under_a_reply_that_is_still_played() -> None:
+    """Its caller may interrupt it, and another session could not truncate it."""
+    begun = asyncio.Event()
+
+    async def script(session: Session) -> None:
+        await session.wait("input_audio_buffer.append")
+        await session.respond()
+        await session.finish_response()
+        await session.say("session.closing", code=4000, reason="The session was long enough.")
+        await session.say("input_audio_buffer.cleared")
+
+    async def go_on(session: Session) -> None:
+        begun.set()
+
+    async with conversing(Service(script, go_on), has_track=True, is_forwarded=False) as (conversation, _):
+        await conversation.stream.receive(ev.AudioAppend(audio=bytes(640)))
+        await conversation.wait("input_audio_buffer.cleared")
+        await conversation.until(lambda: conversation.turns)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not begun.is_set()
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)  # when the second of sound is over
+
+
+@pytest.mark.parametrize("is_forwarded", [True, False])
+async def test_times_are_counted_from_the_first_session(is_forwarded: bool) -> None:
+    """Of two seconds, the next one is sent the latter again."""
+
+    async def lose(session: Session) -> None:
+        while len(session.all("input_audio_buffer.append")) < 100:
+            await session.next()
+        await session.say("vendor.note")
+        await session.socket.close(code=1012)
+
+    async def go_on(session: Session) -> None:
+        await session.say("input_audio_buffer.speech_started", audio_start_ms=200, item_id="item_b")
+        await session.say("input_audio_buffer.speech_stopped", audio_end_ms=700, item_id="item_b")
+
+    async with conversing(Service(lose, go_on), is_forwarded=is_forwarded) as (conversation, _):
+        for _ in range(100):
+            await conversation.stream.receive(append())
+        assert (await conversation.wait("input_audio_buffer.speech_started"))["audio_start_ms"] == 1_200
+        assert (await conversation.wait("input_audio_buffer.speech_stopped"))["audio_end_ms"] == 1_700

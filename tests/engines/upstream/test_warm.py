@@ -244,3 +244,30 @@ async def test_a_conversation_begins_on_a_line_that_waits(service: Watched) -> N
             await events.aclose()
     finally:
         await model.close()
+
+
+async def test_a_service_whose_sessions_are_short_is_not_given_time(service: Watched) -> None:
+    """It ends them when they are older than they may be here."""
+
+    async def end(session: Session) -> None:
+        await asyncio.sleep(0.1)
+        await session.socket.close()
+
+    service.follow(*[end] * 20)
+    async with lines_to(service, size=1, max_age_s=0.05) as lines:
+        lines.warm.expect(VIENNA)
+        await until(lambda: len(service.sessions) >= 8)
+
+
+async def test_a_line_that_came_of_age_ends_a_row_of_failures(
+    service: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PAUSE_S", 0.02), ("LONGEST_PAUSE_S", 3600), ("MOST_FAILURES", 20), ("SHORTEST_LOOK_S", 0.01)):
+        monkeypatch.setattr(warm, name, value)
+    async with lines_to(service, size=1, max_age_s=0.05) as lines:
+        lines.warm.expect(VIENNA)
+        for _ in range(12):
+            lines.is_refusing, refusals = True, lines.refusals
+            await until(lambda: lines.refusals > refusals)  # noqa: B023
+            lines.is_refusing, sessions = False, len(service.sessions)
+            await until(lambda: len(service.sessions) >= sessions + 2)  # noqa: B023

@@ -128,6 +128,8 @@ class KeptAudio:
     def __init__(self) -> None:
         self._messages: deque[tuple[str, float]] = deque()
         self._length_ms = 0.0
+        self._total_ms = 0.0
+        """Of all that was ever pushed."""
         self.is_open = False
         """Somebody speaks, or has not committed what was said."""
 
@@ -135,6 +137,7 @@ class KeptAudio:
         """Take a message that carries audio."""
         self._messages.append((text, length_ms))
         self._length_ms += length_ms
+        self._total_ms += length_ms
         most_ms = MAX_SPEECH_MS if self.is_open else MAX_SILENCE_MS
         while self._messages and (self._length_ms > most_ms or len(self._messages) > MAX_MESSAGES):
             self._length_ms -= self._messages.popleft()[1]
@@ -144,6 +147,11 @@ class KeptAudio:
         self._messages.clear()
         self._length_ms = 0.0
         self.is_open = False
+
+    @property
+    def begins_ms(self) -> float:
+        """Where the messages begin that are sent again, in all audio of the caller's."""
+        return self._total_ms - self._length_ms
 
     def messages(self) -> list[str]:
         """Those to be sent again."""
@@ -174,7 +182,8 @@ def _is_answer_to(wire: Wire, asked: Wire) -> bool:
     if not isinstance(item, dict) or not isinstance(wanted, dict):
         return True
     names = ("id", "type", "role") if "id" in wanted else ("type", "role")
-    return all(item.get(name) == wanted.get(name) for name in names if name in wanted) and not _was_spoken(item)
+    is_like = all(item.get(name) == wanted.get(name) for name in names if name in wanted)
+    return is_like and ("id" in wanted or not _was_spoken(item))
 
 
 def _was_spoken(item: Wire) -> bool:

@@ -47,6 +47,8 @@ class ServiceLines:
         """The next session, which is begun while the line in use still has something to say."""
         self._tried: EventLine | None = None
         """The line beside which a session was begun, or could not be."""
+        self.began_ms = 0.0
+        """Where the session there begins, in all audio of the caller's."""
         self._due_at: float | None = None
         self.is_due = False
         """The session there has to be replaced, at the next silence."""
@@ -170,6 +172,10 @@ class ServiceLines:
                 raise error
             await asyncio.sleep(PAUSE_S)
 
+    def put_off(self, for_s: float) -> None:
+        """Have the session that is due become so again later."""
+        self.is_due, self._due_at = False, self._now() + for_s
+
     async def replace(self) -> None:
         """Begin a new session, and leave the one that is still open; if that fails, go on with it for a while."""
         self._ready.clear()
@@ -201,6 +207,7 @@ class ServiceLines:
     async def _use(self, line: EventLine) -> None:
         """Have this line in use; the one before is closed."""
         before, self._line = self._line, line
+        self.began_ms = self.audio.begins_ms
         if before is not None:
             line.go_on_from(before)
         self._due_at = self._now() + self._limit_s - line.age_s if self._limit_s else None

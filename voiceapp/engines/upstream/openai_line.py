@@ -66,8 +66,8 @@ class OpenAILine(ServiceLine):
         """Of the longest wait after the caller has wanted the session to end."""
         self._is_begun = False
         """The service has taken the first settings, or was heard to refuse them."""
-        self._to_service = WireConverter(service.source, service.source)
-        self._to_caller = WireConverter(service.sink, service.sink)
+        self._to_service = WireConverter(service.source, service.source, is_stream=True)
+        self._to_caller = WireConverter(service.sink, service.sink, is_stream=True)
 
     async def first(self) -> JsonObject:
         """The first event, as the service says it, which is received again.
@@ -155,23 +155,32 @@ class OpenAILine(ServiceLine):
         kind = wire["type"]
         service = self._service
         if (service.config.input_format, service.source) != self._to_service.formats:
-            self._to_service = WireConverter(service.config.input_format, service.source)
+            self._to_service = WireConverter(service.config.input_format, service.source, is_stream=True)
         if kind == ev.AudioAppend.type:
             return service.say({**wire, "audio": _converted(self._to_service, wire["audio"])})
-        found = service.say(wire)
+        found = service.say(self._with_recordings(wire))
         is_committed = any(theirs["type"] == ev.AudioCommit.type for theirs in found)
         if is_committed and (rest := self._to_service.flush()):
             found.insert(0, {"type": ev.AudioAppend.type, "audio": base64.b64encode(rest).decode("ascii")})
-        return [self._with_recording(theirs) for theirs in found] if kind == ev.ItemCreate.type else found
+        return found
 
-    def _with_recording(self, theirs: JsonObject) -> JsonObject:
-        """An item with its audio in the service's format."""
-        item = theirs.get("item")
+    def _with_recordings(self, wire: JsonObject) -> JsonObject:
+        """An event of ours, the audio of its items in the service's format."""
+        if wire["type"] == ev.ItemCreate.type:
+            return {**wire, "item": self._with_recording(wire.get("item"), "item")}
+        response = wire.get("response")
+        items = response.get("input") if isinstance(response, dict) else None
+        if wire["type"] != ev.ResponseCreate.type or not isinstance(response, dict) or not isinstance(items, list):
+            return wire
+        found = [self._with_recording(item, f"response.input[{index}]") for index, item in enumerate(items)]
+        return {**wire, "response": {**response, "input": found}}
+
+    def _with_recording(self, item: Any, at: str) -> Any:
         parts = item.get("content") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(parts, list):
-            return theirs
-        content = [self._in_their_format(part, f"item.content[{index}].audio") for index, part in enumerate(parts)]
-        return {**theirs, "item": {**item, "content": content}}
+            return item
+        content = [self._in_their_format(part, f"{at}.content[{index}].audio") for index, part in enumerate(parts)]
+        return {**item, "content": content}
 
     def _in_their_format(self, part: Any, param: str) -> Any:
         if not isinstance(part, dict) or part.get("type") != "input_audio" or not isinstance(part.get("audio"), str):
@@ -186,7 +195,7 @@ class OpenAILine(ServiceLine):
         """An event for the caller, with its audio in the caller's format."""
         service = self._service
         if (service.sink, service.config.output_format) != self._to_caller.formats:
-            self._to_caller = WireConverter(service.sink, service.config.output_format)
+            self._to_caller = WireConverter(service.sink, service.config.output_format, is_stream=True)
         if ours["type"] == ev.AudioDelta.type and isinstance(ours.get("delta"), str):
             service.sounded(ours.get("item_id"), len(ours["delta"]) * 3 // 4)
             try:
@@ -258,7 +267,7 @@ def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) 
     Raises:
         InvalidParameter: if it cannot be read.
     """
-    if not converter.is_needed:
+    if converter.passes(len(audio) * 3 // 4 - audio[-2:].count("=")):
         return audio
     try:
         data = base64.b64decode(audio, validate=True)

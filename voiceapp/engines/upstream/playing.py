@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from voiceapp.protocol import events as ev
@@ -25,6 +26,11 @@ class Playing:
         self._item = ("", 0)
         """The latest item, and the number of its content part."""
         self._item_began_at = 0.0
+        self._told = ("", 0)
+        """The item that the service was told to truncate last, and where, in ms."""
+        self.is_callers = False
+        """The caller truncates, who knows best what was heard."""
+        self._was_cut = asyncio.Event()
 
     def push(self, event: ev.AudioDelta, length_s: float) -> None:
         """Play this after everything before it."""
@@ -37,12 +43,34 @@ class Playing:
         """Fall silent; what the service has to be told of it, where it does not know itself."""
         now = self._now()
         ahead_s, self._ends_at = self._ends_at - now, now
-        if ahead_s <= USUAL_LEAD_S:
+        self._was_cut.set()
+        if ahead_s <= USUAL_LEAD_S or self.is_callers:
             return None
         item_id, index = self._item
         heard_ms = max(0, round((now - self._item_began_at) * 1000))
+        self._told = (item_id, heard_ms)
         where = {"item_id": item_id, "content_index": index}
         return {"type": ev.ItemTruncate.type, **where, "audio_end_ms": heard_ms}
+
+    def with_known(self, truncation: dict[str, Any]) -> dict[str, Any]:
+        """A caller's truncation, where the service was told of it before: it takes none that leaves more."""
+        (item_id, told_ms), end_ms = self._told, truncation.get("audio_end_ms")
+        if truncation.get("item_id") != item_id or not isinstance(end_ms, int):
+            return truncation
+        return {**truncation, "audio_end_ms": min(end_ms, told_ms)}
+
+    @property
+    def left_s(self) -> float:
+        """How long it plays until all that was pushed has been played."""
+        return max(0.0, self._ends_at - self._now())
+
+    async def wait_end(self) -> None:
+        """Return when nothing is played any more."""
+        while (left_s := self.left_s) > 0:
+            self._was_cut.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._was_cut.wait()
 
     async def wait_for_room(self) -> None:
         """Return when not too much waits to be played."""

@@ -13,14 +13,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
+from voiceapp.engines.upstream import losses
 from voiceapp.engines.upstream.fields import response_id_of
 from voiceapp.engines.upstream.kept import ANSWERS, KeptConversation
 from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, EventLine, LineLost, wire_of
 from voiceapp.engines.upstream.lines import ServiceLines
+from voiceapp.engines.upstream.names import Names
 from voiceapp.engines.upstream.playing import Playing
 from voiceapp.engines.upstream.turns import ForwardedTurns
 from voiceapp.errors import FloodError, InvalidParameter
-from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter, read_format
 from voiceapp.protocol.client_side import client_event_wire, server_event_of
@@ -33,13 +34,8 @@ Out = ev.ServerEvent | PlayoutCut | TurnEnded
 
 TRACK_FORMATS = {"input_audio_format": "pcm16", "sample_rate": 16_000, "output_audio_format": "pcm24"}
 """Of a session whose media end here."""
-MOST_LOSSES = 3
-"""Sessions lost in a row without a response or a transcript between them."""
-LOST = "upstream_connection_lost"
-"""Code of the error event about it."""
-
-NOTHING_SAID = {"output": [], "usage": None, "conversation_id": None, "modalities": ["text", "audio"], "voice": ""}
-"""Of a response whose end the service did not tell."""
+TIMES = ("audio_start_ms", "audio_end_ms")
+"""Where something is in the audio that a session there was sent."""
 
 
 class UpstreamStream:
@@ -74,6 +70,7 @@ class UpstreamStream:
         self._turns = ForwardedTurns(listens_only=call.listens_only)
         self._kept = KeptConversation({**call.opening, **TRACK_FORMATS} if call.has_track else call.opening)
         self._lines = ServiceLines(call.session_id, dial, self._kept, limit_s=session_limit_s)
+        self._names = Names()
         self._playing = Playing(self._now) if call.has_track or not knows_heard else None
 
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,8 +91,11 @@ class UpstreamStream:
             self._idle.clear()
         elif kind == ev.SessionFinish.type:
             self._is_finishing = True
+        elif kind == ev.ItemTruncate.type and self._playing is not None:
+            self._playing.is_callers = not self._call.has_track
+            wire = self._playing.with_known(wire)
         if kind in ANSWERS.values():
-            await self._lines.ask(wire)
+            await self._lines.ask(self._names.name(wire))
         else:
             await self._lines.send(_text(wire))
 
@@ -136,17 +136,24 @@ class UpstreamStream:
                 if text and (wire_or_none := wire_of(text)) is not None:
                     for event in await self._follow(wire_or_none, text):
                         yield event
-                    if self._playing is not None:
+                    if self._playing is not None and self._call.has_track:  # others are sent it at once
                         await self._playing.wait_for_room()
                 if (lost_beside := self._lines.cut) is not None:
                     for event in self._beside(lost_beside):
                         yield event
                 if self._lines.is_due and self._is_quiet and not self._is_finishing:
-                    await self._lines.replace()
+                    await self._replace()
                 if self._is_quiet:
                     self._idle.set()
         finally:
             await self._lines.close()
+
+    async def _replace(self) -> None:
+        """Go on in another session, unless something is still heard that a caller may interrupt."""
+        if self._playing is not None and self._playing.left_s:
+            self._lines.put_off(self._playing.left_s)
+        else:
+            await self._lines.replace()
 
     def _opened(self, created: dict[str, Any]) -> list[Out]:
         self._look_at(created)
@@ -169,6 +176,10 @@ class UpstreamStream:
         if kind in (ev.SessionCreated.type, ev.SessionUpdated.type) and isinstance(wire.get("session"), dict):
             self._look_at(wire)
             wire, text = {**wire, "session": self._shown(wire["session"])}, ""
+        elif self._names.is_refused(wire):
+            wire, text = self._names.without_name(wire), ""
+        elif self._lines.began_ms and kind in (ev.SpeechStarted.type, ev.SpeechStopped.type):
+            wire, text = self._in_all_audio(wire), ""
         found += self._handed_on(wire, text)
         found += self._turns.follow(wire)
         found += await self._silence(kind, wire)
@@ -252,13 +263,10 @@ class UpstreamStream:
         self._losses += 1
         if self._is_finishing:
             return found
-        if lost.code in REFUSED_FOR_GOOD or self._losses > MOST_LOSSES:
+        if lost.code in REFUSED_FOR_GOOD or self._losses > losses.MOST_LOSSES:
             raise lost.failure
         found += self._told_of(lost, is_noticed=self._turns.is_responding)
-        for response_id in self._turns.live_ids:
-            about = {"type": "failed", "reason": LOST, "error": {"type": "server_error", "code": LOST}}
-            ended = {"id": response_id, "object": "realtime.response", "status": "failed", "status_details": about}
-            found.append(ev.ResponseDone(event_id=identifier("event"), response={**NOTHING_SAID, **ended}))
+        found += map(losses.failed, self._turns.live_ids)
         found += self._turns.cut_off("failed")
         return found
 
@@ -266,7 +274,7 @@ class UpstreamStream:
         """As `_after` where all that the service has written of a response is still spoken: another session is begun
         meanwhile, unless it could not go on."""
         self._losses += 1
-        if self._is_finishing or lost.code in REFUSED_FOR_GOOD or self._losses > MOST_LOSSES:
+        if self._is_finishing or lost.code in REFUSED_FOR_GOOD or self._losses > losses.MOST_LOSSES:
             self._lines.keep_to_end()
             return []
         self._lines.renew_beside(lost.failure)
@@ -278,15 +286,16 @@ class UpstreamStream:
         is_noticed = is_noticed or self._is_speaking or self._awaits_response
         self._refused.clear()
         self._is_speaking = self._awaits_response = False
-        message = "The connection to the service that runs this model was lost; the conversation goes on."
-        error = ev.ErrorEvent(event_id=identifier("event"), code=LOST, message=message, error_type="server_error")
-        return [error] if is_noticed else []
+        return [losses.lost()] if is_noticed else []
 
     # ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def wait_idle(self) -> None:
         """See `RealtimeStream`."""
         await self._idle.wait()
+        while self._playing is not None and self._playing.left_s:
+            await self._playing.wait_end()
+            await self._idle.wait()
 
     def close(self) -> Sequence[TurnEnded]:
         """See `RealtimeStream`; the line is closed where `events` ends."""
@@ -314,6 +323,11 @@ class UpstreamStream:
         self._interrupts = not isinstance(turns, dict) or turns.get("interrupt_response") is not False
         self._input = _format(session, "input", self._input)
         self._turns.output_format = _format(session, "output", self._turns.output_format)
+
+    def _in_all_audio(self, wire: dict[str, Any]) -> dict[str, Any]:
+        """An event with its times counted from the beginning of the session here."""
+        since = {name: wire[name] for name in TIMES if isinstance(wire.get(name), int)}
+        return {**wire, **{name: ms + round(self._lines.began_ms) for name, ms in since.items()}}
 
     def _shown(self, session: dict[str, Any]) -> dict[str, Any]:
         """The session under the names that it has here."""

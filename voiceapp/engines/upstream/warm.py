@@ -156,7 +156,10 @@ class WarmLines:
         wanted = Counter(self._wanted if self._is_asked() else ())
         kept: Counter[Kind] = Counter()
         for idle in tuple(self._idle):
-            if self._is_old(idle) or kept[idle.wanted] == wanted[idle.wanted]:
+            if self._is_old(idle):
+                self._failures = 0  # it has lasted
+                self._drop(idle)
+            elif kept[idle.wanted] == wanted[idle.wanted]:
                 self._drop(idle)
             else:
                 kept[idle.wanted] += 1
@@ -184,7 +187,7 @@ class WarmLines:
         """The service has ended an idle line, or says something on it that a new session would miss."""
         if idle in self._idle:
             self._idle.remove(idle)
-            if idle.line.age_s < PAUSE_S:
+            if idle.line.age_s < min(PAUSE_S, self._max_age_s):
                 self._failures = min(self._failures + 1, MOST_FAILURES)
             self._due.set()
 
