@@ -187,6 +187,8 @@ class EngineRefused(EngineError):
 
     code = "InvalidParameter"
     http_status = 400
+    status_elsewhere = 0
+    """What a server elsewhere answered; 0: none was asked."""
 
 
 class DataInspectionFailed(EngineRefused):

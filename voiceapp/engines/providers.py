@@ -21,6 +21,7 @@ from voiceapp.engines.lanes import lanes
 from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.client import Address, services
+from voiceapp.engines.upstream.endpoints import EndpointsElsewhere
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
@@ -127,6 +128,12 @@ def troubles() -> list[EngineError]:
     return [error for error in found if error is not None]
 
 
+def endpoints_elsewhere() -> EndpointsElsewhere | None:
+    """The webhook endpoints of a service that callers reach through this server; None: there is no such service."""
+    address = settings.UPSTREAM_WEBHOOK_ADDRESS
+    return EndpointsElsewhere(Address(**address)) if address else None
+
+
 def service_states() -> list[ServiceState]:
     """What is known of the services that serve models of this server."""
     for service in filter(None, settings.UPSTREAMS):  # one with a realtime model only is asked by no other client here
@@ -192,5 +199,7 @@ async def close() -> None:
     """End child processes and connections of the providers, and the lanes' threads."""
     for provider in providers().built():
         await provider.close()
+    for server in services().all():  # also those that no model is of
+        await server.close()
     lanes().close()
     lanes.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -32,6 +33,11 @@ UPSTREAM_WARM: int = env.int("UPSTREAM_WARM", default=0)
 MOST_WARM = 64
 UPSTREAM_REALTIME_MODEL: str = env.str("UPSTREAM_REALTIME_MODEL", default="")
 """The service's name for its model. Callers find it here under this name and as `upstream`."""
+UPSTREAM_WEBHOOK_URL: str = env.str("UPSTREAM_WEBHOOK_URL", default="")
+"""Root of its interface for webhook endpoints, such as https://voice.example.org; with it, those that are not known
+here can be looked at and deleted there, by one account."""
+UPSTREAM_WEBHOOK_ACCOUNT: str = env.str("UPSTREAM_WEBHOOK_ACCOUNT", default="")
+"""The name of that account here: all of its keys that may be used for webhooks reach every endpoint there."""
 UPSTREAM_CHAT_MODELS: list[str] = env.list("UPSTREAM_CHAT_MODELS", default=[])
 """The service's chat models, each as NAME, or as OURS:THEIRS when callers know it by another name here."""
 UPSTREAM_CHAT_SEES_IMAGES: bool = env.bool("UPSTREAM_CHAT_SEES_IMAGES", default=False)
@@ -194,3 +200,10 @@ UPSTREAMS: tuple[UpstreamSettings, ...] = (
     *map(_further, UPSTREAM_SERVICES),
 )
 """The services, the unnamed one first; without an address it offers nothing."""
+
+UPSTREAM_WEBHOOK_ADDRESS: dict[str, Any] = (
+    UPSTREAMS[0].address | {"base_url": UPSTREAM_WEBHOOK_URL} if UPSTREAM_WEBHOOK_URL else {}
+)
+"""What has to be known to ask for webhook endpoints there; empty: they are not asked for."""
+if bool(UPSTREAM_WEBHOOK_URL) != bool(UPSTREAM_WEBHOOK_ACCOUNT):
+    raise ImproperlyConfigured("UPSTREAM_WEBHOOK_URL and UPSTREAM_WEBHOOK_ACCOUNT need each other.")

@@ -19,8 +19,10 @@ from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.http.schemas import CleanStr
+from voiceapp.http.served_by import noting
 from voiceapp.webhooks import schemas, store
 from voiceapp.webhooks.delivery import TOTAL_S
+from voiceapp.webhooks.elsewhere import endpoints_for, retrieved
 from voiceapp.webhooks.models import WebhookEndpoint
 from voiceapp.webhooks.receivers import check_address
 from voiceapp.webhooks.sample_delivery import try_once
@@ -28,6 +30,8 @@ from voiceapp.webhooks.schemas import endpoint_record, logged_event
 
 ROOTS = ("agentsvc", "agentstudio")
 LOOK_EVERY_S = 0.02
+ELSEWHERE = "upstream"
+"""Who serves a request about an endpoint of the service elsewhere."""
 
 EndpointId = Annotated[CleanStr, Path(max_length=100, description="Of the endpoint, `wep_…`.")]
 EventId = Annotated[CleanStr, Path(max_length=100, description="Of the event, `whe_…`.")]
@@ -66,7 +70,16 @@ async def list_endpoints(request: HttpRequest) -> Any:
 
 async def retrieve_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
     """One endpoint: its kinds of events, whether it is active, and how its deliveries went."""
-    return _reply(request, await _endpoint(request, endpoint_id))
+    caller = await _admit(request)
+    try:
+        return _reply(request, await _found(caller, endpoint_id))
+    except NotFound:
+        elsewhere = await endpoints_for(caller, endpoint_id)
+        if elsewhere is None:
+            raise
+    record = await retrieved(elsewhere, endpoint_id)
+    noting(request)(ELSEWHERE)
+    return {**record, "request_id": request.request_id}
 
 
 async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: schemas.EndpointChanges) -> Any:
@@ -85,9 +98,18 @@ async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: s
 
 async def delete_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
     """Delete an endpoint. Deliveries in progress are waited for: after the response, no call begins."""
-    endpoint = await _endpoint(request, endpoint_id)
-    await run_in_db_thread(store.delete, endpoint)
-    await _until_quiet(endpoint)
+    caller = await _admit(request)
+    try:
+        endpoint = await _found(caller, endpoint_id)
+    except NotFound:
+        elsewhere = await endpoints_for(caller, endpoint_id)
+        if elsewhere is None:
+            raise
+        await elsewhere.delete(endpoint_id)
+        noting(request)(ELSEWHERE)
+    else:
+        await run_in_db_thread(store.delete, endpoint)
+        await _until_quiet(endpoint)
     return {"request_id": request.request_id}
 
 
@@ -232,7 +254,11 @@ async def _endpoint(request: HttpRequest, endpoint_id: str, *, or_deleted: bool 
     Raises:
         NotFound: if the workspace does not have it.
     """
-    caller = await _admit(request)
+    return await _found(await _admit(request), endpoint_id, or_deleted=or_deleted)
+
+
+async def _found(caller: Caller, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
+    """As `_endpoint`, of a caller who was admitted."""
     return await run_in_db_thread(store.find, caller.workspace_id, endpoint_id, or_deleted=or_deleted)
 
 
