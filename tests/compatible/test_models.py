@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -75,3 +76,32 @@ async def test_every_kind_tells_what_concerns_it(ask: Asker) -> None:
         "listen": {"transports": ["webrtc", "websocket"], "responds": False, "input_sample_rate": 24_000},
     }
     assert [name for name, model in listed.items() if model["runs_here"]] == ["ears"]
+
+
+@pytest.mark.usefixtures("one_of_each")
+async def test_every_model_tells_what_leaves_this_server(ask: Asker, settings: Settings) -> None:
+    async def told() -> dict[str, str]:
+        return {model["id"]: model["privacy"] for model in (await ask.get("/v1/models")).json()["data"]}
+
+    assert await told() == {
+        "vectors": "words",
+        "ears": "nothing",
+        "more-ears": "sound",
+        "mouth": "words",
+        "talk": "words",
+        "listen": "words",
+    }
+    here = [replace(card, runs_here=True) for card in settings.VOICE_MODELS]
+    with offered(settings, here):
+        assert set((await told()).values()) == {"nothing"}
+        settings.INSPECTION_BASE_URL = "http://127.0.0.1:9"
+        assert (await told())["talk"] == "words"
+    stands_in = [replace(card, fallbacks=("more-ears",)) if card.name == "ears" else card for card in here]
+    stands_in[2] = replace(stands_in[2], runs_here=False)
+    with offered(settings, stands_in):
+        assert {name: value for name, value in (await told()).items() if value == "sound"} == {
+            "ears": "sound",
+            "more-ears": "sound",
+            "talk": "sound",
+            "listen": "sound",
+        }

@@ -1,4 +1,4 @@
-"""What leaves this server when somebody talks to a realtime model."""
+"""What leaves this server when somebody uses a model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ def is_elsewhere(kinds: Iterable[ModelKind]) -> bool:
 
 
 def leaves(card: ModelCard) -> Leaves:
-    """What other servers get of a conversation with this realtime model: nothing, its words as text, or its sound."""
-    if card.is_held_elsewhere or is_elsewhere(SOUND):
-        return "sound"
-    return "words" if is_elsewhere(WORDS) or settings.INSPECTION_BASE_URL else "nothing"
+    """What other servers get of what this model is given: nothing, its words as text, or its sound.
+
+    Pictures go where the words go. A realtime model uses the models that conversations use.
+    """
+    if card.kind == "realtime":
+        if card.is_held_elsewhere or is_elsewhere(SOUND):
+            return "sound"
+        return "words" if is_elsewhere(WORDS) or settings.INSPECTION_BASE_URL else "nothing"
+    if _may_leave(card):
+        return "sound" if card.kind in SOUND else "words"
+    return "words" if card.kind == "chat" and settings.INSPECTION_BASE_URL else "nothing"
 
 
 def _may_leave(card: ModelCard) -> bool:

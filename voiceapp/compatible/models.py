@@ -8,6 +8,7 @@ from typing import get_args
 from voiceapp.accounts.auth import Caller
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.privacy import leaves
 from voiceapp.compatible.schemas import ModelCapabilities, ModelEntry
 from voiceapp.errors import ModelNotFound
 
@@ -48,6 +49,7 @@ def _visible(caller: Caller) -> Iterator[ModelEntry]:
                     kind=card.kind,
                     serves=card.name,
                     runs_here=card.runs_here,
+                    privacy=leaves(card),
                     capabilities=_capabilities(card, name),
                 )
 

@@ -105,6 +105,9 @@ class ModelEntry(Schema):
     """The model's own name, where `id` is an alias; else the same."""
     runs_here: bool
     """Its work is done by this server itself, not by one elsewhere."""
+    privacy: Literal["nothing", "words", "sound"]
+    """What other servers may get of what it is given, also where another model stands in: `nothing`; `words`, text and
+    the pictures with it; `sound`, the caller's voice."""
     capabilities: ModelCapabilities
 
 
