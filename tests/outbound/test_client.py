@@ -164,6 +164,26 @@ async def test_it_fetches_through_a_hole_and_over_redirects(tmp_path: Path) -> N
                 await client.download(f"http://127.0.0.1:{circle}/", to=tmp_path / "c", max_bytes=4, total_s=60)
 
 
+@pytest.mark.parametrize(
+    "location", ["//[", "http://[x]/", "http://[::1/", "http://\udcff/", "http://127.0.0.1:99999/"]
+)
+async def test_a_redirect_to_what_is_no_address_is_told_in_a_sentence(location: str, tmp_path: Path) -> None:
+    async def lost(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        name = location.encode("utf-8", "surrogateescape")
+        writer.write(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + name + b"\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(lost, "127.0.0.1", 0) as server, Outbound(allowed_networks=LOOPBACK) as it:
+        url, to = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", tmp_path / "a"
+        for fetch in (
+            it.download(url, to=to, max_bytes=10, total_s=60),
+            it.resume(url, to=to, max_bytes=10, stalled_s=60, progress=lambda *_: None),
+        ):
+            with pytest.raises((FetchFailed, InvalidParameter), match=r"no address|not an address"):
+                await fetch
+
+
 async def test_a_file_is_asked_for_and_taken_as_it_is(tmp_path: Path) -> None:
     async def files(request: web.BaseRequest) -> web.Response:
         wanted = request.headers["Accept-Encoding"]

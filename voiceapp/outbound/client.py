@@ -159,7 +159,7 @@ class Outbound:
             for _ in range(MAX_REDIRECTS + 1):
                 async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
                     if response.status in REDIRECTS and "Location" in response.headers:
-                        url = urljoin(url, response.headers["Location"])
+                        url = _onward(url, response)
                         continue
                     if response.status != 200:
                         raise FetchFailed(f"The file's server answered {response.status}.")
@@ -190,7 +190,7 @@ class Outbound:
                     response = await self._request("GET", url, headers=headers)
                 async with response:
                     if response.status in REDIRECTS and "Location" in response.headers:
-                        url = urljoin(url, response.headers["Location"])
+                        url = _onward(url, response)
                         continue
                     if response.status == 416:  # nothing lies behind what is there
                         return Downloaded(to, "", has_bytes)
@@ -268,6 +268,18 @@ class _Asking:
 
     def _host(self) -> str:
         return (urlsplit(self._url).hostname or "the host")[:100]
+
+
+def _onward(url: str, response: aiohttp.ClientResponse) -> str:
+    """Where a redirect leads.
+
+    Raises:
+        FetchFailed: if it names no address.
+    """
+    try:
+        return urljoin(url, response.headers["Location"])
+    except ValueError:
+        raise FetchFailed("The file's server redirects to what is no address.") from None
 
 
 def _trouble(error: Exception) -> str:
