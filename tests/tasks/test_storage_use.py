@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from aiohttp import web
 from asgiref.sync import sync_to_async
 from django.conf import settings as django_settings
 from django.db import connection
@@ -20,13 +21,16 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from tests.log import logged
+from tests.outbound.test_client import serving
 from tests.tasks.conftest import Program, only_kind, working
 from tests.tasks.test_uploads import a_file, address_of, sent
 from voiceapp.accounts.auth import caller_of_key
+from voiceapp.disk import free_bytes_of
 from voiceapp.errors import Throttled
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks import files, storage_use, store
 from voiceapp.tasks.context import TaskContext
+from voiceapp.tasks.inputs import fetched
 from voiceapp.tasks.jobs import NO_ROOM
 from voiceapp.tasks.kinds import PartResult, Payload, kind_at
 from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile
@@ -308,6 +312,52 @@ async def test_a_task_that_meets_a_full_disk_is_tried_again(
     assert len((tmp_path / "notes").read_text()) == 2
     if status == "FAILED":
         assert (output["code"], output["message"]) == NO_ROOM
+
+
+class Fetching:
+    """A `Kind` that fetches a file, when half of what is free on the disk has become work's reserve."""
+
+    path = "test/fetching/fetching"
+    time_limit_s = 60.0
+    max_attempts = 1
+    parallel = 1
+    has_results = False
+
+    async def run(self, part: TaskContext) -> PartResult:
+        django_settings.DISK_RESERVE_BYTES = part.order["free_bytes"]
+        path = await fetched(part, part.order["url"], max_bytes=part.order["free_bytes"])
+        return PartResult({"size": path.stat().st_size})
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return dict(results[0])
+
+
+async def test_a_file_that_is_too_long_for_the_disk_is_not_begun(
+    alice: Member, program: Program, settings: Any, tmp_path: Path
+) -> None:
+    settings.TASK_LEASE_S = 0.5
+    settings.FETCH_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    settings.DISK_RESERVE_BYTES = 0  # which the test's end restores
+    free_bytes = free_bytes_of(tmp_path)
+
+    async def long(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.content_length = free_bytes * 3 // 4
+        await response.prepare(request)
+        await response.write(b"x")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    def accept_fetching(port: int) -> Task:
+        payload = Payload("none", [{"url": f"http://127.0.0.1:{port}/", "free_bytes": free_bytes}])
+        return store.accept(caller_of_key(alice.row.pk), kind_at(Fetching.path), payload, request_id="test")
+
+    with only_kind(settings, Fetching):
+        async with serving(long) as port, working():
+            task = await sync_to_async(accept_fetching)(port)
+            output = (await program.follow(task.task_id))["output"]
+    assert (output["task_status"], output["code"], output["message"]) == ("FAILED", *NO_ROOM)
 
 
 def _note(notes: str) -> str:

@@ -33,8 +33,14 @@ MAX_REDIRECTS = 3
 CONNECT_S = 3.0
 KEEP_S = 2.0
 """How long a connection is kept for the next call: less than usual servers keep it, which is five seconds."""
+PIECE_BYTES = 256 * 1024
+"""How much of a file is written at one go."""
 A_DAY_S = 86_400.0
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+Progress = Callable[[int, int], None]
+"""Is told the bytes of a file that are there and those that there will be, 0 where that is unknown: before the first of
+them is written and after each piece."""
 
 
 class FetchFailed(VoiceError):
@@ -147,8 +153,12 @@ class Outbound:
                 elapsed_ms=round((time.monotonic() - began) * 1000),
             )
 
-    async def download(self, url: str, *, to: Path, max_bytes: int, total_s: float) -> Downloaded:
+    async def download(
+        self, url: str, *, to: Path, max_bytes: int, total_s: float, progress: Progress | None = None
+    ) -> Downloaded:
         """Fetch a file as it is, over a few redirects, each guarded like the first. What comes compressed is refused.
+
+        What `progress` raises ends it.
 
         Raises:
             InvalidParameter: if the URL is not one that may be tried.
@@ -165,17 +175,14 @@ class Outbound:
                         raise FetchFailed(f"The file's server answered {response.status}.")
                     if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
                         raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
-                    size = await _into(response, to, max_bytes)
+                    size = await _behind(response, to, 0, max_bytes, None, progress or _unheard)
                     return Downloaded(to, response.content_type, size)
         raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
 
-    async def resume(
-        self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Callable[[int, int], None]
-    ) -> Downloaded:
+    async def resume(self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Progress) -> Downloaded:
         """Fetch a large file, going on behind what `to` already holds where its server can do that.
 
-        `progress` is told the bytes that are there and those that there will be, 0 where that is unknown. What came
-        stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed.
+        What came stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed.
 
         Raises:
             InvalidParameter: if the URL is not one that may be tried.
@@ -304,23 +311,8 @@ async def _at_most(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     return bytes(read[:max_bytes])
 
 
-async def _into(response: aiohttp.ClientResponse, to: Path, max_bytes: int) -> int:
-    """Write the body to a file as it comes; how long it is.
-
-    Raises:
-        ResponseTooLarge: as soon as that is known.
-    """
-    too_large = ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
-    if (response.content_length or 0) > max_bytes:
-        raise too_large
-    size = 0
-    with to.open("wb") as sink:  # small writes, to the page cache
-        async for piece in response.content.iter_chunked(64 * 1024):
-            size += len(piece)
-            if size > max_bytes:
-                raise too_large
-            sink.write(piece)
-    return size
+def _unheard(size: int, whole: int) -> None:
+    """For who does not ask how far it is."""
 
 
 async def _behind(
@@ -328,26 +320,28 @@ async def _behind(
     to: Path,
     has_bytes: int,
     max_bytes: int,
-    stalled_s: float,
-    progress: Callable[[int, int], None],
+    stalled_s: float | None,
+    progress: Progress,
 ) -> int:
     """Write the body behind the first `has_bytes` of a file; how long that is then.
 
     Raises:
         ResponseTooLarge: as soon as that is known.
     """
-    whole = has_bytes + (response.content_length or 0)
+    too_large = ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+    whole = has_bytes + response.content_length if response.content_length else 0
     if whole > max_bytes:
-        raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+        raise too_large
     size = has_bytes
-    with to.open("ab" if has_bytes else "wb") as sink:
+    with to.open("ab" if has_bytes else "wb") as sink:  # small writes, to the page cache
+        progress(size, whole)
         while True:
             async with asyncio.timeout(stalled_s):
-                piece = await response.content.read(256 * 1024)
+                piece = await response.content.read(PIECE_BYTES)
             if not piece:
                 return size
             size += len(piece)
             if size > max_bytes:
-                raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+                raise too_large
             sink.write(piece)
-            progress(size, whole if response.content_length else 0)
+            progress(size, whole)

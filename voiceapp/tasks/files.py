@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +32,7 @@ STORAGE = "tasks"
 """The storage's name in the setting `STORAGES`."""
 SALT = "voiceapp.tasks.files"
 THREADS = 8
+PIECE_BYTES = 1024**2
 GONE = "This link has expired, or its file is gone."
 
 
@@ -89,10 +89,16 @@ def require(task: Task, name: str) -> str:
 
 
 def get(name: str, folder: Path) -> Path:
-    """Copy a file out of the storage, into a folder. Touches no row."""
+    """Copy a file out of the storage, into a folder. Touches no row.
+
+    Raises:
+        DiskFull: if too little disk space is free.
+    """
     target = folder / Path(name).name
     with storage().open(name, "rb") as source, target.open("wb") as sink:
-        shutil.copyfileobj(source, sink)
+        while piece := source.read(PIECE_BYTES):
+            disks().require_room_in_progress(len(piece))
+            sink.write(piece)
     return target
 
 

@@ -81,8 +81,17 @@ async def fetched(part: TaskContext, url: str, *, max_bytes: int, of_server: str
         return target
     with part.waiting():
         async with Outbound(allowed_networks=[*allowed_networks(), *await networks_of(url, of_server)]) as client:
-            await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S)
+            await client.download(url, to=target, max_bytes=max_bytes, total_s=FETCH_S, progress=_require_room)
     return target
+
+
+def _require_room(size: int, whole: int) -> None:
+    """Check that what is still to come of a file, as far as its server says how much that is, has room on the disk.
+
+    Raises:
+        DiskFull: if it has not.
+    """
+    disks().require_room_in_progress(max(0, whole - size))
 
 
 async def networks_of(url: str, server: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
