@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from voiceapp.catalogue.cards import ChatCapabilities, EmbeddingCapabilities, ModelCard, ModelKind
-from voiceapp.engines.fallback import FallbackChat, FallbackEmbedder, FallbackReranker, Link
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider
+from voiceapp.engines.fallback import (
+    FallbackChat,
+    FallbackEmbedder,
+    FallbackRecognizer,
+    FallbackReranker,
+    FallbackSynthesizer,
+    Link,
+)
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, Recognition, Samples
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranked, Ranking, RerankRequest
 from voiceapp.engines.tokens import Counted
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
@@ -48,6 +56,20 @@ class Scripted(Provider):
         self.asked.append(request)
         self.check()
         return EmbeddingResult(None, total_tokens=1)
+
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+        self.asked.append(language)
+        self.check()
+        return Recognition(" ".join(each for each in self._said if isinstance(each, str)))
+
+    async def speak(
+        self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
+    ) -> AsyncGenerator[bytes, None]:
+        self.asked.append(text)
+        for each in self._said:
+            if isinstance(each, EngineError):
+                raise each
+            yield each.encode()
 
     async def rerank(self, request: RerankRequest) -> Ranking:
         self.asked.append(request)
@@ -150,3 +172,47 @@ async def test_a_chain_can_serve_while_one_of_its_models_can() -> None:
         broken.check()
     with pytest.raises(EngineUnavailable):
         await broken.warm()
+
+
+async def heard(*links: Link, language: str | None = None) -> tuple[str, str]:
+    found = await FallbackRecognizer(links).recognize(np.zeros(160, np.float32), language=language)
+    return found.text, found.served_by
+
+
+async def test_the_next_hears_what_one_that_fails_does_not() -> None:
+    links = (link("first", AWAY, kind="asr"), link("second", "words", kind="asr"))
+    assert await heard(*links) == ("words", "acme/second")
+
+
+async def test_one_that_does_not_know_the_language_is_left_out() -> None:
+    second = link("second", "words", kind="asr", languages=("de",))
+    with pytest.raises(EngineUnavailable):
+        await heard(link("first", AWAY, kind="asr"), second, language="en-GB")
+    assert second.engine.asked == []
+    assert await heard(link("first", AWAY, kind="asr"), second, language="de-AT") == ("words", "acme/second")
+
+
+async def spoken(*links: Link) -> tuple[bytes, list[str]]:
+    noted: list[str] = []
+    sound = FallbackSynthesizer(links).speak("Hi", voice="", sample_rate_hz=24_000, note=noted.append)
+    return b"".join([pcm async for pcm in sound]), noted
+
+
+@pytest.mark.parametrize("error", [AWAY, LATE])
+async def test_the_next_speaks_when_one_fails_before_it_has_begun(error: EngineError) -> None:
+    third = link("third", "no", kind="tts")
+    links = (link("first", error, kind="tts"), link("second", "so", "und", kind="tts"), third)
+    assert await spoken(*links) == (b"sound", ["acme/second"])
+    assert third.engine.asked == []
+
+
+async def test_speech_that_breaks_off_is_not_begun_again() -> None:
+    with pytest.raises(EngineUnavailable):
+        await spoken(link("first", "so", AWAY, kind="tts"), link("second", "sound", kind="tts"))
+
+
+async def test_a_text_that_is_refused_is_spoken_by_no_other() -> None:
+    second = link("second", "sound", kind="tts")
+    with pytest.raises(EngineRefused):
+        await spoken(link("first", REFUSED, kind="tts"), second)
+    assert second.engine.asked == []

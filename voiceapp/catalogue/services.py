@@ -22,7 +22,7 @@ REALTIME = {
     (True, True): "voiced.VoicedOpenAIRealtime",
 }
 """What serves a realtime model: whether the service is of OpenAI's family, and whether this server speaks."""
-CHAINED = ("chat", "embedding", "rerank")
+CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
 """Kinds of which one model can stand in for another."""
 
 
@@ -131,7 +131,7 @@ def with_fallbacks(cards: Sequence[ModelCard], chains: Sequence[str]) -> list[Mo
         found = tuple(by_name[kind, name] for name in names) if kind else ()
         if len(set(found)) < max(2, len(names)):
             raise ImproperlyConfigured(
-                f"MODEL_FALLBACKS holds chains such as plus>assistant of different models of one kind "
+                "MODEL_FALLBACKS holds chains such as plus>assistant of different models of one kind "
                 f"({', '.join(CHAINED)}), which {chain!r} is not."
             )
         fallbacks[kind, found[0]] = found[1:]

@@ -80,8 +80,13 @@ async def create_transcription(
     """
     caller = _caller(request)
     _refuse_word_times(request)
-    pieces = transcription.segments(
-        caller, form.model, file.file, language=form.language or None, request_id=request.request_id
+    pieces = transcription.in_request(
+        caller,
+        form.model,
+        file.file,
+        language=form.language or None,
+        request_id=request.request_id,
+        note=noting(request),
     )
     if (form.stream or "").lower() == "true":
         return StreamedResponse(transcript_events(request, await begun(pieces)), EVENT_STREAM)
@@ -95,7 +100,8 @@ async def create_transcription(
 @router.post("/audio/speech", summary="Speak a text", response=None, openapi_extra=SPOKEN)
 async def create_speech(request: HttpRequest, body: SpeechBody) -> HttpResponseBase:
     """A file of speech, sent while it is spoken."""
-    sound = await begun(synthesis.speak(_caller(request), body.call(), request_id=request.request_id))
+    spoken = synthesis.speak(_caller(request), body.call(), request_id=request.request_id, note=noting(request))
+    sound = await begun(spoken)
     if body.stream_format == "sse":
         return StreamedResponse(speech_events(request, sound, len(body.input)), EVENT_STREAM)
     return StreamedResponse(whole_or_nothing(request, sound), synthesis.MEDIA_TYPES[body.response_format])

@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.interfaces import ChatDelta, ChatRequest, Provider
+from voiceapp.engines.interfaces import (
+    ChatDelta,
+    ChatRequest,
+    Provider,
+    Recognition,
+    Samples,
+    Synthesizer,
+    Voice,
+    is_one_of,
+)
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranking, RerankRequest
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 
@@ -38,6 +47,12 @@ class _Chain(Provider):
     def __init__(self, links: Sequence[Link]) -> None:
         """`links` in the order in which they are asked; at least one."""
         self._links = tuple(links)
+
+    @property
+    def trouble(self) -> EngineError | None:
+        """See `Provider`: that of the first."""
+        found: EngineError | None = self._links[0].engine.trouble
+        return found
 
     def check(self) -> None:
         """See `Provider`: it can serve while one of its models can.
@@ -145,7 +160,104 @@ class FallbackReranker(_Chain):
         return replace(result, served_by=link.card.origin)
 
 
-FALLBACKS: dict[str, type[_Chain]] = {"chat": FallbackChat, "embedding": FallbackEmbedder, "rerank": FallbackReranker}
+class FallbackRecognizer(_Chain):
+    """A `Recognizer`."""
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Those of the first."""
+        found: Sequence[str] = self._links[0].engine.languages
+        return found
+
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+        """What the first model hears that can serve.
+
+        Raises:
+            EngineUnavailable: if none can serve now.
+            EngineTimeout: if the last takes too long.
+            EngineRefused: if one does not know the language.
+        """
+
+        def ask(link: Link) -> Awaitable[Recognition]:
+            found: Awaitable[Recognition] = link.engine.recognize(audio, language=language, urgent=urgent)
+            return found
+
+        link, result = await self._first(_able(self._links, lambda card: _knows(card, language)), ask)
+        return replace(result, served_by=link.card.origin)
+
+
+class FallbackSynthesizer(_Chain):
+    """A `Synthesizer`. A model that does not have the voice speaks with its usual one."""
+
+    @property
+    def voices(self) -> Sequence[Voice]:
+        """Those of the first."""
+        found: Sequence[Voice] = self._links[0].engine.voices
+        return found
+
+    @property
+    def default_voice(self) -> str:
+        """That of the first."""
+        return str(self._links[0].engine.default_voice)
+
+    async def speak(
+        self,
+        text: str,
+        *,
+        voice: str,
+        sample_rate_hz: int,
+        rate: float = 1.0,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> AsyncGenerator[bytes, None]:
+        """The sound of the first model that begins some; `note` takes who that is.
+
+        Raises:
+            EngineUnavailable: if none can serve now, or the one that began breaks off.
+            EngineTimeout: if it takes too long.
+        """
+        for link in self._links:
+            has_begun = False
+            try:
+                async with aclosing(
+                    link.engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)
+                ) as sound:
+                    async for pcm in sound:
+                        if not has_begun:
+                            note(link.card.origin)
+                        has_begun = True
+                        yield pcm
+            except FAILURES as error:
+                if has_begun or link is self._links[-1]:
+                    raise
+                _note(link, error)
+            else:
+                return
+
+
+def speech_of(
+    engine: Synthesizer,
+    card: ModelCard,
+    text: str,
+    *,
+    voice: str,
+    sample_rate_hz: int,
+    rate: float,
+    note: Callable[[str], None],
+) -> AsyncGenerator[bytes, None]:
+    """What `engine`, which provides the model of `card`, speaks; `note` takes who does it, before the first sound."""
+    if isinstance(engine, FallbackSynthesizer):
+        return engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate, note=note)
+    note(card.origin)
+    return engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)
+
+
+FALLBACKS: dict[str, type[_Chain]] = {
+    "chat": FallbackChat,
+    "embedding": FallbackEmbedder,
+    "rerank": FallbackReranker,
+    "asr": FallbackRecognizer,
+    "tts": FallbackSynthesizer,
+}
 """By kind of model."""
 
 
@@ -161,6 +273,10 @@ def _can_chat(card: ModelCard, request: ChatRequest) -> bool:
         and (card.chat.tools or not request.tools)
         and (card.chat.response_format or "response_format" not in request.extra)
     )
+
+
+def _knows(card: ModelCard, language: str | None) -> bool:
+    return not language or not card.languages or is_one_of(language, card.languages)
 
 
 def _can_embed(card: ModelCard, request: EmbeddingRequest) -> bool:

@@ -99,6 +99,7 @@ class Recognition:
     language: str = "en"
     confidence: float = 1.0
     """Geometric mean of token probabilities, in [0, 1]."""
+    served_by: str = ""  # see `ChatDelta`
 
 
 class Recognizer(Protocol):

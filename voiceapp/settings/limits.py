@@ -39,6 +39,8 @@ ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
 MAX_SESSIONS: int = env.int("MAX_SESSIONS", default=64)
 """Conversations open at once in this process; beyond it a new one is refused with 429."""
 MAX_SESSIONS_PER_ACCOUNT: int = env.int("MAX_SESSIONS_PER_ACCOUNT", default=32)
+MAX_SPEECH_REQUESTS: int = env.int("MAX_SPEECH_REQUESTS", default=32)
+"""Transcriptions and speech over HTTP at once in this process; beyond it a new one is refused with 429."""
 SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
 RESUME_GRACE_S: float = env.float("RESUME_GRACE_S", default=20)
 """How long a conversation whose connection was lost waits for its caller to come back over another one, in seconds; it

@@ -116,7 +116,7 @@ RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
 
 MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
 """Models that stand in for one that cannot serve, in chains such as plus>plus-there>assistant, with commas between. The
-models of a chain are of one kind: chat, embedding or rerank."""
+models of a chain are of one kind: chat, embedding, rerank, recognition or synthesis."""
 
 _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""

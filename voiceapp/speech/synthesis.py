@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,11 +12,13 @@ from pydantic import AfterValidator
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.fallback import speech_of
 from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr
+from voiceapp.speech.room import speech_room
 
 SAMPLE_RATE_HZ = 24_000
 """What clients of OpenAI's take headerless `pcm` for."""
@@ -59,16 +61,25 @@ class SynthesisCall:
     """1.0 is the voice's own."""
 
 
-async def speak(caller: Caller, call: SynthesisCall, *, request_id: str) -> AsyncGenerator[bytes, None]:
-    """The file in pieces, the first as soon as there is sound. Its characters are in the ledger before that.
+def speak(
+    caller: Caller, call: SynthesisCall, *, request_id: str, note: Callable[[str], None]
+) -> AsyncGenerator[bytes, None]:
+    """The file in pieces, the first as soon as there is sound. Its characters are in the ledger before that, and `note`
+    has taken which model speaks.
 
     Raises:
         InvalidParameter: if nothing of the text makes a sound.
         ModelNotFound: if the model does not exist.
         AccessDenied: if the key may not use the model.
-        Throttled: if a rate, quota or budget is used up.
+        Throttled: if a rate, quota or budget is used up, or there is no room for one more.
         EngineError: if the engine fails, also between pieces.
     """
+    return speech_room().hold(_spoken(caller, call, request_id, note))
+
+
+async def _spoken(
+    caller: Caller, call: SynthesisCall, request_id: str, note: Callable[[str], None]
+) -> AsyncGenerator[bytes, None]:
     card = catalogue().get(call.model, "tts")
     engine: Synthesizer = provider_of(card)
     async with charge(
@@ -76,7 +87,9 @@ async def speak(caller: Caller, call: SynthesisCall, *, request_id: str) -> Asyn
     ) as meter:
         writer, is_first = SoundWriter(call.format, SAMPLE_RATE_HZ), True
         async with aclosing(
-            engine.speak(call.text, voice=call.voice, sample_rate_hz=SAMPLE_RATE_HZ, rate=call.rate)
+            speech_of(
+                engine, card, call.text, voice=call.voice, sample_rate_hz=SAMPLE_RATE_HZ, rate=call.rate, note=note
+            )
         ) as sound:
             async for pcm in sound:
                 if is_first:

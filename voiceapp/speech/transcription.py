@@ -19,6 +19,7 @@ from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sound_files import samples_of
 from voiceapp.engines.speech_segments import Segmenter, SpeechSegment
 from voiceapp.errors import InvalidParameter
+from voiceapp.speech.room import speech_room
 
 Result = TypeVar("Result")
 InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -76,6 +77,20 @@ async def at_once(call: Callable[[], Awaitable[Any]]) -> Any:
     return await call()
 
 
+def in_request(
+    caller: Caller,
+    model: str,
+    file: BinaryIO,
+    *,
+    language: str | None,
+    request_id: str,
+    note: Callable[[str], None],
+) -> AsyncGenerator[Segment | Transcript, None]:
+    """The `segments` of a recording while its caller waits, if there is room for one more; else Throttled is raised."""
+    pieces = segments(caller, model, file, language=language, request_id=request_id, note=note)
+    return speech_room().hold(pieces)
+
+
 async def segments(
     caller: Caller,
     model: str,
@@ -85,11 +100,12 @@ async def segments(
     request_id: str,
     max_s: float = MAX_AUDIO_S,
     in_turn: InTurn = at_once,
+    note: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Segment | Transcript, None]:
     """Each segment as soon as it is recognized, and at the end the whole. Closing it ends the work.
 
     The file is read twice: before the first segment comes, its seconds are in the ledger, and it was found to be whole.
-    Little of it is in memory at a time.
+    Little of it is in memory at a time. `note` takes which model hears each segment, before it comes.
 
     Raises:
         InvalidParameter: if the file cannot be read, or is too long.
@@ -111,10 +127,12 @@ async def segments(
         await meter.settle()
         found: list[Segment] = []
         spoken = language or "en"
+        note(card.origin)
         async with aclosing(_segments(file, max_s, in_turn)) as segments:
             async for segment in segments:
                 heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language))
                 spoken = heard.language
+                note(heard.served_by or card.origin)
                 if heard.text:
                     found.append(Segment(segment.start_s, segment.end_s, heard.text, heard.confidence, duration_s))
                     yield found[-1]
