@@ -22,7 +22,7 @@ from voiceapp.errors import Throttled
 from voiceapp.realtime.webrtc.pending import CONNECTING_S, PendingOffer, PendingOffers
 
 FLOOD = 40
-HERE, THERE = "198.51.100.7", "203.0.113.9"
+HERE, THERE, ELSEWHERE, NOWHERE = "198.51.100.7", "203.0.113.9", "198.51.100.77", "203.0.113.99"
 
 
 class Clock:
@@ -91,8 +91,15 @@ def test_the_addresses_of_one_network_count_together() -> None:
 
 @pytest.fixture(scope="module")
 def product(serve: Serve) -> Product:
-    """Few seats, fewer offers, behind a proxy that tells where they come from."""
-    return serve(TRUST_PROXY="1", MAX_SESSIONS="3", MAX_SESSIONS_PER_ACCOUNT="2", MAX_PENDING_OFFERS_PER_ADDRESS="4")
+    """Few seats, fewer offers, behind a proxy that tells where they come from, and a service that is not there."""
+    return serve(
+        TRUST_PROXY="1",
+        MAX_SESSIONS="3",
+        MAX_SESSIONS_PER_ACCOUNT="2",
+        MAX_PENDING_OFFERS_PER_ADDRESS="4",
+        UPSTREAM_BASE_URL="http://127.0.0.1:9",
+        UPSTREAM_REALTIME_MODEL="theirs",
+    )
 
 
 @pytest.fixture
@@ -105,13 +112,13 @@ async def offer() -> AsyncIterator[str]:
     await connection.close()
 
 
-async def post(product: Product, offer: str, *, address: str) -> tuple[int, str, Any]:
+async def post(product: Product, offer: str, *, address: str, model: str = "voice") -> tuple[int, str, Any]:
     headers = {
         "Content-Type": "application/sdp",
         "Authorization": f"Bearer {product.keys['good']}",
         "X-Forwarded-For": address,
     }
-    url = f"{product.origin}/api/v1/webrtc/realtime?model=voice"
+    url = f"{product.origin}/api/v1/webrtc/realtime?model={model}"
     async with aiohttp.ClientSession() as session, session.post(url, data=offer, headers=headers) as response:
         return response.status, await response.text(), response.headers
 
@@ -129,6 +136,14 @@ async def test_a_flood_from_one_address_locks_nobody_of_the_account_out(product:
         await asyncio.gather(*(post(product, offer, address=HERE) for _ in range(FLOOD)))
         await caller.send("input_audio_buffer.clear")
         await caller.wait("input_audio_buffer.cleared", count=2)
+
+
+async def test_no_service_is_dialled_for_an_offer_that_has_to_wait(product: Product, offer: str) -> None:
+    """Nobody would answer there."""
+    flood = await asyncio.gather(*(post(product, offer, address=ELSEWHERE) for _ in range(5)))
+    assert sorted(status for status, _, _ in flood) == [200] * 4 + [429]
+    assert (await post(product, offer, address=ELSEWHERE, model="upstream"))[0] == 429
+    assert (await post(product, offer, address=NOWHERE, model="upstream"))[0] == 503
 
 
 async def test_an_offer_takes_its_seat_when_its_caller_connects(product: Product) -> None:

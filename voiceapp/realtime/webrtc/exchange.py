@@ -68,6 +68,4 @@ async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str
     admitted = arrival.admitted
     if admitted.card.forwards_offers:
         return await forward(admitted, lambda: admitted.provider.relay_offer(offer, admitted.beginning.model))
-    if arrival.session is None:
-        await admitted.prepared()
     return await peers.answer(offer, arrival, dialect)

@@ -19,6 +19,7 @@ from voiceapp.drain import drain_event
 from voiceapp.errors import EngineUnavailable
 from voiceapp.event_loops import per_loop
 from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import ice_config
@@ -59,10 +60,12 @@ peers = per_loop(Peers)
 async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
     """Accept an offer: returns the answer, and lets the session begin, or go on, when the caller has it.
 
-    A new session takes its seat when the caller connects: until then the offer is pending.
+    A new session takes its seat when the caller connects: until then the offer is pending. What serves it is reached
+    before, so that the caller learns at once where it cannot be.
 
     Raises:
         InvalidParameter: the offer cannot be read.
+        EngineError: the model cannot be reached.
         EngineUnavailable: this server does not talk over WebRTC, or media do not reach it now.
         Throttled: too many offers of this caller are pending.
     """
@@ -71,15 +74,26 @@ async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
         raise EngineUnavailable(f"This server does not talk over WebRTC: {reason}. Use a WebSocket.")
     admitted = arrival.admitted
     pending = peers().pending.add(admitted.beginning.caller, admitted.beginning.client_address)
-    transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(admitted.limits.lifetime_s)), dialect)
     try:
-        text = await transport.accept(offer)
+        if arrival.session is None:
+            await admitted.prepared()
+        transport, text = await _accept(offer, admitted, dialect)
     except BaseException:
         peers().pending.remove(pending)
-        await transport.hang_up()
+        admitted.provider.abandon(admitted.call)
         raise
     peers().keep(_converse(transport, arrival, pending), f"peer of session {admitted.call.session_id}")
     return text
+
+
+async def _accept(offer: str, admitted: Admitted, dialect: Dialect) -> tuple[WebRtcTransport, str]:
+    """A peer connection that has the offer, and its answer."""
+    transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(admitted.limits.lifetime_s)), dialect)
+    try:
+        return transport, await transport.accept(offer)
+    except BaseException:
+        await transport.hang_up()
+        raise
 
 
 async def _converse(transport: WebRtcTransport, arrival: Arrival, pending: PendingOffer) -> None:
