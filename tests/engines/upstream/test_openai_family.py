@@ -17,7 +17,7 @@ from voiceapp.engines.upstream import openai_line, playing
 from voiceapp.engines.upstream.line import wire_of
 from voiceapp.engines.upstream.openai_family import OpenAIRealtime
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineError, EngineRefused, FloodError, InvalidParameter
+from voiceapp.errors import EngineError, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 
@@ -67,8 +67,8 @@ class Service:
             event = message.json()
             if event["type"] == "session.update" and self.refused:
                 await self.say("error", error=self.refused)
-            elif event["type"] == "session.update":
-                await self.say("session.updated", session=event["session"])
+            elif event["type"].endswith("session.update"):
+                await self.say(f"{event['type']}d", session=event["session"])
             elif event["type"] == "response.create":
                 await self._respond()
             elif event["type"] == "conversation.item.create" and "id" in event["item"]:
@@ -109,9 +109,9 @@ async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[O
 
 
 @contextlib.asynccontextmanager
-async def conversing(service: Service, **call: Any) -> AsyncIterator[tuple[Any, Any]]:
+async def conversing(service: Service, *, is_beta: bool = False, **call: Any) -> AsyncIterator[tuple[Any, Any]]:
     """A stream, and a way to wait for its next event of a type."""
-    async with serving(service) as model, asyncio.TaskGroup() as tasks:
+    async with serving(service, is_beta=is_beta) as model, asyncio.TaskGroup() as tasks:
         stream = model.open(Call(session_id="sess_ours", model="upstream", **call), tasks)
         async with contextlib.aclosing(stream.events()) as events:
 
@@ -163,18 +163,34 @@ async def test_the_handshake_is_that_of_the_family(is_beta: bool) -> None:
     assert asked.headers.get("OpenAI-Beta") == ("realtime=v1" if is_beta else None)
 
 
-async def test_a_session_that_only_transcribes_names_no_model() -> None:
+@pytest.mark.parametrize("is_beta", [False, True])
+async def test_a_session_that_only_transcribes_names_no_model(is_beta: bool) -> None:
     service = Service()
-    call = Call(session_id="sess_1", model="upstream", listens_only=True)
-    async with serving(service) as model:
-        await model.prepare(call)
+    async with serving(service, is_beta=is_beta) as model:
+        await model.prepare(Call(session_id="sess_1", model="upstream", listens_only=True))
     (asked,) = service.handshakes
     assert dict(asked.query) == {"intent": "transcription"}
-    service = Service()
-    async with serving(service, is_beta=True) as model:
-        with pytest.raises(EngineRefused):
-            await model.prepare(call)
-    assert not service.handshakes
+
+
+async def test_a_session_that_only_transcribes_has_events_of_its_own_in_the_older_dialect() -> None:
+    service = Service({"type": "transcription_session.created", "session": {"id": "sess_theirs"}})
+    call = {"listens_only": True, "opening": {"input_audio_transcription": {"language": "de"}, "voice": "x"}}
+    async with conversing(service, is_beta=True, **call) as (stream, until):
+        created = (await until(ev.SessionCreated)).session
+        assert created["input_audio_transcription"] == {"model": "whisper-1", "language": "de"}
+        (asked,) = service.all("transcription_session.update")
+        assert asked["session"] == {
+            "input_audio_format": "pcm16",
+            "input_audio_transcription": {"model": "whisper-1", "language": "de"},
+        }
+        await stream.receive(ev.SessionUpdate(session={"turn_detection": {"type": "server_vad", "threshold": 0.4}}))
+        assert (await until(ev.SessionUpdated)).session["turn_detection"]["threshold"] == 0.4
+        turns = service.all("transcription_session.update")[1]["session"]["turn_detection"]
+        assert not [name for name in turns if name.endswith("_response")]
+        await service.say(
+            "conversation.item.input_audio_transcription.completed", item_id="item_1", transcript="Hallo."
+        )
+        assert (await until(ev.TranscriptionCompleted)).transcript == "Hallo."
 
 
 async def test_words_of_the_caller_are_asked_for_and_sound_has_their_rate() -> None:

@@ -389,3 +389,21 @@ def test_nonsense_is_no_fault(fields: dict[str, Any]) -> None:
         for wire in of.hear({"type": kind, **fields}):
             if (event := server_event_of(wire)) is not None:
                 json.dumps(shown.write(event), allow_nan=False)
+
+
+@pytest.mark.parametrize("is_beta", [False, True])
+def test_settings_that_the_service_does_not_have_are_not_confirmed(is_beta: bool) -> None:
+    to = service(is_beta=is_beta)
+    strange = {"temperature": 0.2, "top_p": 0.5, "seed": 7, "max_history_turns": 3, "echo_cancellation": "on"}
+    (asked,) = to.say({"type": "session.update", "session": {**strange, "instructions": "Be kind."}})
+    shown = heard(to, "session.updated", session=asked["session"])["session"]
+    assert shown["instructions"] == "Be kind."
+    assert {name: shown[name] for name in strange if name in shown} == ({"temperature": 0.2} if is_beta else {})
+
+
+def test_a_session_that_only_transcribes_confirms_nothing_about_replies() -> None:
+    to = service(listens_only=True)
+    asked = sent(to, "session.update", session=SETTINGS)
+    shown = heard(to, "session.updated", session=asked["session"])["session"]
+    assert shown["input_audio_transcription"]["language"] == "de"
+    assert not {"instructions", "tools", "voice", "temperature"} & set(shown)

@@ -17,7 +17,7 @@ from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.kept import MAX_EVENT_ID
 from voiceapp.engines.upstream.line import LOST, Dialler, LineLost, ServiceLine, wire_of
 from voiceapp.engines.upstream.sound import WireConverter
-from voiceapp.errors import EngineRefused, EngineTimeout, FloodError, InvalidParameter
+from voiceapp.errors import EngineTimeout, FloodError, InvalidParameter
 from voiceapp.formats import identifier, one_line
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.openai_realtime.service import OpenAIService
@@ -225,8 +225,6 @@ class OpenAIDialler(Dialler):
 
     async def dial(self, call: Call) -> ServiceLine:
         """See `Dialler`. Some of these services accept whoever dials, and refuse in the first event."""
-        if self._is_beta and call.listens_only:
-            raise EngineRefused("The service that runs this model has no sessions that only transcribe.")
         line = await super().dial(call)
         assert isinstance(line, OpenAILine)
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.openai_realtime.dialect import item_to
-from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, TRANSCRIPTION, session_to
+from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION, session_to
 from voiceapp.protocol.reading import JsonObject
 
 _NAMES = {
@@ -51,6 +51,9 @@ _OF_A_TOOL = ("type", "name", "description", "parameters")
 _AS_IT_IS = ("conversation", "input", "metadata")
 _LISTENS = ("turn_detection", "transcription")
 """What a session that only transcribes has."""
+_SHOWN_AS = {"transcription": "input_audio_transcription"}
+"""What our `session` calls it, where that is another name."""
+_ALWAYS_SHOWN = ("model", "audio", "input_audio_format", "output_audio_format")
 
 
 def format_there(ours: AudioFormat) -> AudioFormat:
@@ -69,6 +72,14 @@ def asked_for(patch: JsonObject) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def held_there(ours: JsonObject, *, kind: str, is_beta: bool) -> JsonObject:
+    """Our `session` without the settings that such a service is never told of, so that nobody takes them to be in
+    force."""
+    told = _LISTENS if kind == TRANSCRIPTION else (*_PLACES, *(("temperature",) if is_beta else ()))
+    names = {*_ALWAYS_SHOWN, *(_SHOWN_AS.get(what, what) for what in told)}
+    return {name: value for name, value in ours.items() if name in names}
+
+
 def session_there(
     config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
 ) -> JsonObject:
@@ -85,8 +96,13 @@ def session_there(
     return session
 
 
-def older_session_there(config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat) -> JsonObject:
+def older_session_there(
+    config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
+) -> JsonObject:
     """The same in the older dialect."""
+    if kind == TRANSCRIPTION:
+        listens = [what for what in about if what in _LISTENS]
+        return {"input_audio_format": source.name, **_older(config, listens, source, sink, kind=kind)}
     formats = {"input_audio_format": source.name, "output_audio_format": sink.name}
     return {**formats, **_older(config, about, source, sink)}
 
@@ -117,9 +133,11 @@ def item_there(item: Any, *, is_beta: bool) -> Any:
     return item_to(item)
 
 
-def _older(config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat) -> JsonObject:
+def _older(
+    config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str = REALTIME
+) -> JsonObject:
     """What it is about, flat. Tools and turn detection look as in the current dialect."""
-    shown = session_to({"id": "", **_wire(config, source, sink)})
+    shown = session_to({"id": "", **_wire(config, source, sink)}, kind)
     found: JsonObject = {}
     for what in about:
         if what == "modalities":

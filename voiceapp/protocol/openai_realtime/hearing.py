@@ -14,8 +14,11 @@ from voiceapp.protocol.reading import EventError, JsonObject
 NAMES = {
     **{theirs: ours for ours, theirs in RENAMED.items()},
     "conversation.item.added": "conversation.item.created",
+    "transcription_session.created": "session.created",
+    "transcription_session.updated": "session.updated",
 }
-"""Our names of events, by those of the current dialect; the older one has ours."""
+"""Our names of events, by those of the current dialect; the older one has ours but for sessions that only
+transcribe."""
 _PARTS = {theirs: ours for ours, theirs in PARTS.items()}
 _NOT_OURS = ("type", "object", "id", "model", "input_audio_format", "output_audio_format")
 _PLACES = ("session.audio.input.", "session.audio.output.")
@@ -70,7 +73,8 @@ def settings_after(config: SessionConfig, session: JsonObject) -> SessionConfig:
     """Our settings after what the service shows of its own. Formats are between us and the caller; what has no like
     here is left out."""
     try:
-        shown = dict(session) if "modalities" in session else settings_from(session, "session")
+        is_flat = "modalities" in session or "input_audio_format" in session
+        shown = dict(session) if is_flat else settings_from(session, "session")
     except EventError:
         return config
     audio = shown.pop("audio", None)

@@ -15,6 +15,7 @@ from voiceapp.protocol.configuration import SessionConfig, merge_response
 from voiceapp.protocol.openai_realtime.agreed import AgreedSettings
 from voiceapp.protocol.openai_realtime.asking import (
     asked_for,
+    held_there,
     item_there,
     older_session_there,
     response_there,
@@ -144,10 +145,12 @@ class OpenAIService:
         if self._transcription_model:
             asked = replace(asked, transcription_model=self._transcription_model)
         if self._is_beta:
-            session = older_session_there(asked, about, self.source, self.sink)
+            session = older_session_there(asked, about, self.source, self.sink, kind=self._kind)
         else:
             session = session_there(asked, about, self.source, self.sink, kind=self._kind)
-        return [{"type": ev.SessionUpdate.type, "event_id": update_id, "session": session}]
+        is_older_kind = self._is_beta and self._kind == TRANSCRIPTION
+        update = f"transcription_{ev.SessionUpdate.type}" if is_older_kind else ev.SessionUpdate.type
+        return [{"type": update, "event_id": update_id, "session": session}]
 
     def _create_item(self, wire: JsonObject) -> list[JsonObject]:
         return [{**wire, "item": item_there(wire.get("item"), is_beta=self._is_beta)}]
@@ -233,8 +236,8 @@ class OpenAIService:
         if not isinstance(session, dict):
             return None
         config = self._agreed.take(session, is_answer=wire["type"] == ev.SessionUpdated.type)
-        shown = {"id": str(session.get("id")), "object": "realtime.session", **config.to_wire()}
-        return {**wire, "session": shown}
+        held = held_there(config.to_wire(), kind=self._kind, is_beta=self._is_beta)
+        return {**wire, "session": {"id": str(session.get("id")), "object": "realtime.session", **held}}
 
     def _error(self, wire: JsonObject) -> JsonObject | None:
         ours = error_of(wire)
