@@ -57,6 +57,16 @@ def test_what_is_written_is_read_again(kind: str) -> None:
     assert np.abs(samples).max() == pytest.approx(8000 / 32768, abs=0.03)
 
 
+@pytest.mark.parametrize("rate_hz", [5, 3_999, 384_000])
+def test_a_sample_rate_that_no_recording_has_is_refused(rate_hz: int) -> None:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 2, rate_hz, 0, "NONE", ""))
+        sound.writeframes(bytes(200))
+    with pytest.raises(InvalidParameter, match=f"sample rate of {rate_hz} Hz; 4000 to 192000"):
+        read(file.getvalue())
+
+
 def test_a_long_file_is_read_in_pieces() -> None:
     pieces = list(samples_of(io.BytesIO(written("flac", tone(70))), max_s=100, stop=threading.Event()))
     assert [round(len(piece) / 16_000) for piece in pieces] == [PIECE_S, PIECE_S, 70 - 2 * PIECE_S]

@@ -22,6 +22,9 @@ FLAC_HEAD = b"fLaC\x00\x00\x00\x22"
 """What a file in FLAC begins with: 34 bytes that describe the stream, which the codec has when it is at its end."""
 PIECE_S = 30.0
 """About how much of a file is decoded at one go."""
+MIN_RATE_HZ, MAX_RATE_HZ = 4_000, 192_000
+"""Of a frame at 5 Hz, 54 bytes in FLAC, the resampler would make gigabytes."""
+RATES = f"{MIN_RATE_HZ} to {MAX_RATE_HZ} are read"
 KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
 """By the name of a format: container and codec."""
@@ -65,6 +68,8 @@ def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterat
             for frame in container.decode(container.streams.audio[0]):
                 if stop.is_set():
                     break
+                if not MIN_RATE_HZ <= frame.sample_rate <= MAX_RATE_HZ:
+                    raise InvalidParameter(f"file has a sample rate of {frame.sample_rate} Hz; {RATES}.", param="file")
                 frame.pts = None  # damaged times would make the resampler fill gaps with silence
                 for resampled in resampler.resample(frame):
                     piece.append(resampled.to_ndarray()[0])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import struct
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +15,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.realtime.inference.line import Line
 from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
+from voiceapp.realtime.transports.interface import Disconnected
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,47 @@ async def test_a_sentence_whose_beginning_nobody_noticed_begins_where_the_last_o
         await task.send(ev.TranscriptionCompleted(item_id=item_id, transcript="Hello."))
 
     assert [(one["begin_time"], one["end_time"]) for one in said] == [(200, 1_900), (1_900, 4_000)]
+
+
+PACKET = bytes([(3 << 3) | 3, 2])
+"""Opus: two frames of 60 ms, empty."""
+SLICE_BYTES = 16_000
+"""Half a second of 16 kHz."""
+
+
+def minutes_of_silence() -> bytes:
+    """Ogg Opus whose 80 kB are 50 minutes."""
+    table = bytes([len(PACKET)] * 255)
+    page = b"OggS\0\0" + struct.pack("<qIIIB", 0, 1, 0, 0, len(table)) + table + PACKET * 255
+    return page * 100
+
+
+async def test_little_that_decodes_to_much_is_decoded_as_it_is_heard() -> None:
+    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000)
+    await task.hear(minutes_of_silence())
+    tracemalloc.start()
+    heard = await task.receive()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(heard, ev.AudioAppend)
+    assert len(heard.audio) == SLICE_BYTES
+    assert peak < 10_000_000
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["between slices", "while its pace is kept"])
+async def test_what_a_client_who_left_has_sent_is_not_heard_any_more(waits: bool) -> None:
+    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000)
+    await task.hear(minutes_of_silence())
+    slices_at_once = 30  # 15 seconds
+    for _ in range(slices_at_once):
+        await task.receive()
+    if waits:
+        asyncio.get_running_loop().call_soon(task.lose, 1006)
+    else:
+        task.lose(1006)
+    with pytest.raises(Disconnected):
+        await task.receive()
+
+
+async def nowhere(_message: Mapping[str, Any]) -> None:
+    """A client who reads."""

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.drain import drain_event
+from voiceapp.accounts.seats import seats
 from voiceapp.engines.providers import recognized_languages
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import run_task as wire
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.close_codes import FLOOD, NORMAL
+from voiceapp.realtime.close_codes import FLOOD, LIFETIME_OVER, NORMAL
 from voiceapp.realtime.doors import API_SOCKET, Door
+from voiceapp.realtime.end_conditions import end_conditions
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.inference.line import SocketLine, TaskLine
 from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
 from voiceapp.realtime.inference.refusals import refusal
 from voiceapp.realtime.inference.synthesis import SynthesisTask
+from voiceapp.realtime.readings import ReadingEnded
 from voiceapp.realtime.transports.interface import Disconnected
 
 IDLE_S = 60.0
@@ -45,6 +48,11 @@ class InferenceConnection:
         self._door = door
         self._address = address
         self._line = line
+        self._limits = end_conditions(
+            caller, "", lifetime_s=seats().lifetime_s(caller), ends_with_temporary_key=door.ends_with_temporary_key
+        )
+        self._over: asyncio.Task[ReadingEnded] = asyncio.create_task(self._ended(), name="inference connection: end")
+        """Done when no further task may begin; those that run end by conditions of their own."""
         self._now = asyncio.get_running_loop().time
         self._idle_since = self._now()
         self._tasks = wire.RunTasks()
@@ -65,7 +73,27 @@ class InferenceConnection:
                 for task_id in self._speaking:
                     self._silence(task_id, code)
         finally:
+            self._over.cancel()
             await self._line.close(code, "")
+
+    async def _ended(self) -> ReadingEnded:
+        """How the connection ends from outside. Its caller was looked up once, so it lasts no longer than a session."""
+        limits, revocation = self._limits, self._limits.revocation
+        endings = {
+            asyncio.ensure_future(limits.stopping()): ReadingEnded(NORMAL, "The server is stopping; connect again."),
+            asyncio.ensure_future(limits.revoked()): ReadingEnded(
+                revocation.code, revocation.reason, error=revocation.error
+            ),
+            asyncio.ensure_future(asyncio.sleep(limits.lifetime_s)): ReadingEnded(
+                LIFETIME_OVER, "The connection has reached its longest duration; connect again."
+            ),
+        }
+        try:
+            done, _ = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+            return endings[done.pop()]
+        finally:
+            for waiting in endings:
+                waiting.cancel()
 
     async def _listen(self, group: asyncio.TaskGroup) -> int:
         """Until the client leaves, is silent without a task, or a task has failed and no other runs."""
@@ -73,7 +101,7 @@ class InferenceConnection:
             try:
                 message = await self._next()
                 if message is None:
-                    return NORMAL
+                    return self._over.result().code if self._over.done() else NORMAL
                 if isinstance(message, str):
                     await self._take(wire.read_command(message), group)
                 else:
@@ -81,29 +109,31 @@ class InferenceConnection:
             except Disconnected as gone:
                 return gone.code
             except FloodError as flood:
-                await self._line.say(wire.task_failed("", flood.code, flood.message))
+                with suppress(FloodError):  # it reads too slowly to be told
+                    await self._line.say(wire.task_failed("", flood.code, flood.message))
                 return FLOOD
             except wire.RunTaskError as refused:
-                await self._refuse(refused)
+                try:
+                    await self._refuse(refused)
+                except FloodError:
+                    return FLOOD
                 if not self._work:
                     return NORMAL
 
     async def _next(self) -> str | bytes | None:
         """The next message, or audio; None when the connection is to be closed."""
         arrival = asyncio.ensure_future(self._line.receive())
-        stop = asyncio.ensure_future(drain_event().wait_begun())
         try:
             while not arrival.done():
                 work = tuple(self._work.values())
-                waits = (arrival, *work) if work else (arrival, stop)
+                waits = (arrival, *work) if work else (arrival, self._over)
                 patience_s = None if work else max(0.0, self._idle_since + IDLE_S - self._now())
                 done, _ = await asyncio.wait(waits, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-                if not done or (not self._work and (self._has_failed or stop.done())):
+                if not done or (not self._work and (self._has_failed or self._over.done())):
                     return None
             return arrival.result()
         finally:
             arrival.cancel()
-            stop.cancel()
 
     async def _refuse(self, refused: wire.RunTaskError) -> None:
         """The task that a refused message belongs to fails, if it runs."""
@@ -152,6 +182,8 @@ class InferenceConnection:
     async def _start(self, command: wire.RunTask, group: asyncio.TaskGroup) -> None:
         task_id = command.task_id
         try:
+            if self._over.done():
+                raise self._over.result()
             work: Coroutine[Any, Any, None] = (
                 await self._recognition(command) if command.kind == wire.RECOGNITION else await self._synthesis(command)
             )

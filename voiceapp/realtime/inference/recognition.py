@@ -7,6 +7,7 @@ session.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ from voiceapp.realtime.transports.interface import Disconnected
 
 WAITING_FRAMES = 32
 """Binary frames that were not heard yet; the client's next one waits in its connection."""
+PIECE_BYTES = 1024
+"""Compressed audio is decoded in pieces: a few bytes may be minutes of silence."""
 SLICE_MS = 500
 """Audio is heard in slices, so that a recording in one frame does not hold up others."""
 AHEAD_MS = 15_000
@@ -84,7 +87,9 @@ class RecognitionTransport:
         self._format = DECODED if self._decoder else AudioFormat("pcm", rate_hz)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_FRAMES)
         """None: nothing more follows."""
-        self._slices: list[bytes] = []
+        self._undecoded = memoryview(b"")
+        """Of the frame that is being read."""
+        self._slices: deque[bytes] = deque()
         self._rest = b""
         self._now = asyncio.get_running_loop().time
         self._began_at: float | None = None
@@ -110,6 +115,8 @@ class RecognitionTransport:
     def lose(self, code: int) -> None:
         """The connection is gone, or the task is given up."""
         self._is_over = True
+        self._undecoded = memoryview(b"")
+        self._slices.clear()
         if not self._lost.done():
             self._lost.set_result(code)
         while not self._arrived.empty():
@@ -119,20 +126,32 @@ class RecognitionTransport:
 
     async def receive(self) -> ev.ClientEvent:
         while not self._slices:
-            if self._lost.done():
-                raise Disconnected(self._lost.result())
-            data = await self._next()
-            if data is None:
+            if not self._undecoded and (data := await self._next()) is None:
                 return ev.SessionFinish()
+            elif not self._undecoded:
+                self._undecoded = memoryview(data)
             try:
-                self._cut(self._decoder.feed(data) if self._decoder else data)
+                self._cut(self._decoded_piece())
             except InvalidParameter as broken:
                 await self._fail("InvalidParameter", broken.message)
-        audio = self._slices.pop(0)
+        audio = self._slices.popleft()
         await self._keep_pace(self._format.duration_ms(len(audio)))
         return ev.AudioAppend(audio=audio)
 
+    def _decoded_piece(self) -> bytes:
+        """PCM of the next piece of the frame that is being read."""
+        size = PIECE_BYTES if self._decoder else len(self._undecoded)
+        piece, self._undecoded = bytes(self._undecoded[:size]), self._undecoded[size:]
+        return self._decoder.feed(piece) if self._decoder else piece
+
     async def _next(self) -> bytes | None:
+        """The next frame; None when nothing more follows.
+
+        Raises:
+            Disconnected: if the task is given up, or its client is gone or silent.
+        """
+        if self._lost.done():
+            raise Disconnected(self._lost.result())
         arrival = asyncio.ensure_future(self._arrived.get())
         try:
             await asyncio.wait((arrival, self._lost), timeout=SILENCE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -158,7 +177,9 @@ class RecognitionTransport:
         self._heard_ms += audio_ms
         due = self._began_at + (self._heard_ms - AHEAD_MS) / RATE / 1000
         if due > now:
-            await asyncio.sleep(due - now)
+            await asyncio.wait((self._lost,), timeout=due - now)
+        if self._lost.done():
+            raise Disconnected(self._lost.result())
 
     async def send(self, event: ev.ServerEvent) -> None:
         if self._is_over:
