@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from voiceapp.engines.piper.clauses import pieces
 from voiceapp.engines.pronunciation.english import spoken_english
 
 CASES = [
@@ -82,6 +85,7 @@ CASES = [
     # Markdown
     ("This is **very** _important_.", "This is very important."),
     ("See [the manual](https://example.org).", "See the manual."),
+    ("See [the lake](https://example.org/Lake_(Ohio)).", "See the lake."),
     ("# Title\nText", "Title.\nText"),
     ("- one\n- two", "one.\ntwo."),
     ("Use `make run`.", "Use make run."),
@@ -107,3 +111,15 @@ def test_plain_text_stays_as_it_is() -> None:
 )
 def test_any_text_is_read_in_time(text: str) -> None:
     assert isinstance(spoken_english(text), str)
+
+
+@pytest.mark.parametrize("seed", ["a-", "A.", "-", "[", "[a](", "\u2003", "\n "])
+def test_no_text_takes_more_than_its_length(seed: str) -> None:
+    def cost(length: int) -> float:
+        text = "a" + seed * (length // len(seed)) + "@b"
+        began = time.process_time()
+        list(pieces(spoken_english(text)))
+        return time.process_time() - began
+
+    short, long = (min(cost(length) for _ in range(3)) for length in (1_000, 16_000))
+    assert long < 60 * short  # 256 times, where each place is tried with all that follow

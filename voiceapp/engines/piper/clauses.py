@@ -17,7 +17,7 @@ MAX_CHARS = 220
 """About 15 s of speech, and 0.7 s of work."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
-_CLAUSE = re.compile(r"(?<=[,;:，；：])[\"'”’)\]]*\s*|\s+[-–—]+\s+")
+_CLAUSE = re.compile(r"(?<=[,;:，；：])[\"'”’)\]]*\s*|(?<!\s)\s+[-–—]+\s+")
 _PARTS = re.compile(r"(.+?)([.,;:!?…。，；：！？]+(?=[\"'”’)\]]*(?:\s|$))|[。，；：！？]|\s[-–—]+\s|$)", re.DOTALL)
 _MARKS = str.maketrans("。，；：！？…—–-", ".,;:!?.,,,")
 _SPOKEN = re.compile(r"\w")

@@ -181,19 +181,20 @@ def _house(found: Found) -> str:
 
 
 Replacement = str | Callable[[Found], str]
+# Nothing that a text may repeat is matched without a bound from each of its places: a request's whole text comes here.
 _WRITTEN: tuple[tuple[str, Replacement, int], ...] = (
     (r"\d{16,}", lambda found: digits(found[0]), 0),
     # Markdown
     (r"^[ \t]*(?:```|~~~).*$", "", re.MULTILINE),
-    (r"!?\[([^\]]*)\]\([^)]*\)", r"\1", 0),
+    (r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)", r"\1", 0),
     (r"^[ \t]*\|.*\|[ \t]*$", _table_row, re.MULTILINE),
     (r"^[ \t]*(?:#{1,6}|[-*+•]|>)[ \t]+(.*)$", _list_item, re.MULTILINE),
     (r"^[ \t]*[-*_]{3,}[ \t]*$", "", re.MULTILINE),
     (r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|[`~|]|(?<!\w)_+|_+(?!\w)", "", 0),
     # Addresses
-    (r"\b([\w.+-]+)@([\w-]+(?:\.[\w-]+)+)", _mail_address, 0),
+    (r"\b([\w.+-]{1,64})@([\w-]+(?:\.[\w-]+)+)", _mail_address, 0),
     (r"(?:https?://|(?=www\.))([\w./#:-]*[\w/])()", _web_address, re.IGNORECASE),
-    (r"(?<![\w.])((?:[\w-]+\.)+(?:com|org|net|io|dev|edu|gov|eu|uk|de)(?:/[\w./-]*\w)?)()\b", _web_address, 0),
+    (r"(?<![\w.])((?:[\w-]{1,63}\.)+(?:com|org|net|io|dev|edu|gov|eu|uk|de)(?:/[\w./-]*\w)?)()\b", _web_address, 0),
     # Dates and times
     (
         r"\b(\d{4})-(\d{2})-(\d{2})\b",

@@ -107,7 +107,7 @@ ABBREVIATIONS = (
 
 SYMBOLS = (
     (r"\band/or\b", "and or"),
-    (r"\s*&\s*", " and "),
+    (r"\s?&\s?", " and "),
     (r"(?<=[\d\s])\+(?=[\s\d])", " plus "),
     (r"\s=\s|(?<=\d)=(?=\d)", " equals "),
     (r"(?<=\d)\s?[×x]\s?(?=\d)", " times "),
