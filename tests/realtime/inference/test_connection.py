@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ class Client:
     """A client and its WebSocket."""
 
     def __init__(self) -> None:
-        self.to_server: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self.to_server: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self.received: list[Mapping[str, Any]] = []
 
     async def send(self, message: Mapping[str, Any]) -> None:

@@ -126,9 +126,9 @@ class RecognitionTransport:
 
     async def receive(self) -> ev.ClientEvent:
         while not self._slices:
-            if not self._undecoded and (data := await self._next()) is None:
-                return ev.SessionFinish()
-            elif not self._undecoded:
+            if not self._undecoded:
+                if (data := await self._next()) is None:
+                    return ev.SessionFinish()
                 self._undecoded = memoryview(data)
             try:
                 self._cut(self._decoded_piece())
