@@ -17,11 +17,13 @@ from voiceapp.formats import duration
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import close_codes
 from voiceapp.realtime.bridge import FINISHED
-from voiceapp.realtime.doors import API_SOCKET
+from voiceapp.realtime.doors import API_SOCKET, Door
 from voiceapp.realtime.end_conditions import EndConditions, end_conditions
 from voiceapp.realtime.inference.line import TIMED_OUT
 from voiceapp.realtime.inference.speech import Speech
 from voiceapp.realtime.records import Beginning, Recorder
+
+STOPPING = "The server is stopping; connect again."
 
 
 class ReadingEnded(Exception):
@@ -122,12 +124,11 @@ class ReadingSession:
     async def _end_when_stopping(self) -> NoReturn:
         await self._limits.stopping()
         await asyncio.sleep(self._limits.drain_s)
-        raise ReadingEnded(close_codes.SERVER_STOPPING, "The server is stopping; connect again.")
+        raise ReadingEnded(close_codes.SERVER_STOPPING, STOPPING)
 
     async def _end_when_revoked(self) -> NoReturn:
         await self._limits.revoked()
-        revocation = self._limits.revocation
-        raise ReadingEnded(revocation.code, revocation.reason, error=revocation.error)
+        raise _revoked(self._limits)
 
 
 async def admit_reading(caller: Caller, card: ModelCard, model: str, address: str) -> ReadingSession:
@@ -156,6 +157,31 @@ async def admit_reading(caller: Caller, card: ModelCard, model: str, address: st
         caller, "", lifetime_s=seat.lifetime_s, ends_with_temporary_key=API_SOCKET.ends_with_temporary_key
     )
     return ReadingSession(card, beginning, limits, seat)
+
+
+async def connection_ended(caller: Caller, door: Door) -> ReadingEnded:
+    """How a connection that carries sessions one after the other ends from outside. Its caller was looked up once, so
+    it lasts no longer than a session."""
+    limits = end_conditions(
+        caller, "", lifetime_s=seats().lifetime_s(caller), ends_with_temporary_key=door.ends_with_temporary_key
+    )
+    endings = {
+        asyncio.ensure_future(limits.stopping()): ReadingEnded(close_codes.NORMAL, STOPPING),
+        asyncio.ensure_future(limits.revoked()): _revoked(limits),
+        asyncio.ensure_future(asyncio.sleep(limits.lifetime_s)): ReadingEnded(
+            close_codes.LIFETIME_OVER, "The connection has reached its longest duration; connect again."
+        ),
+    }
+    try:
+        done, _ = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+        return endings[done.pop()]
+    finally:
+        for waiting in endings:
+            waiting.cancel()
+
+
+def _revoked(limits: EndConditions) -> ReadingEnded:
+    return ReadingEnded(limits.revocation.code, limits.revocation.reason, error=limits.revocation.error)
 
 
 def _first(error: Exception) -> Exception:

@@ -14,21 +14,19 @@ from dataclasses import replace
 from typing import Any
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.accounts.seats import seats
 from voiceapp.engines.providers import recognized_languages
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol import run_task as wire
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.close_codes import FLOOD, LIFETIME_OVER, NORMAL
+from voiceapp.realtime.close_codes import FLOOD, NORMAL
 from voiceapp.realtime.doors import API_SOCKET, Door
-from voiceapp.realtime.end_conditions import end_conditions
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.inference.line import SocketLine, TaskLine
 from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
 from voiceapp.realtime.inference.refusals import refusal
 from voiceapp.realtime.inference.synthesis import SynthesisTask
-from voiceapp.realtime.readings import ReadingEnded
+from voiceapp.realtime.readings import connection_ended
 from voiceapp.realtime.transports.interface import Disconnected
 
 IDLE_S = 60.0
@@ -48,10 +46,7 @@ class InferenceConnection:
         self._door = door
         self._address = address
         self._line = line
-        self._limits = end_conditions(
-            caller, "", lifetime_s=seats().lifetime_s(caller), ends_with_temporary_key=door.ends_with_temporary_key
-        )
-        self._over: asyncio.Task[ReadingEnded] = asyncio.create_task(self._ended(), name="inference connection: end")
+        self._over = asyncio.create_task(connection_ended(caller, door), name="inference connection: end")
         """Done when no further task may begin; those that run end by conditions of their own."""
         self._now = asyncio.get_running_loop().time
         self._idle_since = self._now()
@@ -75,25 +70,6 @@ class InferenceConnection:
         finally:
             self._over.cancel()
             await self._line.close(code, "")
-
-    async def _ended(self) -> ReadingEnded:
-        """How the connection ends from outside. Its caller was looked up once, so it lasts no longer than a session."""
-        limits, revocation = self._limits, self._limits.revocation
-        endings = {
-            asyncio.ensure_future(limits.stopping()): ReadingEnded(NORMAL, "The server is stopping; connect again."),
-            asyncio.ensure_future(limits.revoked()): ReadingEnded(
-                revocation.code, revocation.reason, error=revocation.error
-            ),
-            asyncio.ensure_future(asyncio.sleep(limits.lifetime_s)): ReadingEnded(
-                LIFETIME_OVER, "The connection has reached its longest duration; connect again."
-            ),
-        }
-        try:
-            done, _ = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            return endings[done.pop()]
-        finally:
-            for waiting in endings:
-                waiting.cancel()
 
     async def _listen(self, group: asyncio.TaskGroup) -> int:
         """Until the client leaves, is silent without a task, or a task has failed and no other runs."""
