@@ -70,6 +70,8 @@ class Conversation:
         self.work: list[Work] = []
         """What the session asked for and nobody has taken yet."""
         self.records: list[TurnEnded] = []
+        self.reads_early = False
+        """A thread is idle for early readings; otherwise they are refused."""
         self._unread = 0
         self.session.open(self.now)
         self.collect()
@@ -288,5 +290,9 @@ class Conversation:
                 continue
             assert event.event_id
             self.events.append(json.loads(json.dumps(event.to_wire(), allow_nan=False)))
-        self.work.extend(self.session.work_to_start())
+        for work in self.session.work_to_start():
+            if isinstance(work, Recognize) and work.is_early and not self.reads_early:
+                self.session.done(RecognitionFailed(work, "Throttling.Concurrency", "Recognition is busy."), self.now)
+            else:
+                self.work.append(work)
         self.records.extend(self.session.records())

@@ -470,3 +470,91 @@ def test_the_turn_model_is_not_asked_again_before_it_taken_turn(talk: Conversati
     talk.session.done(TurnJudged(judge.item_id, judge.version, 0.1), talk.now)
     talk.hush(160)
     assert talk.asks(JudgeTurn)
+
+
+# ── Early readings ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def idle(talk: Conversation) -> Conversation:
+    """A machine with a thread to spare."""
+    talk.reads_early = True
+    return talk
+
+
+def early(talk: Conversation) -> Recognize:
+    """The caller says something and falls silent for a moment; the early reading that is asked for."""
+    talk.say(320)
+    talk.hush(64)
+    works = [work for work in talk.work if isinstance(work, Recognize) and work.is_early]
+    (work,) = works
+    talk.work.clear()
+    return work
+
+
+def test_what_was_said_is_read_in_a_lull_and_not_again_in_the_pause(idle: Conversation) -> None:
+    idle.sure(early(idle), "What time is it?", confidence=0.9)
+    idle.assert_event(DELTA, text="", stash="What time is it?")
+    idle.hush(128)
+    idle.judge(0.9)
+    idle.assert_event(COMPLETED, transcript="What time is it?")
+    idle.assert_event("response.created")
+    assert not idle.asks(Recognize)
+
+
+def test_an_early_reading_that_is_on_its_way_in_the_pause_is_waited_for(idle: Conversation) -> None:
+    work = early(idle)
+    idle.hush(128)
+    idle.judge(0.9)
+    idle.assert_event(COMMITTED)
+    assert not idle.asks(Recognize)
+    assert not idle.asks(Abandon)
+    idle.sure(work, "What time is it?", confidence=0.9)
+    idle.assert_event(COMPLETED, transcript="What time is it?")
+
+
+@pytest.mark.parametrize("silence_ms", [0, 128])
+def test_an_early_reading_that_is_unsure_is_made_again_in_the_pause(idle: Conversation, silence_ms: int) -> None:
+    work = early(idle)
+    idle.hush(silence_ms)
+    idle.sure(work, "What dime?", confidence=0.6)
+    idle.hush(128 - silence_ms)
+    idle.judge(0.9)
+    idle.assert_no_event(COMPLETED)
+    assert len(idle.recognize("What time is it?").audio) > len(work.audio)
+    idle.assert_event(COMPLETED, transcript="What time is it?")
+
+
+def test_an_early_reading_that_fails_while_it_is_waited_for_is_made_again(idle: Conversation) -> None:
+    work = early(idle)
+    idle.hush(128)
+    idle.session.done(RecognitionFailed(work, "ModelUnavailable", "The engine is away."), idle.now)
+    idle.collect()
+    idle.recognize("What time is it?")
+    idle.judge(0.9)
+    idle.assert_event(COMPLETED, transcript="What time is it?")
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_an_early_reading_does_not_stand_for_what_was_said_after_it(idle: Conversation, is_known: bool) -> None:
+    work = early(idle)
+    if is_known:
+        idle.sure(work, "What time", confidence=0.9)
+    idle.say(320)
+    idle.hush(32)
+    idle.reads_early = False
+    idle.hush(160)
+    if not is_known:
+        idle.late(work, "What time")
+    idle.judge(0.9)
+    idle.assert_event(COMMITTED)
+    idle.assert_no_event(COMPLETED)
+    assert len(idle.recognize("What time is it?").audio) > len(work.audio)
+    idle.assert_event(COMPLETED, transcript="What time is it?")
+
+
+def test_a_turn_that_the_client_ends_in_a_lull_is_read_once(idle: Conversation) -> None:
+    early(idle)
+    idle.tell("input_audio_buffer.commit")
+    assert not idle.take(Recognize).is_partial
+    assert not idle.asks(Recognize)

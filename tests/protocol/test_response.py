@@ -13,7 +13,7 @@ from tests.protocol.conversations import Conversation, Wire
 from voiceapp.protocol.audio import split_wav_header
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.items import FunctionCall, FunctionOutput, Message
-from voiceapp.protocol.playout import LEAD_MS
+from voiceapp.protocol.playout import LEAD_MS, QUEUE_LIMIT_MS
 from voiceapp.protocol.work import Abandon, ReplyServedBy, ReplyUsed, Respond
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -143,7 +143,7 @@ def test_synthesis_waits_when_it_is_far_ahead(talk: Conversation) -> None:
     response_id = talk.ask()
     talk.write(response_id, "A long story.")
     assert talk.session.has_room_for_audio
-    talk.speak(response_id, 4_000)
+    talk.speak(response_id, LEAD_MS + QUEUE_LIMIT_MS + 1000)
     assert not talk.session.has_room_for_audio
     talk.wait(2000)
     assert talk.session.has_room_for_audio

@@ -96,7 +96,7 @@ class Listener:
         else:
             self._hear_turns(self._detector, pcm, probability, now)
         if self._open is not None:
-            self._words.ask_partial(self._open)
+            self._words.ask_partial(self._open, is_lull=self._detector is not None and self._detector.is_lull)
 
     def end_turn(self, now: float) -> None:
         """End speech in progress now, whatever voice detection thinks; nothing when there is none."""
@@ -223,10 +223,10 @@ class Listener:
             self._end(signal, now)
         elif self._open is not None:
             if isinstance(signal, Pause):
-                if self._open.partial_running:  # what may be the last words must not wait for the words so far
+                if self._open.is_held_up:  # what may be the last words must not wait for the words so far
                     self._open.partial_running = False
                     self._hooks.start(Abandon(item_id=self._open.item_id))
-                self._words.ask_early(self._open)
+                self._words.ask_early(self._open, now)
                 self._ask(self._open)
             elif isinstance(signal, StillQuiet):
                 self._ask(self._open)
@@ -313,7 +313,7 @@ class Listener:
         if not utterance.may_be_speech:
             return self._take_back(now)
         self._ended = end
-        self._words.ask_early(utterance)
+        self._words.ask_early(utterance, now)
 
     def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
         """Every `speech_started` is followed by one `speech_stopped`."""

@@ -9,6 +9,9 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol.utterance import Utterance
 from voiceapp.protocol.work import Abandon, RecognitionFailed, Recognize, Recognized, Work
 
+EARLY_CONFIDENCE = 0.8
+"""An early reading that is less sure is made again when more of the silence is there, in which faint sounds hide."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
@@ -54,19 +57,34 @@ class TurnWords:
             self._hooks.start(Abandon(item_id=item_id))
         self._committed.clear()
 
-    def ask_early(self, utterance: Utterance) -> None:
-        """Ask for the words on the speculation that this pause is the end."""
-        if utterance.may_be_speech:
+    def ask_early(self, utterance: Utterance, now: float) -> None:
+        """Ask for the words on the speculation that this pause is the end; they may be known or on their way."""
+        if not utterance.may_be_speech:
+            return
+        if not utterance.is_read_early:
             self._ask(utterance)
+        elif utterance.partial_running:
+            utterance.recognizing, utterance.awaits_early = utterance.version, True
+        else:
+            self._take(utterance, utterance.reading, utterance.confidence, now)
 
-    def ask_partial(self, utterance: Utterance) -> None:
+    def ask_partial(self, utterance: Utterance, *, is_lull: bool) -> None:
         """Ask for the words so far, if it is time to."""
-        if not utterance.wants_partial():
+        is_lull = is_lull and not utterance.is_doubtful
+        if not utterance.wants_partial(is_lull=is_lull):
             return
         utterance.partial_running = True
-        self._hooks.start(
-            Recognize(utterance.item_id, utterance.version, utterance.speech(), self.language, is_partial=True)
+        if is_lull:
+            utterance.read_early()
+        work = Recognize(
+            utterance.item_id,
+            utterance.version,
+            utterance.speech(),
+            self.language,
+            is_partial=True,
+            is_early=is_lull,
         )
+        self._hooks.start(work)
 
     def commit(self, utterance: Utterance, now: float) -> None:
         """A turn is complete; find its words, if they are not known yet."""
@@ -85,20 +103,22 @@ class TurnWords:
         work = recognized.work
         if utterance is None or work.version != utterance.version:
             return
-        if work.is_partial:
-            utterance.partial_running = False
-            if utterance.words is not None:  # a later reading overtook this one
-                return
-            utterance.note_reading(recognized.words, recognized.confidence)
+        if not work.is_partial:
+            self._take(utterance, recognized.words, recognized.confidence, now)
+            return
+        utterance.partial_running = False
+        if utterance.words is not None:  # a later reading overtook this one
+            return
+        utterance.note_reading(recognized.words, recognized.confidence)
+        if work.is_early and recognized.confidence < EARLY_CONFIDENCE:
+            utterance.drop_early()
+        if not utterance.awaits_early:
+            if utterance.ended_at is None:
+                self._show(utterance, recognized.words, now)
+        elif utterance.is_read_early:
+            self._take(utterance, recognized.words, recognized.confidence, now)
         else:
-            utterance.recognizing = None
-            utterance.keep_words(recognized.words, recognized.confidence)
-        if utterance.ended_at is None:
-            self._show(utterance, recognized.words, now)
-            if not work.is_partial and utterance.words and not utterance.is_doubtful:
-                self._hooks.words_expected(utterance)
-        elif not work.is_partial:
-            self._settle(utterance, now)
+            self._ask_again(utterance)
 
     def failed(self, utterance: Utterance | None, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
@@ -107,6 +127,9 @@ class TurnWords:
             return
         if work.is_partial:
             utterance.partial_running = False
+            utterance.drop_early()
+            if utterance.awaits_early:
+                self._ask_again(utterance)
             return
         utterance.recognizing = None
         if utterance.ended_at is None:
@@ -117,6 +140,22 @@ class TurnWords:
         self._committed.pop(utterance.item_id, None)
         utterance.drop_audio()
         self._hooks.words_failed(utterance, failed.code, failed.message, now)
+
+    def _take(self, utterance: Utterance, words: str, confidence: float, now: float) -> None:
+        """The words of all that was said, as far as the caller says no more."""
+        utterance.recognizing, utterance.awaits_early = None, False
+        utterance.keep_words(words, confidence)
+        if utterance.ended_at is not None:
+            self._settle(utterance, now)
+            return
+        self._show(utterance, words, now)
+        if utterance.words and not utterance.is_doubtful:
+            self._hooks.words_expected(utterance)
+
+    def _ask_again(self, utterance: Utterance) -> None:
+        """The early reading came to nothing that counts, and the words are wanted."""
+        utterance.recognizing, utterance.awaits_early = None, False
+        self._ask(utterance)
 
     def _settle(self, utterance: Utterance, now: float) -> None:
         self._committed.pop(utterance.item_id, None)

@@ -52,6 +52,10 @@ class Utterance:
         self.recognizing: int | None = None
         """Version now being recognised as final."""
         self.partial_running = False
+        self._early_ms: int | None = None
+        """How much speech there was at the latest early reading, unless that failed."""
+        self.awaits_early = False
+        """No other reading is asked for: that one is on its way."""
         self.is_judging = False
         """The turn model was asked, and its result is not there yet."""
         self.is_announced = False
@@ -111,6 +115,24 @@ class Utterance:
         """Somebody spoke, whether or not a word was understood."""
         return self.speech_ms >= CLEAR_SPEECH_MS
 
+    @property
+    def is_read_early(self) -> bool:
+        """The latest early reading is of all that was said; it may still be under way."""
+        return self._early_ms == self.speech_ms
+
+    @property
+    def is_held_up(self) -> bool:
+        """A reading is under way of less than was said."""
+        return self.partial_running and not self.is_read_early
+
+    def read_early(self) -> None:
+        """An early reading begins."""
+        self._early_ms = self.speech_ms
+
+    def drop_early(self) -> None:
+        """The early reading came to nothing that could be believed."""
+        self._early_ms = None
+
     def keep_stable_words(self) -> bool:
         """Take the words that two successive readings agreed on, for want of final ones; False when there are none."""
         if self._is_partial_stable:
@@ -136,8 +158,8 @@ class Utterance:
         """There is more speech than its readings know: they count no more."""
         self.version += 1
         self._speech_before_ms = self.speech_ms
-        self.recognizing = None
-        self.partial_running = self.is_judging = False
+        self.recognizing = self._early_ms = None
+        self.partial_running = self.is_judging = self.awaits_early = False
 
     def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
         if not self.length_ms:
@@ -174,10 +196,12 @@ class Utterance:
         self.echo = echo
         self._partial_at_ms = 0
 
-    def wants_partial(self) -> bool:
-        """Time to show the words so far; true once per interval."""
+    def wants_partial(self, *, is_lull: bool = False) -> bool:
+        """Time to show the words so far; true once per interval, and in a lull."""
         is_quick = self.is_doubtful and self.is_sure
-        if self.length_ms < self._partial_at_ms or not (self.may_be_speech if is_quick else self.is_speech):
+        if self.length_ms < self._partial_at_ms and not is_lull:
+            return False
+        if not (self.may_be_speech if is_quick else self.is_speech):
             return False
         if self.partial_running or self.recognizing is not None or self.words is not None:
             return False

@@ -34,6 +34,8 @@ class Recognize:
     language: str | None
     is_partial: bool = False
     """Only to be shown; may be dropped under load."""
+    is_early: bool = False
+    """Partial, and all that was said if the caller says no more."""
 
 
 @dataclass(frozen=True, slots=True)
