@@ -7,8 +7,10 @@ of these reports goes out with the response, and only who got it can use it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Annotated, Literal
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
@@ -18,9 +20,10 @@ from voiceapp.accounts.caller import Caller
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import NotFound
+from voiceapp.formats import duration
 from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import Admitted
-from voiceapp.realtime.close_codes import NORMAL, left_with
+from voiceapp.realtime.close_codes import LIFETIME_OVER, NORMAL, left_with
 from voiceapp.realtime.forwarded_seats import forwarded_seats
 from voiceapp.realtime.models import Entrance, RealtimeSession, TransportKind
 from voiceapp.realtime.records import Beginning, record_relayed
@@ -74,7 +77,8 @@ async def take_report(caller: Caller, name: str, report: Report) -> None:
     """Take a report of the session with this name, which is the end of its address; a report may come twice.
 
     Raises:
-        NotFound: if the caller has no such session, or says of one that is over that it is connected.
+        NotFound: if the caller has no such session, or says of one that is over, or has lasted too long, that it is
+            connected; they are to hang up.
         DatabaseUnavailable: if the database does not respond.
     """
     session_id, _, proof = name.partition(".")
@@ -84,7 +88,9 @@ async def take_report(caller: Caller, name: str, report: Report) -> None:
         forwarded_seats().release(session_id)
         await run_in_db_thread(_write_end, session_id, report.code)
         return
-    if not await run_in_db_thread(_write_sign_of_life, session_id):
+    lifetime_s = settings.GUEST_SESSION_S if caller.is_guest else settings.SESSION_LIFETIME_S
+    if not await run_in_db_thread(_write_sign_of_life, session_id, lifetime_s):
+        forwarded_seats().release(session_id)
         raise NotFound("This session is over.")
     forwarded_seats().connected(session_id)
 
@@ -100,9 +106,14 @@ def _open_row(session_id: str) -> QuerySet[RealtimeSession]:
     return RealtimeSession.objects.filter(pk=session_id, transport=TransportKind.RELAYED, ended_at__isnull=True)
 
 
-def _write_sign_of_life(session_id: str) -> bool:
-    """Note that the session is connected; returns whether it is still open."""
-    return bool(_open_row(session_id).update(reported_at=timezone.now()))
+def _write_sign_of_life(session_id: str, lifetime_s: int) -> bool:
+    """Note that the session is connected; returns whether it is still open. One that has lasted too long is closed."""
+    now, row = timezone.now(), _open_row(session_id)
+    if row.filter(started_at__gt=now - timedelta(seconds=lifetime_s)).update(reported_at=now):
+        return True
+    reason = f"The session has reached its longest duration of {duration(lifetime_s)}."
+    close_rows(row, ended_at=now, close_code=LIFETIME_OVER, close_reason=reason)
+    return False
 
 
 def _write_end(session_id: str, code: int) -> None:

@@ -7,10 +7,16 @@ export class SessionReport {
   #url;
   #repeating = null;
   #isOver = false;
+  #wasTaken = false;
+  #over;
 
-  /** `url`: where the server takes reports of this session. */
-  constructor(url) {
+  /**
+   * `url`: where the server takes reports of this session; `over()` is called when it counts as ended there a session
+   * that it has known: its time is up, say.
+   */
+  constructor(url, over) {
     this.#url = url;
+    this.#over = over;
   }
 
   /** Say so now, and again every minute until it has ended. */
@@ -34,8 +40,19 @@ export class SessionReport {
   #send(report) {
     const headers = { "Content-Type": "application/json" };
     fetch(this.#url, { method: "POST", body: JSON.stringify(report), headers, keepalive: true }).then(
-      ({ status }) => status === OVER && clearInterval(this.#repeating),
+      ({ ok, status }) => this.#answered(ok, status),
       () => {},
     );
+  }
+
+  #answered(ok, status) {
+    this.#wasTaken ||= ok;
+    if (status === OVER && !this.#isOver) {
+      clearInterval(this.#repeating);
+      this.#isOver = this.#wasTaken;
+      if (this.#wasTaken) {
+        this.#over();
+      }
+    }
   }
 }

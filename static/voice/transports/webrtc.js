@@ -13,6 +13,7 @@ const GOODBYE_MS = 300;
 const ABANDONED_MS = 10000; // by then the session goes on over another connection, or not at all
 const LEFT = 1001;
 const LOST = 1006;
+const TIME_IS_UP = 4000;
 const QUALITY_EVERY_MS = 2000;
 const LOOK_EVERY_MS = 500;
 const SILENT_MS = 3000; // our server sends a packet at least every 400 ms; shorter gaps are bridged
@@ -163,7 +164,7 @@ export class WebRTCTransport extends EventTarget {
       throw new TransportFailure(kind, `The server answered ${response.status}.`, message);
     }
     const reportTo = response.headers.get("X-Session-Report");
-    this.#report = reportTo && new SessionReport(reportTo);
+    this.#report = reportTo && new SessionReport(reportTo, () => this.#expire());
     return response.text();
   }
 
@@ -226,6 +227,12 @@ export class WebRTCTransport extends EventTarget {
     if (!this.#isClosed) {
       this.dispatchEvent(new CustomEvent("quality", { detail: quality }));
     }
+  }
+
+  /** Our server counts a session as ended that another service still holds. */
+  #expire() {
+    this.#ending = { code: TIME_IS_UP, reason: "" };
+    this.#end();
   }
 
   /** The page is being closed or left: a connection that only falls silent is missed seconds later, as if it were lost. */

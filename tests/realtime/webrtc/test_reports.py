@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
@@ -15,6 +16,7 @@ from tests.realtime.product import Product
 from tests.realtime.webrtc.test_relayed import FULL, Service, offer, outcome  # noqa: F401 - a fixture
 from voiceapp.realtime.forwarding import REPORT_HEADER
 
+GUEST_MINUTES = 10
 ENDED = {"state": "ended"}
 CONNECTED = {"state": "connected"}
 END = "SELECT ended_at, close_code, close_reason FROM realtime_realtimesession WHERE id = ?"
@@ -36,6 +38,7 @@ def product(serve: Serve) -> Iterator[Product]:
         PUBLIC_PAGE="guest",
         MAX_SESSIONS_PER_ACCOUNT="1",
         GUEST_SESSIONS_PER_ADDRESS="1",
+        GUEST_SESSION_S=str(GUEST_MINUTES * 60),
     )
     thread.run(service.server.close())
     thread.close()
@@ -120,6 +123,27 @@ async def test_only_the_page_that_began_a_session_can_end_it(product: Product, o
         assert product.rows(END, session_id)[0]["close_code"] == 1001
         later, _ = await begun(browser, offer, "/voice/webrtc")
         assert await report(browser, later, ENDED) == 204
+
+
+async def test_a_call_that_lasts_too_long_is_over(product: Product, offer: str) -> None:  # noqa: F811
+    def begin_earlier(session_id: str, minutes: int) -> None:
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        changed = "UPDATE realtime_realtimesession SET started_at = ? WHERE id = ?"
+        product.write(changed, at.strftime("%Y-%m-%d %H:%M:%S.%f"), session_id)
+
+    async with program(product) as client, page(product) as browser:
+        for who, path, longest in (
+            (client, "/api/v1/webrtc/realtime", 120),
+            (browser, "/voice/webrtc", GUEST_MINUTES),
+        ):
+            address, session_id = await begun(who, offer, path)
+            begin_earlier(session_id, longest - 1)
+            assert await report(who, address, CONNECTED) == 204
+            begin_earlier(session_id, longest + 1)
+            assert await report(who, address, CONNECTED) == 404
+            assert product.rows(END, session_id)[0]["close_code"] == 4000
+            again, _ = await begun(who, offer, path)  # its place is free
+            assert await report(who, again, ENDED) == 204
 
 
 @pytest.mark.parametrize("body", [[], {}, {"state": "dancing"}, {**ENDED, "code": 12}, {**ENDED, "code": "1000"}])
