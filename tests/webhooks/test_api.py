@@ -18,6 +18,7 @@ from pytest_django.fixtures import Settings
 from tests.outbound.test_client import HOSTILE
 from tests.webhooks.conftest import Program, Receiver, receiving
 from voiceapp.leases.loop import Loop
+from voiceapp.webhooks.api import pauses
 from voiceapp.webhooks.delivery import TOTAL_S
 from voiceapp.webhooks.events import NEVER_HERE, EventKind
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
@@ -429,3 +430,11 @@ async def test_every_kind_of_the_vendors_library_can_be_subscribed_to(program: P
     assert len(kinds) == 32
     made = await program.good("POST", "", {"url": URL, "events": kinds})
     assert made["events"] == kinds
+
+
+def test_who_waits_for_the_end_of_calls_looks_seldom_but_soon() -> None:
+    waits = list(pauses(TOTAL_S + 1.0))
+    assert sum(waits) == pytest.approx(TOTAL_S + 1.0)
+    assert waits[0] <= 0.02
+    assert len(waits) <= 20
+    assert max(waits) <= 0.5

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, timedelta
 from typing import Annotated, Any
 
@@ -29,7 +29,8 @@ from voiceapp.webhooks.sample_delivery import try_once
 from voiceapp.webhooks.schemas import endpoint_record, logged_event
 
 ROOTS = ("agentsvc", "agentstudio")
-LOOK_EVERY_S = 0.02
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two looks at whether an endpoint that was closed is still called: most calls are over at once."""
 ELSEWHERE = "upstream"
 """Who serves a request about an endpoint of the service elsewhere."""
 
@@ -268,10 +269,19 @@ async def _until_quiet(endpoint: WebhookEndpoint) -> None:
     They may be another process's, so the rows are asked. A sender that was killed leaves a row in that state:
     it is given as long as a call may take.
     """
-    for _ in range(round((TOTAL_S + 1.0) / LOOK_EVERY_S)):
+    for pause_s in pauses(TOTAL_S + 1.0):
         if not await run_in_db_thread(store.is_delivering, endpoint):
             return
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(pause_s)
+
+
+def pauses(in_all_s: float) -> Iterator[float]:
+    """How long to wait after each look, in seconds: growing, since looks take turns with all that the database does."""
+    pause_s = FIRST_PAUSE_S
+    while in_all_s > 0:
+        yield min(pause_s, in_all_s)
+        in_all_s -= pause_s
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 def _reply(request: HttpRequest, endpoint: WebhookEndpoint) -> dict[str, object]:
