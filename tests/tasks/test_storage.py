@@ -23,11 +23,12 @@ from tests.realtime.product import Product, make_home
 from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
 from tests.tasks.conftest import PATIENCE_S, Program
 from tests.tasks.test_uploads import a_file, policy_of, sent, sent_by
+from voiceapp.errors import NotFound
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
 from voiceapp.server.housekeeping import try_to_tidy
 from voiceapp.tasks import files
-from voiceapp.tasks.models import Task, Upload
+from voiceapp.tasks.models import StorageUse, Task, Upload
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
 
@@ -96,6 +97,40 @@ async def test_what_a_bucket_refuses_can_be_sent_again(program: Program, bucket:
     await asyncio.to_thread(purge_tasks, timezone.now() + timedelta(minutes=1))
     assert await Upload.objects.acount() == 1
     assert len(bucket.objects) == 1
+
+
+async def test_nothing_stays_of_an_upload_whose_sender_left(program: Program, bucket: Buckets) -> None:
+    policy = await policy_of(program)
+    with bucket.held() as is_put:
+        sending = asyncio.create_task(sent_by(policy))
+        await asyncio.to_thread(is_put.wait, PATIENCE_S)
+        sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert bucket.objects == {}
+    assert not await Upload.objects.aexists()
+    assert (await StorageUse.objects.aget()).upload_bytes == 0
+    assert (await sent_by(policy)).status_code == 200
+
+
+async def test_an_upload_that_fails_when_its_sender_left_frees_its_name(program: Program, bucket: Buckets) -> None:
+    policy = await policy_of(program)
+    with bucket.held() as is_put:
+        sending = asyncio.create_task(sent_by(policy))
+        await asyncio.to_thread(is_put.wait, PATIENCE_S)
+        sending.cancel()
+        bucket.is_broken = True
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    bucket.is_broken = False
+    assert (await sent_by(policy, content=b"another\n")).status_code == 200
+    await asyncio.to_thread(purge_tasks, timezone.now() + timedelta(minutes=1))
+    assert len(bucket.objects) == await Upload.objects.acount() == 1
+
+
+async def test_a_file_that_is_gone_is_told_of(bucket: Buckets, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        await asyncio.to_thread(files.get, "uploads/x/gone.wav", tmp_path)
 
 
 async def test_a_file_that_nobody_could_speak_of_any_more_leaves_with_its_task(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 from storages.utils import clean_name
@@ -38,6 +38,17 @@ class Bucket(S3Storage):
             response_checksum_validation="when_required",
         )
         super().__init__(client_config=config, **options)
+
+    def delete(self, name: str) -> None:
+        """Delete a file; one that is gone already is no matter.
+
+        Raises:
+            OSError: if the bucket refuses, or does not answer.
+        """
+        try:
+            super().delete(name)
+        except (BotoCoreError, ClientError) as error:
+            raise OSError(str(error)) from error
 
     def _open(self, name: str, mode: str = "rb") -> File:
         """To be read once, from its beginning, as it comes: whoever fetches a film need not wait for all of it here.

@@ -33,6 +33,7 @@ STORAGE = "tasks"
 SALT = "voiceapp.tasks.files"
 THREADS = 8
 PIECE_BYTES = 1024**2
+MISSING = "The file is not there, or not there any more."
 GONE = "This link has expired, or its file is gone."
 
 
@@ -84,7 +85,7 @@ def require(task: Task, name: str) -> str:
         return name
     upload = Upload.objects.filter(account_id=task.account_id, key=name.removeprefix("oss://")).first()
     if upload is None:
-        raise NotFound("The file is not there, or not there any more.")
+        raise NotFound(MISSING)
     return str(upload.name)
 
 
@@ -92,10 +93,11 @@ def get(name: str, folder: Path) -> Path:
     """Copy a file out of the storage, into a folder. Touches no row.
 
     Raises:
+        NotFound: if it is gone.
         DiskFull: if too little disk space is free.
     """
     target = folder / Path(name).name
-    with storage().open(name, "rb") as source, target.open("wb") as sink:
+    with _open(name, MISSING) as source, target.open("wb") as sink:
         while piece := source.read(PIECE_BYTES):
             disks().require_room_in_progress(len(piece))
             sink.write(piece)
@@ -108,13 +110,17 @@ def opened(name: str, start: int) -> File:
     Raises:
         NotFound: if it is gone.
     """
-    try:
-        source = storage().open(name, "rb")
-    except FileNotFoundError:
-        raise NotFound(GONE) from None
+    source = _open(name, GONE)
     if start:
         source.seek(start)
     return source
+
+
+def _open(name: str, missing: str) -> File:
+    try:
+        return storage().open(name, "rb")
+    except FileNotFoundError:
+        raise NotFound(missing) from None
 
 
 def delete_all(tasks: list[int]) -> None:

@@ -7,10 +7,12 @@ task. Functions here that are not asynchronous talk to the database; call them o
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -77,7 +79,7 @@ def read(text: str, signature: str) -> Policy:
 async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload:
     """Keep a file under `key`; the same file once more changes nothing, for libraries send it as often as it is named.
 
-    The row comes first, so that the purge finds whatever lies in the storage.
+    The row comes first, so that the purge finds whatever lies in the storage. When this is cancelled, nothing stays.
 
     Raises:
         InvalidParameter: if the key lies outside the policy's folder or another file has it, or the file is empty.
@@ -101,6 +103,18 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
         size=file.size,
         expires_at=timezone.now() + timedelta(hours=settings.UPLOAD_HOURS),
     )
+    keeping = asyncio.create_task(_keep(row, file), name=f"upload {row.name}")
+    try:
+        return await asyncio.shield(keeping)
+    except asyncio.CancelledError:  # who sent it has left: nobody will name it, and it may be sent anew
+        await asyncio.wait([keeping])
+        if keeping.exception() is None and keeping.result() is row:
+            await _give_up(row)
+        raise
+
+
+async def _keep(row: Upload, file: File) -> Upload:
+    """Write a row down and store its file, unless they were before: the row that there is."""
     earlier: Upload | None = await run_in_db_thread(_note, row)
     if earlier is not None:
         if await files.at_the_storage(lambda: _is_same(earlier, file)):
@@ -110,10 +124,17 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
         # Under this very name: nobody else draws the same number.
         await files.at_the_storage(lambda: files.storage().save(row.name, file))
     except Exception:
-        # What failed may lie there all the same: the row stays until the next purge, and lets go of the key.
-        await run_in_db_thread(lambda: Upload.objects.filter(pk=row.pk).update(key=row.name, expires_at=timezone.now()))
+        await run_in_db_thread(_let_go, row)  # what failed may lie there all the same: the row stays for the purge
         raise
     return row
+
+
+async def _give_up(row: Upload) -> None:
+    """Delete an upload that was stored; where the storage does not let it go, the next purge does."""
+    await run_in_db_thread(_let_go, row)
+    with suppress(OSError):
+        await files.at_the_storage(lambda: files.storage().delete(row.name))
+        await run_in_db_thread(_forget, [row.pk])
 
 
 def find(account_id: int, address: str) -> Upload:
@@ -146,15 +167,25 @@ def purge_uploads(now: datetime) -> int:
         for row in batch:
             files.storage().delete(row.name)
         deleted += len(batch)
-        with transaction.atomic():
-            sizes: Counter[int] = Counter()
-            # Locked: another process may be deleting the same ones, and each is given back once.
-            for row in Upload.objects.select_for_update().filter(pk__in=[row.pk for row in batch]):
-                sizes[row.account_id] += row.size
-                row.delete()
-            for account_id, size in sorted(sizes.items()):
-                storage_use.give_back(account_id, "upload_bytes", size)
+        _forget([row.pk for row in batch])
     return deleted
+
+
+def _let_go(row: Upload) -> None:
+    """Give the key back and leave the rest to the next purge."""
+    Upload.objects.filter(pk=row.pk).update(key=row.name, expires_at=timezone.now())
+
+
+def _forget(rows: list[int]) -> None:
+    """Delete rows, by primary key, whose files are gone."""
+    with transaction.atomic():
+        sizes: Counter[int] = Counter()
+        # Locked: another process may be deleting the same ones, and each is given back once.
+        for row in Upload.objects.select_for_update().filter(pk__in=rows):
+            sizes[row.account_id] += row.size
+            row.delete()
+        for account_id, size in sorted(sizes.items()):
+            storage_use.give_back(account_id, "upload_bytes", size)
 
 
 def _note(row: Upload) -> Upload | None:
