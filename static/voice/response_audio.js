@@ -4,12 +4,16 @@ import { int16FromBase64 } from "./audio/pcm.js";
 import { SERVER } from "./events.js";
 import { outputRateHz } from "./session_settings.js";
 
+const DUCKED_MS = 600; // longer, and too many words would be hidden: it waits, as the server does with a media track
+
 /** Event: `change` when the voice begins or ends. */
 export class ResponseAudio extends EventTarget {
   #playback;
   #conversation;
   #firstPieceAt = new Map();
   #sampleRateHz = 24000;
+  #holding = null; // the timer, while it is ducked
+  #isHeld = false;
 
   /** How long the sound of a media track is on its way, in ms, or null while unknown. */
   trackPlayoutMs = null;
@@ -62,7 +66,7 @@ export class ResponseAudio extends EventTarget {
         this.duck(true);
         break;
       case SERVER.AUDIO_RESTORED:
-        this.duck(false);
+        this.#restore(event);
         break;
       case SERVER.AUDIO_DONE:
         this.#playback.end(event.item_id);
@@ -95,7 +99,27 @@ export class ResponseAudio extends EventTarget {
 
   /** Somebody may be speaking into it: play it quietly, or as loud as before. */
   duck(isOn) {
+    clearTimeout(this.#holding);
     this.#playback.duck(isOn);
+    this.#hold(false);
+    if (isOn && !this.#playback.isFollowing) {
+      this.#holding = setTimeout(() => this.#hold(true), DUCKED_MS);
+    }
+  }
+
+  #hold(isOn) {
+    if (isOn !== this.#isHeld) {
+      this.#isHeld = isOn;
+      this.#playback.hold(isOn);
+    }
+  }
+
+  /** It was no interruption. What waited goes on from the beginning of a word. */
+  #restore({ item_id: itemId, audio_start_ms: startMs }) {
+    if (itemId && (this.#isHeld || this.#playback.isFollowing)) {
+      this.#playback.goBack(itemId, startMs);
+    }
+    this.duck(false);
   }
 
   /** Silence at once; resolves to what was cut, [{itemId, heardMs}]. */

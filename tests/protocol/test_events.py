@@ -225,7 +225,7 @@ SERVER: dict[str, dict[str, Any]] = {
     "response.audio_transcript.done": {**OF_CONTENT, "transcript": "It is noon."},
     "response.audio.done": OF_CONTENT,
     "response.audio.ducked": {"response_id": "resp_1"},
-    "response.audio.restored": {"response_id": "resp_1"},
+    "response.audio.restored": {"response_id": "resp_1", "item_id": "item_1", "audio_start_ms": 1480},
     "response.function_call_arguments.delta": {**OF_CALL, "delta": "{"},
     "response.function_call_arguments.done": {**OF_CALL, "name": "weather", "arguments": "{}"},
     "response.source.added": {"response_id": "resp_1", "title": "Interrupting", "text": "Speak.", "page": ""},

@@ -398,3 +398,13 @@ def test_a_reply_that_may_not_be_interrupted_is_not_ducked() -> None:
     talk.say(480)
     talk.assert_event(STARTED)
     talk.assert_no_event(DUCKED, "response.done")
+
+
+def test_a_reply_that_goes_on_uninterrupted_by_a_switch_to_manual_mode_is_restored() -> None:
+    talk = talking(interruptions="duck")
+    talk.say(480)
+    talk.update(turn_detection=None)
+    talk.assert_event(DUCKED)
+    talk.assert_event(STARTED)
+    talk.assert_event(RESTORED)
+    talk.assert_no_event("response.done")

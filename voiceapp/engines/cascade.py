@@ -128,6 +128,7 @@ class CascadeStream:
                     output_format=AudioFormat("pcm16", 24_000),
                     transcription_model=catalogue().default("asr").name,
                     listens_only=call.listens_only,
+                    has_track=call.has_track,
                 ),
                 call.opening,
             ),

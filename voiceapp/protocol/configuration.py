@@ -78,6 +78,8 @@ class SessionConfig:
     max_history_turns: int | None = None
     listens_only: bool = False
     """Responses do not exist; decided when the session begins."""
+    has_track: bool = False
+    """Replies go out on a media track that this server paces, as PCM; decided when the session begins."""
     metadata: dict[str, str] | None = None
     """What the client gave a response, to be given back with it."""
     passthrough: dict[str, Any] = field(default_factory=dict)

@@ -616,10 +616,16 @@ class ReplyDucked(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRestored(ServerEvent):
-    """It was no interruption: the reply goes on as loud as before."""
+    """It was no interruption: the reply goes on as loud as before.
+
+    `audio_start_ms` of the item's sound is where the word begins at which it was ducked. On a media track it is told
+    only where the reply was held, and goes on from there.
+    """
 
     type = "response.audio.restored"
     response_id: str
+    item_id: str | None = None
+    audio_start_ms: int | None = None
 
 
 SERVER_EVENTS: dict[str, type[ServerEvent]] = {

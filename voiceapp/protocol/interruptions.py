@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.ducking import Ducking
 from voiceapp.protocol.echoed_words import are_echoed, said_between
-from voiceapp.protocol.events import ReplyDucked, ReplyRestored, ServerEvent
+from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.responding import Responder
 from voiceapp.protocol.response import Response
 from voiceapp.protocol.states import EchoRisk, SpeechVerdict
@@ -73,8 +74,7 @@ class Interruptions:
     ) -> None:
         self.config = config
         self._responder = responder
-        self._send = send
-        self._ducked: Response | None = None
+        self.ducking = Ducking(responder, send)
 
     def is_doubtful(self, echo: EchoRisk, now: float) -> bool:
         """Speech that begins now does not interrupt yet: it is waited for what it is."""
@@ -82,26 +82,17 @@ class Interruptions:
             return bool(self._heard(now, ECHO_TAIL_S))
         return self._may_interrupt and self.config.interruptions == "duck" and bool(self._heard(now))
 
-    def begin(self) -> None:
+    def begin(self, utterance: Utterance, now: float) -> None:
         """Somebody may have begun to speak into the reply."""
-        response = self._responder.response
-        if not self._may_interrupt or self.config.interruptions != "duck":
-            return
-        if response is not None and self._ducked is None:
-            self._ducked = response
-            self._send(ReplyDucked(response_id=response.id))
-
-    def take_back(self) -> None:
-        """It was no interruption: the reply goes on as before."""
-        ducked, self._ducked = self._ducked, None
-        if ducked is not None:
-            self._send(ReplyRestored(response_id=ducked.id))
+        if self._may_interrupt and self.config.interruptions == "duck":
+            self.ducking.begin(utterance, now)
 
     def speech_started(self, now: float) -> None:
-        """The caller speaks: the reply falls silent."""
-        self._ducked = None
+        """The caller speaks: the reply falls silent, if it may be interrupted."""
         if not self._may_interrupt:
+            self.ducking.restore(now)
             return
+        self.ducking.forget()
         if self._responder.live:
             self._responder.cancel("turn_detected", now)
         elif self._responder.response:  # all of it was handed out already, and the caller speaks into the last words

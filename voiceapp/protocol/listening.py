@@ -31,7 +31,7 @@ class Listener:
         self.quiet_since = -math.inf
         """When the caller last fell silent."""
         self._hooks = hooks
-        self._interruptions = Interruptions(config, responder, send=hooks.send)
+        self.interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
         self._words = TurnWords(config.transcription_language, hooks)
         self._detector = TurnDetector(self._settings) if self._settings else None
@@ -76,7 +76,7 @@ class Listener:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
         self._words.language = config.transcription_language
         self._settings = config.turn_detection
-        self._interruptions.config = config
+        self.interruptions.config = config
         if self._settings is None:
             self._listen_manually(now)
         elif self._detector is not None:
@@ -152,7 +152,7 @@ class Listener:
         self._words.recognized(utterance := self._find(recognized.work.item_id), recognized, now)
         if utterance and utterance is self.doubtful and recognized.work.version == utterance.version:
             is_complete = not recognized.work.is_partial
-            self._settle(self._interruptions.judge(utterance, now, is_complete=is_complete), now)
+            self._settle(self.interruptions.judge(utterance, now, is_complete=is_complete), now)
 
     def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
@@ -163,9 +163,9 @@ class Listener:
 
     def _listen_manually(self, now: float) -> None:
         if doubtful := self.doubtful:
-            self._settle(self._interruptions.judge_for_buffer(doubtful, now), now)
+            self._settle(self.interruptions.judge_for_buffer(doubtful, now), now)
             doubtful.is_doubtful, self._ended = False, None  # if not read yet, the client decides
-            self._interruptions.take_back()
+            self.interruptions.ducking.restore(now)
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
         self._detector = None
@@ -190,7 +190,7 @@ class Listener:
         if signal is not None:
             self._follow(signal, now)
         if self.doubtful is not None:
-            self._settle(self._interruptions.judge_sound(self.doubtful), now)
+            self._settle(self.interruptions.judge_sound(self.doubtful), now)
         if self._open is not None and self._open.is_full:
             self.end_turn(now)
 
@@ -243,9 +243,9 @@ class Listener:
         for position, frame in enumerate(self._recent):
             utterance.append(frame, is_speech=position >= speech_from, now=now)
         self._recent.clear()
-        if self._interruptions.is_doubtful(self._echo, now):
+        if self.interruptions.is_doubtful(self._echo, now):
             utterance.doubt(self._echo, sure_frames=min(onset.frames_ago, self._sure_run))
-            self._interruptions.begin()
+            self.interruptions.begin(utterance, now)
         else:
             self._announce(utterance, now)
 
@@ -278,7 +278,7 @@ class Listener:
         if not utterance.is_announced:
             utterance.is_announced = True
             self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
-            self._interruptions.speech_started(now)
+            self.interruptions.speech_started(now)
 
     def _go_on(self, utterance: Utterance) -> None:
         """The pause was not the end."""
@@ -337,7 +337,7 @@ class Listener:
         if utterance is None:
             return
         if utterance.is_doubtful:
-            self._interruptions.take_back()
+            self.interruptions.ducking.restore(now)
         self.quiet_since = now
         self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))

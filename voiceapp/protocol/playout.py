@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+import numpy as np
+
 from voiceapp.protocol.audio import AudioFormat
 
 LEAD_MS = 300.0
@@ -16,6 +18,15 @@ PIECE_MS = 100.0
 """Least audio in one event, the last one of a response excepted."""
 QUEUE_LIMIT_MS = 1_500.0
 """How far synthesis may run ahead of sending: what is interrupted was made for nothing, and others wait for theirs."""
+KEPT_MS = 3_000.0
+"""Of what was sent of a reply, which may go on from earlier: the longest that it is ducked, the lead, and the word
+before."""
+NOTICED_MS = 100.0
+"""A listener is so much later than is known here, at least: what they heard of a reply when it was ducked."""
+LONGEST_WORD_MS = 600.0
+LEVEL_MS = 10.0
+QUIET_SHARE = 0.1
+"""Of the loudness of what is around it: between two words."""
 ROUNDING_MS = 0.5
 """A timer that fires when a piece is due finds it due, whatever the clock's floating point did to it."""
 
@@ -25,6 +36,10 @@ class Playout:
 
     def __init__(self, audio_format: AudioFormat, *, lead_ms: float = LEAD_MS, not_before: float = -math.inf) -> None:
         """`not_before` is when the listener has heard the response before: until then this one would only wait."""
+        self._sent = bytearray()
+        """The latest of what was sent."""
+        self._kept_bytes = audio_format.size(KEPT_MS)
+        self._is_held = False
         self._format = audio_format
         self._lead_ms = lead_ms
         self._queue: deque[bytes] = deque()
@@ -68,7 +83,7 @@ class Playout:
 
     def take(self, now: float) -> bytes:
         """What is due now; empty when nothing is, or when less than a piece is."""
-        least = self._least()
+        least = 0 if self._is_held else self._least()
         allowed = self._queued_bytes if self.is_hurried else min(self._queued_bytes, self._allowed(now))
         if not least or allowed < least:
             return b""
@@ -78,7 +93,7 @@ class Playout:
 
     def next_due(self) -> float | None:
         """When `take` will have something; None while there is nothing to wait for."""
-        least = self._least()
+        least = 0 if self._is_held else self._least()
         if not least:
             return None
         if self.is_hurried:
@@ -88,6 +103,43 @@ class Playout:
     def heard_ms(self, now: float) -> float:
         """How much of the response the listener has heard, if they play it as it arrives."""
         return min(self.sent_ms, max(0.0, (now - self._began_at) * 1000))
+
+    def hold(self, now: float) -> None:
+        """The listener hears no more: what they have not heard waits to be sent again."""
+        self._rewind(self.heard_ms(now))
+        self._is_held = True
+
+    def go_on(self, from_ms: float, now: float) -> float:
+        """From the beginning of the word that was heard at `from_ms`; returns where that is."""
+        self._rewind(self.word_start(from_ms))
+        self._is_held = False
+        self._began_at = now - self.sent_ms / 1000
+        return self.sent_ms
+
+    def _rewind(self, to_ms: float) -> None:
+        """Send what comes behind `to_ms` once more."""
+        count = min(len(self._sent), max(0, self._sent_bytes - self._format.size(to_ms)))
+        if count:
+            self._queue.appendleft(bytes(self._sent[-count:]))
+            del self._sent[-count:]
+            self._queued_bytes += count
+            self._sent_bytes -= count
+
+    def word_start(self, at_ms: float) -> float:
+        """The end of the last pause before it, or else of what is most quiet there."""
+        step = self._format.size(LEVEL_MS)
+        kept_from, end_ms = self._sent_bytes - len(self._sent), at_ms - NOTICED_MS
+        first = max(kept_from, self._format.size(max(0.0, end_ms - LONGEST_WORD_MS)))
+        heard = bytes(self._sent[first - kept_from : max(0, self._format.size(max(0.0, end_ms)) - kept_from)])
+        if len(heard) < step:
+            return min(at_ms, self._format.duration_ms(first))
+        samples = np.frombuffer(heard[: len(heard) // step * step], dtype="<i2").astype(np.float32)
+        levels = np.sqrt(np.square(samples.reshape(-1, step // 2)).mean(axis=1))
+        quiet = np.flatnonzero(levels <= levels.max() * QUIET_SHARE)
+        if not len(quiet) and not first:
+            return 0.0
+        last = int(quiet[-1]) if len(quiet) else int(levels.argmin())
+        return self._format.duration_ms(first + (last + 1) * step)
 
     def drop(self) -> None:
         """Forget what was not sent."""
@@ -118,4 +170,7 @@ class Playout:
             wanted -= len(head)
         self._queued_bytes -= size
         self._sent_bytes += size
-        return b"".join(pieces)
+        taken = b"".join(pieces)
+        self._sent += taken
+        del self._sent[: -self._kept_bytes]
+        return taken

@@ -104,6 +104,7 @@ class Session:
         times = (
             live.playout.next_due() if live else None,
             self._listener.stall_due(),
+            self._listener.interruptions.ducking.hold_due(),
             self._idle_due(),
             self._reminder_due(),
             self._finish_at,
@@ -164,6 +165,8 @@ class Session:
         """A timer is due: send audio, end a stalled turn, speak up after silence, give up finishing."""
         if _is_due(self._listener.stall_due(), now):
             self._listener.end_turn(now)
+        if _is_due(self._listener.interruptions.ducking.hold_due(), now):
+            self._listener.interruptions.ducking.hold(now)
         if _is_due(self._reminder_due(), now):
             self._responder.remind(self.config, now)
         if _is_due(self._idle_due(), now):

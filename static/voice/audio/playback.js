@@ -3,6 +3,7 @@
 import { loudness } from "./pcm.js";
 
 const DUCKED = 0.12; // of the volume while it is not known whether the caller interrupts
+const DUCKED_TRACK = 0.35; // the same where the server sends the sound, which it makes as much quieter
 const DUCKING_S = 0.02;
 
 /** Stands in where the page may not make sound (no https): everything is silent, and nothing was ever heard. */
@@ -28,6 +29,10 @@ export class SilentPlayback extends EventTarget {
   goOn() {}
 
   duck() {}
+
+  hold() {}
+
+  goBack() {}
 
   end() {}
 
@@ -150,7 +155,19 @@ export class Playback extends EventTarget {
 
   /** Quietly, or as loud as before; either fades, against the click. */
   duck(isOn) {
-    this.#volume.gain.setTargetAtTime(isOn ? DUCKED : 1, this.#context.currentTime, DUCKING_S);
+    const volume = this.isFollowing ? DUCKED_TRACK : DUCKED;
+    this.#volume.gain.setTargetAtTime(isOn ? volume : 1, this.#context.currentTime, DUCKING_S);
+  }
+
+  /** Wait with what was pushed, or go on. */
+  hold(isOn) {
+    this.#node.port.postMessage({ kind: "hold", isOn });
+  }
+
+  /** The item being heard is heard again from here on. */
+  goBack(itemId, playedMs) {
+    const sinceMs = playedMs - (this.#heardBefore.get(itemId) ?? 0);
+    this.#node.port.postMessage({ kind: "go-back", itemId, playedMs: sinceMs });
   }
 
   end(itemId) {

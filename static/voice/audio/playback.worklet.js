@@ -112,6 +112,11 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     } else if (message.kind === "go-on") {
       this.#queue.goOn(message.itemId);
       this.#follower.goOn(message.itemId);
+    } else if (message.kind === "hold") {
+      this.#queue.hold(message.isOn);
+    } else if (message.kind === "go-back") {
+      this.#queue.goBack(message.itemId, message.playedMs);
+      this.#follower.goBack(message.itemId, message.playedMs);
     } else if (message.kind === "flush") {
       this.#resampledItem = null;
       this.#frames?.clear();

@@ -31,6 +31,7 @@ export class PlayoutQueue {
   #isBuffering = true;
   #fadeLeft = 0;
   #flushed = new Set();
+  #isHeld = false;
 
   constructor(rateHz) {
     this.#rateHz = rateHz;
@@ -87,13 +88,27 @@ export class PlayoutQueue {
     for (const itemId of [...this.#flushed].slice(0, -REMEMBERED_FLUSHES)) {
       this.#flushed.delete(itemId);
     }
-    if (this.#isBuffering || this.#ring.length === 0) {
+    if (this.#isBuffering || this.#isHeld || this.#ring.length === 0) {
       this.#drop();
     } else if (this.#fadeLeft === 0) {
       this.#fadeLeft = Math.round((this.#rateHz * FADE_MS) / 1000);
     }
     this.#segments = [];
     return cut;
+  }
+
+  /** Wait and forget nothing, or go on. */
+  hold(isOn) {
+    this.#isHeld = isOn;
+  }
+
+  /** Play an item that is being heard again from `playedMs` on, as far as that is kept. */
+  goBack(itemId, playedMs) {
+    const segment = this.#segments.find((candidate) => candidate.itemId === itemId);
+    if (segment?.hasStarted) {
+      const place = segment.start + Math.round((Math.max(0, playedMs) * this.#rateHz) / 1000);
+      this.#played -= this.#ring.putBack(Math.max(0, this.#played - place));
+    }
   }
 
   /** More will come of an item that was flushed. */
@@ -109,6 +124,9 @@ export class PlayoutQueue {
     output.fill(0);
     if (this.#fadeLeft > 0) {
       this.#fade(output);
+      return [];
+    }
+    if (this.#isHeld) {
       return [];
     }
     if (this.#isBuffering && !this.#isReady()) {
@@ -181,6 +199,7 @@ export class PlayoutQueue {
     this.#played = this.#pushed;
     this.#fadeLeft = 0;
     this.#isBuffering = true;
+    this.#isHeld = false;
   }
 
   #ms(samples) {

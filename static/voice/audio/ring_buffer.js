@@ -4,6 +4,7 @@ export class RingBuffer {
   #samples;
   #read = 0;
   #length = 0;
+  #kept = 0; // samples that were pulled and not overwritten yet
 
   /** `capacity` samples to begin with; it doubles when more are pushed. */
   constructor(capacity = 4096) {
@@ -24,6 +25,7 @@ export class RingBuffer {
     this.#samples.set(samples.subarray(0, head), start);
     this.#samples.set(samples.subarray(head), 0);
     this.#length += samples.length;
+    this.#kept = Math.min(this.#kept, this.#samples.length - this.#length);
   }
 
   /** Move up to `target.length` samples into `target`; returns how many there were. */
@@ -34,12 +36,23 @@ export class RingBuffer {
     target.set(this.#samples.subarray(0, count - head), head);
     this.#read = (this.#read + count) % this.#samples.length;
     this.#length -= count;
+    this.#kept += count;
     return count;
+  }
+
+  /** Have up to `count` of the samples that were pulled last be pulled again; returns how many are still there. */
+  putBack(count) {
+    const back = Math.min(count, this.#kept);
+    this.#read = (this.#read - back + this.#samples.length) % this.#samples.length;
+    this.#length += back;
+    this.#kept -= back;
+    return back;
   }
 
   clear() {
     this.#read = 0;
     this.#length = 0;
+    this.#kept = 0;
   }
 
   #grow(needed) {
@@ -52,5 +65,6 @@ export class RingBuffer {
     this.#samples = samples;
     this.#read = 0;
     this.#length = length;
+    this.#kept = 0;
   }
 }

@@ -11,7 +11,7 @@ const REMEMBERED_ENDS = 64;
 
 export class TrackFollower {
   #rateHz;
-  #items = []; // {itemId, played, hasStarted, isComplete, waited}; the first is the one being heard
+  #items = []; // {itemId, played, hasStarted, isComplete, waited, isAwaited}; the first is the one being heard
   #ended = new Set();
   #silent = Infinity; // samples since the last audible one
   #unclaimed = 0; // samples of a voice whose item has not been announced yet
@@ -28,7 +28,7 @@ export class TrackFollower {
       return;
     }
     this.#isGated = false;
-    this.#items.push({ itemId, played: this.#unclaimed, hasStarted: false, isComplete: false, waited: 0 });
+    this.#items.push({ itemId, played: this.#unclaimed, hasStarted: false, isComplete: false, waited: 0, isAwaited: false });
     this.#unclaimed = 0;
   }
 
@@ -54,6 +54,15 @@ export class TrackFollower {
     this.#isGated = true;
     this.#unclaimed = 0;
     return cut;
+  }
+
+  /** The server goes on from `playedMs` of an item that was held: its next sound is from there. */
+  goBack(itemId, playedMs) {
+    const [item] = this.#items;
+    if (item?.itemId === itemId && item.hasStarted) {
+      item.played = Math.round((Math.max(0, playedMs) * this.#rateHz) / 1000);
+      item.isAwaited = true;
+    }
   }
 
   /** An item that was flushed may be expected again. */
@@ -100,7 +109,8 @@ export class TrackFollower {
       item.hasStarted = true;
       happened.push({ kind: "started", itemId: item.itemId });
     }
-    if (item.hasStarted && this.#ms(this.#silent) <= LONGEST_PAUSE_MS) {
+    item.isAwaited &&= this.#silent > 0;
+    if (item.hasStarted && !item.isAwaited && this.#ms(this.#silent) <= LONGEST_PAUSE_MS) {
       item.played += length;
     }
     return happened;

@@ -121,3 +121,32 @@ test("an item that was flushed may go on", () => {
   queue.end("a");
   assert.deepEqual(queue.pull(new Float32Array(128)), [{ kind: "started", itemId: "a" }]);
 });
+
+test("what is held waits, and goes on from a place that was heard", () => {
+  const queue = new PlayoutQueue(RATE);
+  const words = Float32Array.from({ length: RATE }, (_, index) => index / RATE + 0.001);
+  queue.push("a", words);
+  play(queue, 500);
+  queue.hold(true);
+  assert.ok(play(queue, 200).samples.every((sample) => sample === 0));
+  queue.push("a", speech(100));
+  queue.goBack("a", 300);
+  queue.hold(false);
+  const { samples } = play(queue, 20);
+  assert.ok(Math.abs(samples[0] - 0.301) < 0.001);
+  assert.ok(Math.abs(queue.position().playedMs - 320) < 5);
+  queue.end("a");
+  assert.deepEqual(play(queue, 800).happened, ["ended a"]);
+});
+
+test("a flush ends what is held", () => {
+  const queue = new PlayoutQueue(RATE);
+  queue.push("a", speech(500));
+  play(queue, 200);
+  queue.hold(true);
+  const [{ itemId, playedMs }] = queue.flush();
+  assert.equal(itemId, "a");
+  assert.ok(Math.abs(playedMs - 200) < 5);
+  queue.push("b", speech(100));
+  assert.ok(play(queue, 20).happened.includes("started b"));
+});

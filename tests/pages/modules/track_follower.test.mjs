@@ -136,3 +136,16 @@ test("an item that was cut may go on, where it is expected again", () => {
   follower.expect("a");
   assert.deepEqual(pass(follower, 300).happened, ["started a"]);
 });
+
+test("an item that was held is followed from where it goes on, whatever silence is between", () => {
+  const follower = new TrackFollower(RATE);
+  follower.expect("a");
+  pass(follower, 1000);
+  pass(follower, 300, 0);
+  follower.goBack("a", 700);
+  pass(follower, 400, 0);
+  assert.ok(Math.abs(follower.position().playedMs - 700) < 5);
+  pass(follower, 500);
+  pass(follower, 100, 0);
+  assert.ok(Math.abs(follower.position().playedMs - 1300) < 5);
+});

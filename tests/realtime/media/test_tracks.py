@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
+import pytest
 
 from voiceapp.engines import opus
 from voiceapp.realtime.media.rtp import Packet
 from voiceapp.realtime.media.tracks import (
     ALIVE_TICKS,
+    DUCKED,
     LONGEST_FILL_MS,
     LONGEST_PAUSE_MS,
     TAIL_FRAMES,
@@ -132,6 +134,27 @@ def test_cutting_leaves_a_fade_and_no_step() -> None:
     heard = [np.frombuffer(decoder.decode(packet[0]), dtype="<i2") for packet in rest if packet]
     assert np.abs(heard[0]).max() > 500
     assert np.abs(heard[-1]).max() < 50
+
+
+def loudness_of(speaker: Speaker, ticks: int) -> list[float]:
+    """Of each packet, as a listener decodes it."""
+    decoder = opus.Decoder()
+    packets = [speaker.take() for _ in range(ticks)]
+    return [float(np.abs(np.frombuffer(decoder.decode(each[0]), dtype="<i2")).mean()) for each in packets if each]
+
+
+def test_a_ducked_reply_is_quiet_until_it_is_restored_or_cut() -> None:
+    speaker = Speaker()
+    speaker.push(LOUD)
+    loud = loudness_of(speaker, 5)[-1]
+    speaker.duck(is_on=True)
+    assert loudness_of(speaker, 5)[-1] == pytest.approx(loud * DUCKED, rel=0.2)
+    speaker.duck(is_on=False)
+    assert loudness_of(speaker, 5)[-1] == pytest.approx(loud, rel=0.2)
+    speaker.duck(is_on=True)
+    speaker.cut()
+    speaker.push(LOUD[: opus.FRAME_BYTES * 10])
+    assert loudness_of(speaker, 5)[-1] == pytest.approx(loud, rel=0.2)
 
 
 async def test_waiting_for_the_end_ends_with_the_silence_after_the_last_packet() -> None:

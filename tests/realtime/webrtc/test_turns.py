@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.engines.speech import samples, word_errors
+from tests.engines.speech import samples, word_errors, words
 from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import LOUD, Caller, calling
@@ -264,3 +264,22 @@ async def test_a_call_of_openais_library_with_a_client_secret_speaks_its_dialect
     assert done["response"]["output"][0]["content"] == [{"type": "output_audio", "transcript": "12 times 12 is 144."}]
     assert caller.all("output_audio_buffer.started")
     assert not [type_ for type_ in caller.types if "response.audio" in type_ or "output_audio.delta" in type_]
+
+
+async def test_a_reply_goes_on_after_a_word_that_shows_attention(product: Product, voices: Voices) -> None:
+    """This server makes the track quieter meanwhile; every word of the reply is heard."""
+    async with calling(product.origin, product.keys["good"]) as caller:
+        await caller.send("session.update", session={"interruptions": "duck"})
+        await caller.ask(LONG_QUESTION)
+        await caller.wait_loud()
+        await caller.microphone.say(voices("Okay."))
+        await caller.wait("response.audio.restored")
+        done = await caller.wait("response.done")
+        await caller.wait_quiet()
+        heard = (await Moonshine().recognize(caller.speech())).text
+        ducked = caller.all("response.audio.ducked")
+    assert ducked[0]["response_id"] == done["response"]["id"]
+    assert done["response"]["status"] == "completed"
+    transcript = done["response"]["output"][0]["content"][0]["transcript"]
+    missed = set(words(transcript)) - set(words(heard))
+    assert len(missed) <= len(words(transcript)) // 5, (transcript, heard)

@@ -79,6 +79,10 @@ class MediaLeg:
         """Play mono int16 PCM at 24 kHz after everything before it."""
         self._speaker.push(pcm)
 
+    def duck(self, *, is_on: bool) -> None:
+        """Play quietly, or as loud as before; a cut ends it too."""
+        self._speaker.duck(is_on=is_on)
+
     def cut(self) -> None:
         """Fall silent now: what was not sent is dropped."""
         self._speaker.cut()

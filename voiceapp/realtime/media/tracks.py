@@ -28,6 +28,8 @@ ALIVE_TICKS = 20
 """In silence one packet in 400 ms, as an encoder does that stops in silence (RFC 7587, 3.1.3)."""
 FADE_SAMPLES = opus.ENCODED_RATE_HZ * 5 // 1000
 SILENCE = bytes(opus.FRAME_BYTES)
+DUCKED = 0.35
+"""Of the volume: -9 dB. A client may make it quieter still, as the page does."""
 
 
 class Microphone:
@@ -108,6 +110,7 @@ class Speaker:
     def __init__(self) -> None:
         self._encoder = opus.Encoder()
         self._queue = bytearray()
+        self._gain = self._wanted_gain = 1.0
         self._quiet_ticks = TAIL_FRAMES + 1
         self._empty = asyncio.Event()
         self._empty.set()
@@ -122,9 +125,14 @@ class Speaker:
         if self._queue:
             self._empty.clear()
 
+    def duck(self, *, is_on: bool) -> None:
+        """Play quietly, or as loud as before, from the next packet on."""
+        self._wanted_gain = DUCKED if is_on else 1.0
+
     def cut(self) -> None:
         """Forget what was not sent, but for a few milliseconds that fade out: a step would be heard as a click."""
-        end = np.frombuffer(bytes(self._queue[: FADE_SAMPLES * 2]), dtype="<i2")
+        end = np.frombuffer(bytes(self._queue[: FADE_SAMPLES * 2]), dtype="<i2") * np.float32(self._gain)
+        self._gain = self._wanted_gain = 1.0
         faded = end * np.linspace(1, 0, len(end), dtype=np.float32)
         self._queue = bytearray(faded.astype("<i2").tobytes())
 
@@ -135,13 +143,22 @@ class Speaker:
             del self._queue[: opus.FRAME_BYTES]
             begins = self._quiet_ticks > TAIL_FRAMES
             self._quiet_ticks = 0
-            return self._encoder.encode(pcm.ljust(opus.FRAME_BYTES, b"\0")), begins
+            return self._encoder.encode(self._shaped(pcm.ljust(opus.FRAME_BYTES, b"\0"))), begins
+        self._gain = self._wanted_gain
         self._quiet_ticks += 1
         if self._quiet_ticks >= TAIL_FRAMES:
             self._empty.set()
         if self._quiet_ticks <= TAIL_FRAMES or not self._quiet_ticks % ALIVE_TICKS:
             return self._encoder.encode(SILENCE), False
         return None
+
+    def _shaped(self, pcm: bytes) -> bytes:
+        """The packet at the volume that is wanted, which it fades to."""
+        before, self._gain = self._gain, self._wanted_gain
+        if before == self._gain == 1.0:
+            return pcm
+        samples = np.frombuffer(pcm, dtype="<i2")
+        return (samples * np.linspace(before, self._gain, len(samples), dtype=np.float32)).astype("<i2").tobytes()
 
     async def wait_empty(self) -> None:
         """Return when everything pushed was taken, and the silence that pushes it out of jitter buffers."""

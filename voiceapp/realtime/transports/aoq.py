@@ -25,6 +25,8 @@ class AoqTransport:
         if isinstance(event, ev.AudioDelta):
             leg.play(event.audio)
             return
+        if isinstance(event, ev.ReplyDucked | ev.ReplyRestored):
+            leg.duck(is_on=isinstance(event, ev.ReplyDucked))
         await self._tracks.write(text_of(event))
         if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):
             leg.listen()

@@ -206,6 +206,8 @@ class WebRtcTransport:
             self._leg.play(event.audio)
             if self._dialect is OWN:
                 return
+        elif isinstance(event, ev.ReplyDucked | ev.ReplyRestored):
+            self._leg.duck(is_on=isinstance(event, ev.ReplyDucked))
         if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):
             self._greeting = event
             self._leg.listen()
