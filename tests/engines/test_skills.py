@@ -348,6 +348,41 @@ def test_it_leaves_alone_what_it_is_not_asked(said: str) -> None:
     assert say(said, Scene(now=FRIDAY_EVENING, last_reply="2 plus 2 is 4.")) is None
 
 
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("The kettle is boiling. What time is it in Tokyo?", "In Tokyo it is 5:05 a.m. tomorrow."),
+        ("I am cooking. What is two plus two?", "2 plus 2 is 4."),
+        ("We are at home. It is quite dark. What time is it? Thank you.", "It is 9:05 p.m."),
+        ("The eggs are in the pot. Set a timer for five minutes.", "I can set timers in a conversation only."),
+        ("I did not listen. Say that again, please.", "2 plus 2 is 4."),
+    ],
+)
+def test_what_is_asked_after_something_was_told_is_replied_to(said: str, answer: str) -> None:
+    assert say(said, Scene(now=FRIDAY_EVENING, last_reply="2 plus 2 is 4.")) == answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Summarize the story. What time is it?",
+        "How is this word spelled? What time is it?",
+        "The teacher asked: How late was I? What time is it?",
+        "I have twelve apples. Divide them by four.",
+        "I have twelve apples. Divide it by four.",
+        "I found a strange insect. What is this?",
+        "I want a poem about the sea. Thank you.",
+        "My dog is called Rex. Okay.",
+        "She read the letter. Good morning.",
+        "What is the capital of France? I am in a hurry.",
+        "What time is it on Mars? I am cooking.",
+        "I am cooking. What time is it on Mars?",
+    ],
+)
+def test_a_last_sentence_that_leans_on_the_one_before_is_left_alone(said: str) -> None:
+    assert say(said, Scene(now=FRIDAY_EVENING, last_reply="2 plus 2 is 4.")) is None
+
+
 def test_it_does_not_read_an_essay() -> None:
     assert say("what time is it " * 40) is None
 

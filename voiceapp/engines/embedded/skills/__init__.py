@@ -1,7 +1,7 @@
 """What the embedded assistant can do without documents: each skill replies to the whole of a sentence, or not at all.
 
 A sentence is tried on every skill in turn. The patterns match from the first word to the last, because a wrong reply
-to another question is worse than none.
+to another question is worse than none. When something is told before a question, the question is tried by itself.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from voiceapp.engines.embedded.skills import (
     timers,
     units,
 )
+from voiceapp.engines.embedded.skills.last_sentence import last_requests
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 from voiceapp.engines.embedded.skills.words import plain, request
 
@@ -46,11 +47,16 @@ MAX_CHARS = 400
 
 
 def reply(text: str, scene: Scene) -> SkillReply | None:
-    """The reply of the first skill that understands all of `text`, as a person said or typed it."""
+    """The reply of the first skill that understands all of `text`, as a person said or typed it, or else its end."""
     if len(text) > MAX_CHARS:
         return None
     if (elsewhere := languages.foreign(text)) is not None:
         return elsewhere
+    asked = (text, *last_requests(text))
+    return next((found for part in asked if (found := _whole(part, scene)) is not None), None)
+
+
+def _whole(text: str, scene: Scene) -> SkillReply | None:
     for form in filter(None, dict.fromkeys((plain(text), request(text)))):
         for skill in _SKILLS:
             found = skill(form, scene)

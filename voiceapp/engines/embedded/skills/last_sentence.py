@@ -1,0 +1,47 @@
+"""What is asked after something was told: "The kettle is boiling. What time is it in Tokyo?" """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from voiceapp.engines.embedded.skills.words import plain, request
+from voiceapp.engines.sentences import SentenceSplitter
+
+_ASKS = re.compile(
+    r"(?:what|which|who|when|where|how|is|are|do|does|did|can|set|start|create|make|cancel|stop|remind|wake|tell|add|put|"
+    r"remove|clear|convert|divide|multiply|subtract|calculate|spell|flip|toss|roll|throw|pick|choose|count|turn|"
+    r"switch|open|close|play|call|text|send|order|book|say|repeat|speak|talk|slow|help)\b"
+)
+_LEANS = re.compile(
+    r"\b(?:this|that|these|those|they|them|he|she|him|her|(?<!is )(?<!was )(?<!be )it)\b(?!.*\bagain\b)"
+)
+"""A question about what was told just before, which no skill has read."""
+_IS_A_TASK = re.compile(
+    r"(?:what|which|who|whose|when|where|why|how|is|are|do|does|did|can|could|should|would|will|translate|write|"
+    r"rewrite|rephrase|reword|correct|check|fix|summarize|summarise|explain|describe|define|answer|reply|respond|imagine|"
+    r"pretend|suppose|assume|act|continue|complete|finish|repeat|say|read|sing|tell|give|show|list|name|guess|compare|"
+    r"if|let|use|make|create|find|think|consider|spell)\b"
+)
+_QUOTES = re.compile('[:"“”«»„`]')
+
+
+def last_requests(text: str) -> Iterator[str]:
+    """What ends `text` and stands for itself as a question or a command, after nothing but statements; longest first.
+
+    "Translate this. What time is it?" has none: the question may be what the sentence before it is about.
+    """
+    splitter = SentenceSplitter(first_clause_chars=0)
+    sentences = [*splitter.feed(text), *splitter.flush()]
+    for at in range(1, len(sentences)):
+        if not _is_told(sentences[at - 1]):
+            return
+        rest = "".join(sentences[at:]).strip()
+        asked = request(rest)
+        if (rest.endswith("?") or _ASKS.match(asked)) and len(asked.split()) > 1 and _LEANS.search(plain(rest)) is None:
+            yield rest
+
+
+def _is_told(sentence: str) -> bool:
+    has_mark = sentence.rstrip().endswith("?") or _QUOTES.search(sentence) is not None
+    return not has_mark and _IS_A_TASK.match(request(sentence)) is None
