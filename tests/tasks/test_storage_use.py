@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from asgiref.sync import sync_to_async
 from django.conf import settings as django_settings
+from django.core.files.storage import FileSystemStorage
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -33,7 +34,7 @@ from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.inputs import fetched
 from voiceapp.tasks.jobs import NO_ROOM
 from voiceapp.tasks.kinds import PartResult, Payload, kind_at
-from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile
+from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile, Upload
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
 
@@ -166,6 +167,45 @@ def test_a_purge_gives_back_once_however_many_do_it(alice: Member, bob: Member, 
     assert used(alice).result_bytes == 700
     purge_tasks(timezone.now() + timedelta(hours=25))
     assert used(alice).result_bytes == 0
+
+
+class Grudging(FileSystemStorage):
+    """A folder that does not let go of files with this word in their names."""
+
+    stuck = "stuck"
+
+    def delete(self, name: str) -> None:
+        if self.stuck in name:
+            raise PermissionError(13, "Permission denied")
+        super().delete(name)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_cannot_be_deleted_keeps_no_other(
+    alice: Member, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = {"BACKEND": f"{__name__}.Grudging", "OPTIONS": {"location": tmp_path / "tasks"}}
+    settings.STORAGES = settings.STORAGES | {"tasks": backend}
+    monkeypatch.setattr("voiceapp.tasks.retention.BATCH", 2)
+    path = tmp_path / "made.bin"
+    path.write_bytes(b"x" * 700)
+    for name in ("stuck", "b", "stuck", "d", "e"):
+        files.put(path, files.note(finished(alice), path, name, "application/octet-stream"))
+    for name in ("stuck", "b"):
+        storage_use.take(alice.account.pk, "upload_bytes", 700)
+        row = Upload(account=alice.account, key=name, name=f"uploads/{name}", size=700, expires_at=timezone.now())
+        row.save()
+        files.put(path, row.name)
+    later = timezone.now() + timedelta(hours=49)
+    assert purge_tasks(later) == 3
+    assert (Task.objects.count(), Upload.objects.count()) == (2, 1)
+    assert (used(alice).result_bytes, used(alice).upload_bytes) == (1400, 700)
+    (told,) = [record.getMessage() for record in caplog.records if "could not be deleted" in record.getMessage()]
+    assert "next purge: 3, the first tasks/" in told
+    monkeypatch.setattr(Grudging, "stuck", "none of these")
+    assert purge_tasks(later) == 2
+    assert [path for path in (tmp_path / "tasks").rglob("*") if path.is_file()] == []
+    assert (used(alice).result_bytes, used(alice).upload_bytes) == (0, 0)
 
 
 async def test_uploads_are_counted_and_given_back(program: Program, settings: Any) -> None:

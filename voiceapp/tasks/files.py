@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import secrets
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +28,8 @@ from voiceapp.tasks import storage_use
 from voiceapp.tasks.models import Task, TaskFile, Upload
 from voiceapp.tasks.store import not_forgotten
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 STORAGE = "tasks"
@@ -34,6 +38,8 @@ SALT = "voiceapp.tasks.files"
 THREADS = 8
 PIECE_BYTES = 1024**2
 MISSING = "The file is not there, or not there any more."
+FAILING_S = 60.0
+"""How long one purge bears with files that cannot be deleted, as in a bucket that does not answer."""
 GONE = "This link has expired, or its file is gone."
 
 
@@ -124,9 +130,45 @@ def _open(name: str, missing: str) -> File:
 
 
 def delete_all(tasks: list[int]) -> None:
-    """Delete the files of these tasks; one that is gone already is no matter."""
+    """Delete the files of these tasks; one that is gone already is no matter.
+
+    Raises:
+        OSError: if one cannot be deleted.
+    """
     for name in TaskFile.objects.filter(task_id__in=tasks).values_list("name", flat=True):
         storage().delete(name)
+
+
+class Deletions:
+    """Those of one purge: a file that cannot be deleted keeps no other one, and the log says so in one line."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._failing_s = 0.0
+        self._first = ""
+
+    def delete(self, name: str) -> bool:
+        """Whether a file is gone now. A storage that fails slowly is not tried with every one."""
+        if self._failing_s < FAILING_S:
+            began = time.monotonic()
+            try:
+                storage().delete(name)
+            except OSError as error:
+                self._failing_s += time.monotonic() - began
+                self._first = self._first or f"{name}: {error}"
+            else:
+                return True
+        self._failed += 1
+        return False
+
+    def log(self) -> None:
+        """Say what failed, if anything did."""
+        if self._failed:
+            logger.warning(
+                "files that could not be deleted, and stay for the next purge: %d, the first %s",
+                self._failed,
+                self._first,
+            )
 
 
 def link(name: str, base: str) -> str:

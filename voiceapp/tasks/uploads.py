@@ -160,14 +160,15 @@ def require_all(account_id: int, addresses: Iterable[str]) -> None:
         find(account_id, address)
 
 
-def purge_uploads(now: datetime) -> int:
-    """Delete those whose time is over; how many they were."""
-    deleted = 0
-    while batch := list(Upload.objects.filter(expires_at__lt=now)[:BATCH]):
-        for row in batch:
-            files.storage().delete(row.name)
-        deleted += len(batch)
-        _forget([row.pk for row in batch])
+def purge_uploads(now: datetime, deletions: files.Deletions) -> int:
+    """Delete those whose time is over; how many they were. One whose file cannot be deleted stays."""
+    deleted = last = 0
+    due = Upload.objects.filter(expires_at__lt=now).order_by("pk")
+    while batch := list(due.filter(pk__gt=last)[:BATCH]):
+        gone = [row.pk for row in batch if deletions.delete(row.name)]
+        _forget(gone)
+        deleted += len(gone)
+        last = batch[-1].pk
     return deleted
 
 
