@@ -162,7 +162,7 @@ def test_a_service_without_an_address_is_named_at_the_start() -> None:
     ("about", "said"),
     [
         ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native, openai or openai-beta, not 'klingon'"),
-        ({"dialect": "openai", "is_direct": True}, "UPSTREAM_DIALECT=openai needs UPSTREAM_MEDIA=bridged"),
+        ({"dialect": "openai-beta", "is_direct": True}, "UPSTREAM_DIALECT=openai-beta needs UPSTREAM_MEDIA=bridged"),
         ({"speaks_here": True, "is_direct": True}, "UPSTREAM_VOICE=ours needs UPSTREAM_MEDIA=bridged"),
         ({"dialect": "openai-beta", "chat_models": ["plus"]}, "has a realtime model only"),
     ],
@@ -177,6 +177,11 @@ def test_a_service_that_we_speak_for_has_a_card_whose_events_are_read(dialect: s
     (card,) = upstream_cards(checked(acme(dialect=dialect, speaks_here=True)))
     assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
     assert card.provider.startswith("voiceapp.engines.upstream.voiced.")
+
+
+def test_a_direct_service_of_openais_family_is_passed_the_offers_of_its_own_dialect() -> None:
+    (card,) = upstream_cards(checked(acme(dialect="openai", is_direct=True)))
+    assert (card.forwards_offers, card.forwards_calls, card.transports[0]) == (False, True, "aoq")
 
 
 def test_who_speaks_is_theirs_or_ours() -> None:

@@ -78,10 +78,9 @@ def a_relay_lives(db: None) -> None:
 
 async def reported_at(member: Member) -> str:
     """Where a session is reported that was passed on for this member."""
-    card = ModelCard("theirs", "realtime", "nobody", transports=("webrtc",), forwards_offers=True)
     beginning = Beginning(Caller.of(member.row), "theirs", "relayed", "", str(API_OFFER.entrance))
     await record_relayed(beginning)
-    return report_headers(card, beginning)[REPORT_HEADER]
+    return report_headers(beginning)[REPORT_HEADER]
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)

@@ -68,6 +68,8 @@ class ModelCard:
     """A service that speaks our own dialect holds its sessions: events of a WebSocket pass as they are."""
     forwards_offers: bool = False
     """SDP offers and requests for grants are passed on to another service: media flows past this server."""
+    forwards_calls: bool = False
+    """The same of a service that speaks OpenAI's current dialect, for the offers of callers who speak it too."""
     input_rate_hz: int = 16_000
     """What `pcm16` input means to a caller of a realtime model who states no rate."""
     input_rates_hz: Mapping[str, int] = field(default_factory=dict, hash=False)
@@ -98,7 +100,8 @@ class ModelCard:
     @property
     def is_held_elsewhere(self) -> bool:
         """Another service holds its sessions, and so receives what is said in them."""
-        return self.forwards_events or self.forwards_offers or (self.kind == "realtime" and bool(self.service))
+        is_forwarded = self.forwards_events or self.forwards_offers or self.forwards_calls
+        return is_forwarded or (self.kind == "realtime" and bool(self.service))
 
     def input_rate_of(self, name: str) -> int:
         """What `pcm16` input means to a caller who spells the model's name so."""

@@ -35,6 +35,7 @@ def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
 
 
 def _realtime_card(service: UpstreamSettings) -> ModelCard:
+    is_direct = service.is_direct and not service.is_openais
     return ModelCard(
         service.alias,
         "realtime",
@@ -43,9 +44,10 @@ def _realtime_card(service: UpstreamSettings) -> ModelCard:
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
         options=service.openai_options if service.is_openais else service.realtime_options,
         service=service.alias,
-        transports=("webrtc", "aoq", "websocket") if service.is_direct else ("aoq", "webrtc", "websocket"),
+        transports=("webrtc", "aoq", "websocket") if is_direct else ("aoq", "webrtc", "websocket"),
         forwards_events=not (service.is_openais or service.speaks_here),
-        forwards_offers=service.is_direct,
+        forwards_offers=is_direct,
+        forwards_calls=service.is_direct and service.is_openais,
     )
 
 

@@ -46,6 +46,11 @@ class Admitted:
     seat: Seat
     """Release it when the session does not begin; `run` does when it is over."""
 
+    @property
+    def is_passed_on(self) -> bool:
+        """Another service is told of it, and it is not seen here."""
+        return self.beginning.is_passed_on
+
     def opened_with(self, settings: dict[str, Any], *, listens_only: bool) -> Admitted:
         """The same session with settings that came with its handshake; see `Call`."""
         return replace(self, call=replace(self.call, opening=settings, listens_only=listens_only))

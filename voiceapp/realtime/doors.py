@@ -27,18 +27,22 @@ class Door:
     runs_tasks: bool = False
     """Whether a connection carries tasks, each a session of its own, instead of one session."""
 
+    speaks_openai: bool = False
+    """Whether events on its data channel are those of OpenAI's current dialect."""
+
     def transport_of(self, card: ModelCard) -> str:
         """The `TransportKind` of a session with this model."""
         return str(TransportKind.RELAYED) if self.forwards(card) else self.transport
 
     def forwards(self, card: ModelCard) -> bool:
         """Whether a session with this model is passed on to another service, and not seen here."""
-        return card.forwards_offers and self.transport != "websocket"
+        return self.transport != "websocket" and (card.forwards_calls if self.speaks_openai else card.forwards_offers)
 
 
 API_SOCKET = Door("websocket", str(Entrance.PROGRAM), takes_seat=True)
 PAGE_SOCKET = Door("websocket", str(Entrance.PAGE), takes_seat=True)
 API_OFFER = Door("webrtc", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
+OPENAI_OFFER = replace(API_OFFER, speaks_openai=True)
 PAGE_OFFER = replace(API_OFFER, entrance=str(Entrance.PAGE))
 API_GRANT = Door("aoq", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
 TASK_GRANT = replace(API_GRANT, runs_tasks=True)

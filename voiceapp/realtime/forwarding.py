@@ -17,7 +17,6 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import Field
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.catalogue.cards import ModelCard
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import NotFound
 from voiceapp.formats import duration
@@ -65,9 +64,9 @@ async def forward(admitted: Admitted, ask: Callable[[], Awaitable[str]]) -> str:
     return response
 
 
-def report_headers(card: ModelCard, begun: Beginning) -> dict[str, str]:
+def report_headers(begun: Beginning) -> dict[str, str]:
     """Where the caller reports a session that was passed on; nothing for one that this server sees itself."""
-    if not card.forwards_offers:
+    if not begun.is_passed_on:
         return {}
     path = REPORT_PATHS[Entrance(begun.entrance)]
     return {REPORT_HEADER: f"{path}{begun.session_id}.{_proof(begun.session_id, begun.caller)}"}

@@ -14,8 +14,9 @@ from voiceapp.accounts.auth import Caller, mint_temporary_key
 from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import Schema
+from voiceapp.protocol.dialects import OWN
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.doors import API_OFFER
+from voiceapp.realtime.doors import API_OFFER, OPENAI_OFFER
 from voiceapp.realtime.forwarding import report_headers
 from voiceapp.realtime.handshake import Wire, described, read_handshake
 from voiceapp.realtime.resume import Arrival
@@ -89,12 +90,13 @@ async def create_call(request: HttpRequest) -> HttpResponse:
             has_track=True,
         )
     )
-    admitted = await admit(request.auth, API_OFFER, handshake.model, address_of_request(request))
+    door = API_OFFER if handshake.dialect is OWN or handshake.listens_only else OPENAI_OFFER
+    admitted = await admit(request.auth, door, handshake.model, address_of_request(request))
     answer = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
     where = {
         "Location": f"{CALLS}/{admitted.call.session_id}",
         "Cache-Control": "no-store",
-        **report_headers(admitted.card, admitted.beginning),
+        **report_headers(admitted.beginning),
     }
     return HttpResponse(answer, status=201, content_type=SDP_TYPE, headers=where)
 

@@ -25,7 +25,7 @@ from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import webhook_events
-from voiceapp.realtime.models import RealtimeSession, Turn, session_identifier
+from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn, session_identifier
 from voiceapp.realtime.processes import NAME_LENGTH, own_name
 from voiceapp.realtime.record_queue import EventNote, RecordQueue, TurnRecord
 from voiceapp.realtime.turn_charges import TurnCharges
@@ -64,6 +64,11 @@ class Beginning:
     entrance: str
     """An `Entrance`."""
     session_id: str = field(default_factory=session_identifier, kw_only=True)
+
+    @property
+    def is_passed_on(self) -> bool:
+        """Another service is told of it, and it is not seen here."""
+        return self.transport == str(TransportKind.RELAYED)
 
     @property
     def next_task_end(self) -> Callable[[], Awaitable[str]] | None:

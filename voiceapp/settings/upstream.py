@@ -21,7 +21,8 @@ UPSTREAM_WS_URL: str = env.str("UPSTREAM_WS_URL", default="")
 """Root of its WebSockets, such as wss://voice.example.org, where that is another one again."""
 UPSTREAM_MEDIA: str = env.str("UPSTREAM_MEDIA", default="bridged")
 """How sound reaches its realtime model: `bridged`, through this server, whatever the caller's transport is; `direct`,
-between caller and service over WebRTC and AOQ, whose offers and requests for grants are passed on."""
+between caller and service over WebRTC and AOQ, whose offers and requests for grants are passed on. With a service of
+OpenAI's family, those are the offers of callers who speak its dialect."""
 UPSTREAM_VOICE: str = env.str("UPSTREAM_VOICE", default="theirs")
 """Who speaks the replies of its realtime model: `theirs`, the service; `ours`, this server, and the service writes.
 Each service has its own: one of UPSTREAM_SERVICES speaks itself unless its setting says otherwise."""
@@ -98,7 +99,7 @@ def checked(service: UpstreamSettings) -> UpstreamSettings:
         raise ImproperlyConfigured(
             f"{chosen} is {', '.join(DIALECTS[:-1])} or {DIALECTS[-1]}, not {service.dialect!r}."
         )
-    if service.is_openais and service.is_direct:
+    if service.dialect == "openai-beta" and service.is_direct:
         raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_MEDIA=bridged.")
     if service.speaks_here and service.is_direct:
         raise ImproperlyConfigured(f"{service.settings}_VOICE=ours needs {service.settings}_MEDIA=bridged.")

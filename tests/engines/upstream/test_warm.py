@@ -264,7 +264,7 @@ async def test_a_line_that_came_of_age_ends_a_row_of_failures(
 ) -> None:
     for name, value in (("PAUSE_S", 0.02), ("LONGEST_PAUSE_S", 3600), ("MOST_FAILURES", 20), ("SHORTEST_LOOK_S", 0.01)):
         monkeypatch.setattr(warm, name, value)
-    async with lines_to(service, size=1, max_age_s=0.05) as lines:
+    async with lines_to(service, size=1, max_age_s=0.01) as lines:
         lines.warm.expect(VIENNA)
         for _ in range(12):
             lines.is_refusing, refusals = True, lines.refusals

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from voiceapp.protocol.client_side import server_event_of
 from voiceapp.protocol.events import SERVER_EVENTS
+from voiceapp.protocol.openai_realtime.asking import call_there
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.service import OpenAIService
 
@@ -407,3 +408,15 @@ def test_a_session_that_only_transcribes_confirms_nothing_about_replies() -> Non
     shown = heard(to, "session.updated", session=asked["session"])["session"]
     assert shown["input_audio_transcription"]["language"] == "de"
     assert not {"instructions", "tools", "voice", "temperature"} & set(shown)
+
+
+def test_a_call_begins_with_settings_that_fit() -> None:
+    session = call_there({"voice": "marin", "turn_detection": None, "temperature": 0.3}, "whisper-1")
+    assert session == {
+        "type": "realtime",
+        "audio": {"input": {"turn_detection": None}, "output": {"voice": "marin"}},
+    }
+    asked = {"input_audio_transcription": {"language": "de"}}
+    transcription = call_there(asked, "whisper-1")["audio"]["input"]["transcription"]
+    assert transcription == {"model": "whisper-1", "language": "de"}
+    assert call_there({}, "whisper-1") == {"type": "realtime"}

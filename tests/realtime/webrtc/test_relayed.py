@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import aiohttp
 import pytest
@@ -28,9 +29,11 @@ class Service:
 
     def __init__(self) -> None:
         self.offers = 0
+        self.form: dict[str, Any] = {}
         self.is_down = False
         application = web.Application()
         application.router.add_post("/api/v1/webrtc/realtime", self._answer)
+        application.router.add_post("/v1/realtime/calls", self._begin)
         self.server = TestServer(application)
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -38,6 +41,11 @@ class Service:
         if self.is_down:
             return web.Response(status=500)
         return web.Response(text=ANSWER, content_type="application/sdp")
+
+    async def _begin(self, request: web.Request) -> web.Response:
+        self.offers += 1
+        self.form = dict(await request.post())
+        return web.Response(status=201, text=ANSWER, content_type="application/sdp", headers={"Location": "/v1/call"})
 
     @property
     def settings(self) -> dict[str, str]:
@@ -142,3 +150,27 @@ async def test_a_call_is_charged_as_one_and_a_budget_for_two_lets_two_begin(
     lines = product.rows("select operation, unit, quantity, cost_nano from accounts_usagerecord")
     assert lines == [{"operation": "realtime", "unit": "conversations", "quantity": 1, "cost_nano": 500}] * 2
     assert product.rows("select spent_nano from accounts_monthlyspend") == [{"spent_nano": 1000}]
+
+
+async def test_a_call_in_openais_dialect_goes_to_a_service_that_speaks_it(
+    serve: Serve, service: Service, offer: str
+) -> None:
+    """A caller who speaks ours would not understand that service, which here takes nothing but calls."""
+    address = {"UPSTREAM_BASE_URL": str(service.server.make_url("/v1")), "UPSTREAM_REALTIME_MODEL": "gpt-realtime"}
+    product = serve(**{**service.settings, **address}, UPSTREAM_DIALECT="openai", RESUME_GRACE_S="0")
+    session = {"model": "upstream", "instructions": "Be kind.", "echo_cancellation": "on"}
+    form = aiohttp.FormData({"sdp": offer, "session": json.dumps(session)}, default_to_multipart=True)
+    headers = {"Authorization": f"Bearer {product.keys['good']}"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as client,
+        client.post(f"{product.origin}/v1/realtime/calls", data=form) as answer,
+    ):
+        assert (answer.status, await answer.text()) == (201, ANSWER)
+        assert answer.headers["Location"].startswith("/v1/realtime/calls/sess_")
+        assert "X-Session-Report" in answer.headers
+    there = json.loads(service.form["session"])
+    assert there == {"type": "realtime", "model": "gpt-realtime", "instructions": "Be kind."}
+    assert service.form["sdp"].startswith(b"v=0")
+    assert (await product.row("SELECT transport FROM realtime_realtimesession")) == {"transport": "relayed"}
+    assert await by_key(product, offer) == (404, "ModelNotFound")
+    assert service.offers == 1

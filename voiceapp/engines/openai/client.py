@@ -87,7 +87,7 @@ class RemoteServer:
         content_type: str = "application/json",
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> aiohttp.ClientResponse:
-        """The response with status 200, its body unread; the caller closes it. Redirects are not followed.
+        """The response with status 200 or 201, its body unread; the caller closes it. Redirects are not followed.
 
         A body that is neither text nor bytes goes out as JSON. What breaks on the way is for `failure` to name.
 
@@ -129,7 +129,7 @@ class RemoteServer:
 
     async def _good(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
         response = await self._send(method, path, body, headers)
-        if response.status != 200:
+        if response.status not in (200, 201):
             try:
                 raise await self._refusal(response)
             finally:

@@ -94,7 +94,14 @@ class RelayedRealtime(Provider):
             EngineTimeout: it takes too long.
             EngineRefused: it does not take this offer.
         """
-        answer = await self._exchange(model, offer_sdp, "application/sdp")
+        return self._description(await self._exchange(model, offer_sdp, "application/sdp"))
+
+    def _description(self, answer: bytes) -> str:
+        """The session description in an answer.
+
+        Raises:
+            EngineUnavailable: if there is none in it, or something that nobody else may see.
+        """
         text = answer.decode("utf-8", "replace")
         if not text.startswith("v=0") or self._is_leaking(text):
             raise EngineUnavailable(
@@ -127,18 +134,23 @@ class RelayedRealtime(Provider):
     async def _exchange(
         self,
         model: str,
-        body: str,
+        body: str | bytes,
         content_type: str,
         headers: Mapping[str, str] = MappingProxyType({}),
         *,
         path: str = PATH,
+        accept: str = "",
     ) -> bytes:
         """What the service answers to a request for a session, of at most MAX_ANSWER_BYTES."""
         address = f"{path}?{urlencode({'model': self._model or model})}"
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._server.post(
-                    address, body, accept=content_type, content_type=content_type, headers={**self._headers, **headers}
+                    address,
+                    body,
+                    accept=accept or content_type,
+                    content_type=content_type,
+                    headers={**self._headers, **headers},
                 )
                 try:
                     answer = await read(response, MAX_ANSWER_BYTES + 1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.openai_realtime.dialect import item_to
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION, session_to
 from voiceapp.protocol.reading import JsonObject
@@ -94,6 +96,20 @@ def session_there(
         if what in _PLACES and (kind != TRANSCRIPTION or what in _LISTENS):
             _put(session, _PLACES[what], _tidied(what, _at(shown, _PLACES[what])))
     return session
+
+
+def call_there(opening: Mapping[str, Any], transcription_model: str) -> JsonObject:
+    """`session` of a call over WebRTC that begins with these settings of ours. Its tracks say how audio is coded."""
+    config = merge(SessionConfig(model="", voice=""), dict(opening))
+    if transcription_model:
+        config = replace(config, transcription_model=transcription_model)
+    formats = format_there(config.input_format), format_there(config.output_format)
+    session = session_there(config, asked_for(dict(opening)), *formats, kind=REALTIME)
+    sides = {side: {**of_side} for side, of_side in session.pop("audio").items()}
+    for of_side in sides.values():
+        del of_side["format"]
+    audio = {side: of_side for side, of_side in sides.items() if of_side}
+    return {**session, "audio": audio} if audio else session
 
 
 def older_session_there(

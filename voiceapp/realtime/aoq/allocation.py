@@ -59,14 +59,14 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         ),
     )
     admitted = arrival.admitted
-    if admitted.card.forwards_offers:
+    if admitted.is_passed_on:
         near = client_ip or address
         ask = partial(admitted.provider.request_grant, model, near, runs_tasks=door.runs_tasks)
         grant = await forward(admitted, ask)
         return HttpResponse(
             grant,
             content_type="application/json",
-            headers={**NO_STORE, **report_headers(admitted.card, admitted.beginning)},
+            headers={**NO_STORE, **report_headers(admitted.beginning)},
         )
     if arrival.session is None and not door.runs_tasks:
         await admitted.prepared()

@@ -53,7 +53,7 @@ async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_
         ),
     )
     answer = await answered(request.body, arrival)
-    headers = {"Cache-Control": "no-store", **report_headers(arrival.admitted.card, arrival.admitted.beginning)}
+    headers = {"Cache-Control": "no-store", **report_headers(arrival.admitted.beginning)}
     return HttpResponse(answer, content_type=SDP_TYPE, headers=headers)
 
 
@@ -66,6 +66,9 @@ async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str
     """
     offer = await sdp.read_offer(body, allow_private=settings.RTC_ALLOW_PRIVATE)
     admitted = arrival.admitted
-    if admitted.card.forwards_offers:
-        return await forward(admitted, lambda: admitted.provider.relay_offer(offer, admitted.beginning.model))
+    if admitted.is_passed_on:
+        provider, model, opening = admitted.provider, admitted.beginning.model, admitted.call.opening
+        if dialect is OWN:
+            return await forward(admitted, lambda: provider.relay_offer(offer, model))
+        return await forward(admitted, lambda: provider.relay_call(offer, model, opening))
     return await peers.answer(offer, arrival, dialect)
