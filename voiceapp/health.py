@@ -7,12 +7,15 @@ address, where ALLOWED_HOSTS answers 400 and the redirect to https 301.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 from voiceapp.database.patience import waits_at_most
@@ -92,6 +95,14 @@ class Readiness:
     def _database(self) -> list[NotReadyReason]:
         connection = connections["default"]
         try:
+            if is_read_only(connection):
+                return [
+                    NotReadyReason(
+                        "database_read_only",
+                        "The database cannot be written.",
+                        f"Let the user of this process write {connection.settings_dict['NAME']} and its folder.",
+                    )
+                ]
             if self._migrated:
                 with connection.cursor() as cursor:
                     cursor.execute("SELECT 1")
@@ -117,6 +128,14 @@ class Readiness:
         finally:
             connection.close()  # this thread belongs to a pool and may not come here again
         return []
+
+
+def is_read_only(connection: BaseDatabaseWrapper) -> bool:
+    """Whether SQLite's file is there, and may only be read."""
+    if connection.vendor != "sqlite":
+        return False
+    file = Path(connection.settings_dict["NAME"])
+    return file.is_file() and not all(os.access(path, os.W_OK) for path in (file, file.parent))
 
 
 def _reason(error: EngineUnavailable) -> NotReadyReason:

@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from tests.prepared import collect_static_files
 from tests.serving import ROOT
+from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
 
 
@@ -42,6 +43,12 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("ADMIN_PATH", "/admin", "server.E008"),
         ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
         ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
+        ("VOICES_DIR", "/no/such/folder", "server.E024"),
+        ("TTS_BASE_URL", "nope", "server.E005"),
+        ("RERANK_BASE_URL", "tcp://127.0.0.1:80", "server.E005"),
+        ("UPSTREAMS", (UpstreamSettings("foo", "", ""),), "server.E005"),
+        ("UPSTREAMS", (UpstreamSettings("https://voice.example.org", "", "", ws_url="voice"),), "server.E005"),
+        ("UPSTREAMS", (UpstreamSettings("", "", "", chat_models=["large"]),), "server.W023"),
         ("MAX_CONNECTIONS", 0, "server.E011"),
         ("SEND_TIMEOUT_S", 0.0, "server.E011"),
         ("PING_S", 0.0, "server.E011"),

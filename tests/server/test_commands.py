@@ -39,7 +39,7 @@ def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Pat
     environment = environment_in(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3")
     worker = Process("worker", environment=environment)
     try:
-        worker.wait_for("The database does not answer")
+        worker.wait_for("Housekeeping waits for the database")
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
         assert "Stopped" in worker.log
@@ -88,3 +88,31 @@ def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
         assert process.wait() == 0
     finally:
         process.kill()
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"DEBUG": "0", "SECRET_KEY": ""}, "SECRET_KEY is not set"),
+        ({"DATABASE_URL": "notaurl"}, "DATABASE_URL names no database that is used here"),
+        ({"DATABASE_URL": "mysql://me:hidden@db/name"}, "DATABASE_URL names no database that is used here"),
+        ({"DATABASE_URL": "sqlite:////no/such/folder/x"}, "The database does not answer: unable to open database file"),
+        ({"VAR_DIR": "/proc/nowhere", "DATABASE_URL": "sqlite:////proc/nowhere/x"}, "VAR_DIR is '/proc/nowhere'"),
+        ({"ALLOWED_HOSTS": "https://voice.example.org"}, "ALLOWED_HOSTS holds names of hosts"),
+        ({"RATE_LIMITS": "fast"}, "RATE_LIMITS is 'fast', which cannot be read: write NAME=VALUE"),
+    ],
+)
+def test_an_operators_mistake_is_told_in_a_sentence(tmp_path: Path, variables: dict[str, str], said: str) -> None:
+    command = Process("migrate", "--skip-checks", environment={**environment_in(tmp_path), **variables})
+    assert command.wait() == 1
+    assert command.log.startswith(said)
+    assert command.log.count("\n") == 1
+    assert "hidden" not in command.log
+
+
+def test_names_of_hosts_may_have_spaces_between(tmp_path: Path) -> None:
+    show = "from django.conf import settings; print(settings.ALLOWED_HOSTS)"
+    environment = environment_in(tmp_path, ALLOWED_HOSTS="voice.example.org, www.example.org")
+    command = Process("shell", "--verbosity", "0", "--command", show, environment=environment)
+    assert command.wait() == 0
+    assert "['voice.example.org', 'www.example.org'" in command.log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +38,12 @@ def place_models(folder: Path) -> None:
         for file in model.files:
             (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
             (folder / file.name).touch()
+
+
+@pytest.mark.django_db
+async def test_a_database_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # as root, no file is refused
+    assert "database_read_only" in codes(await Readiness().reasons())
 
 
 def test_it_answers_probes_that_come_by_address(server: Served) -> None:

@@ -106,6 +106,14 @@ def check_who_pays(**_: Any) -> list[CheckMessage]:
                 id="voiceapp.accounts.E006",
             )
         )
+    if settings.REDIS_URL and not settings.REDIS_URL.startswith(("redis://", "rediss://", "unix://")):
+        found.append(
+            Error(
+                "REDIS_URL is no address of a Redis server: every request would fail.",
+                hint="Write it whole, such as redis://127.0.0.1:6379/0.",
+                id="voiceapp.accounts.E011",
+            )
+        )
     if settings.REDIS_URL and importlib.util.find_spec("redis") is None:
         found.append(
             Error(

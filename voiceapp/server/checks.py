@@ -26,6 +26,13 @@ EPHEMERAL_HOSTS = {
 }
 """Variables that hosts set whose disks are lost at each restart, or whose proxy ends TLS."""
 
+HTTP, WEBSOCKET = ("http", "https"), ("ws", "wss")
+SERVERS = {
+    **dict.fromkeys(("CHAT", "INSPECTION", "IMAGES", "EMBEDDING", "RERANK"), HTTP),
+    **dict.fromkeys(("ASR", "TTS"), (*HTTP, "tcp")),
+}
+"""Models that may be served elsewhere, and the schemes of an address there."""
+
 TASK_ENGINES = ("embedded", "worker", "celery")
 
 LONGEST_DRAIN_S = 20.0
@@ -36,7 +43,7 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_hosting(), *_https(), *_values(), *_limits(), *_static_files()]
+    return [*_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files()]
 
 
 def _hosting() -> Iterator[CheckMessage]:
@@ -67,16 +74,33 @@ def _https() -> Iterator[CheckMessage]:
         )
 
 
+def _addresses() -> Iterator[CheckMessage]:
+    given = {f"{name}_BASE_URL": (getattr(settings, f"{name}_BASE_URL"), schemes) for name, schemes in SERVERS.items()}
+    for service in settings.UPSTREAMS:
+        given |= {
+            f"{service.settings}_BASE_URL": (service.base_url, HTTP),
+            f"{service.settings}_REALTIME_URL": (service.realtime_url, (*HTTP, *WEBSOCKET)),
+            f"{service.settings}_WS_URL": (service.ws_url, (*HTTP, *WEBSOCKET)),
+        }
+        if not service.base_url and (service.model or service.has_others):
+            yield Warning(
+                f"{service.settings} names models of a service that has no address: nothing serves them.",
+                hint=f"Set {service.settings}_BASE_URL to the service's address.",
+                id="server.W023",
+            )
+    for name, (url, schemes) in given.items():
+        parts = urlsplit(url)
+        if url and (parts.scheme not in schemes or not parts.netloc):
+            yield Error(
+                f"{name} is {url!r}, which is no address of a server.",
+                hint=f"Write it whole, such as {schemes[0]}://127.0.0.1:11434/v1.",
+                id="server.E005",
+            )
+
+
 def _values() -> Iterator[CheckMessage]:
     if not 1 <= settings.PORT <= 65535:
         yield Error(f"PORT is {settings.PORT}.", hint="Use a number from 1 to 65535.", id="server.E004")
-    chat = urlsplit(settings.CHAT_BASE_URL)
-    if settings.CHAT_BASE_URL and (chat.scheme not in ("http", "https") or not chat.netloc):
-        yield Error(
-            f"CHAT_BASE_URL is {settings.CHAT_BASE_URL!r}, which is no address of a server.",
-            hint="Write it whole, such as http://127.0.0.1:11434/v1.",
-            id="server.E005",
-        )
     if settings.CHAT_BASE_URL and not settings.CHAT_MODEL:
         yield Warning(
             "CHAT_BASE_URL is set without CHAT_MODEL; most servers refuse a request that names no model.",
@@ -135,6 +159,12 @@ def _values() -> Iterator[CheckMessage]:
             f"DOCUMENTS_DIR is {settings.DOCUMENTS_DIR!r}, which is no folder.",
             hint="Set it to an existing folder of .md and .txt files, or leave it empty.",
             id="server.E010",
+        )
+    if settings.VOICES_DIR and not Path(settings.VOICES_DIR).is_dir():
+        yield Error(
+            f"VOICES_DIR is {str(settings.VOICES_DIR)!r}, which is no folder.",
+            hint="Set it to an existing folder of Piper voices, or leave it empty.",
+            id="server.E024",
         )
 
 

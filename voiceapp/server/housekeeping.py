@@ -59,7 +59,7 @@ def try_to_tidy(every_s: float) -> None:
     try:
         tidy()
     except DatabaseError as error:  # such as one before its first migration; readiness says so
-        logger.warning("The database does not answer; trying again in %g s: %s", every_s, error)
+        logger.warning("Housekeeping waits for the database, trying again in %g s: %s", every_s, error)
     except Exception:  # what this process works on beside it must not end with it
         logger.exception("Housekeeping did not come to its end; trying again in %g s", every_s)
     finally:

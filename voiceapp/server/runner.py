@@ -148,13 +148,16 @@ class Life:
         self.readiness.warming = True
         try:
             await self.warm_up()
-        except VoiceError as error:  # such as missing weights: readiness names the reason and the remedy
-            logger.warning("Not ready: %s", error.message)
+        except VoiceError as error:  # such as missing weights: what follows from it is told below
+            logger.warning("Not every engine is loaded: %s", error.message)
         except Exception:
             self.readiness.warm_up_failed = True
             logger.exception("The engines could not be loaded")
         finally:
             self.readiness.warming = False
+        if not self.drain.begun:
+            for reason in await self.readiness.reasons():
+                logger.error("Not ready: %s", reason.for_operators)
 
     async def _keep_house(self) -> None:
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ class _Env(environ.Env):
         try:
             return super().get_value(var, cast, *args, **options)
         except ValueError as error:
-            raise ImproperlyConfigured(f"{var} is {given!r}, which cannot be read: {error}.") from None
+            why = "write NAME=VALUE, with commas between" if cast is dict else str(error)
+            raise ImproperlyConfigured(f"{var} is {given!r}, which cannot be read: {why}.") from None
 
 
 _FALSE = ("false", "off", "n", "no", "0", "")
@@ -33,6 +36,38 @@ env = _Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 MAX_STEP_S = 366 * 86_400
+
+
+DATABASES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")
+
+
+def database(default: str) -> dict[str, Any]:
+    """The database that DATABASE_URL names; what is wrong with one is told without the password in it."""
+    config: dict[str, Any] = {}
+    with suppress(ImproperlyConfigured, KeyError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library would print the address, with its password
+        config = env.db("DATABASE_URL", default=default)
+    if config.get("ENGINE") not in DATABASES:
+        raise ImproperlyConfigured(
+            "DATABASE_URL names no database that is used here: "
+            "write postgres://user:password@host:5432/name, or sqlite:////path/to/file."
+        )
+    return config
+
+
+def entries(variable: str, default: list[str]) -> list[str]:
+    """A list with commas between, without the spaces around its entries."""
+    given: list[str] = env.list(variable, default=default)
+    return [text for entry in given if (text := entry.strip())]
+
+
+def hosts(variable: str, default: list[str]) -> list[str]:
+    """Names of hosts, or `*`."""
+    found = entries(variable, default)
+    for host in found:
+        if "/" in host:
+            raise ImproperlyConfigured(f"{variable} holds names of hosts such as voice.example.org, not {host!r}.")
+    return found
 
 
 def network(text: str) -> str:

@@ -194,6 +194,8 @@ async def test_with_little_memory_espeak_speaks(
     assert Piper().default_voice == "en-us"
     settings.DEFAULT_VOICE = "joe-light"
     assert Piper().default_voice == "joe-light"
+    settings.DEFAULT_VOICE = "nobody"
+    assert Piper().default_voice == "en-us"
     settings.DEFAULT_VOICE = ""
     limit.write_text("max\n")
     assert Piper().default_voice == "joe"

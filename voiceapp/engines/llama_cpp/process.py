@@ -29,6 +29,7 @@ from voiceapp.errors import EngineUnavailable
 logger = logging.getLogger(__name__)
 
 PROGRAM = Path(__file__).with_name("child.py")
+FETCH = "Run `manage.py fetch_models`, or set CHAT_MODEL_FILE to a file that is there."
 INSTALL = "Run `pip install -r requirements-llm.txt`."
 START_S = 600.0
 """A large model is read from a slow disk for minutes."""
@@ -137,7 +138,7 @@ class LlamaProcess:
     def _run_once(self) -> float | None:
         """Run the program until it ends. Returns the pause before the next start; None for the usual one."""
         if not self._options.file.is_file():
-            return self._refuse("The language model's file is missing.", f"There is no {self._options.file}.")
+            return self._refuse("The language model's file is missing.", f"There is no {self._options.file}. {FETCH}")
         key = secrets.token_urlsafe(32)
         process = self._start()
         threading.Thread(target=self._log, args=(process.stderr,), name="llama-log", daemon=True).start()
@@ -149,7 +150,8 @@ class LlamaProcess:
             logger.info("language model %s: ready in process %d", self._name, process.pid)
             self._publish(model)
             self._watch(process, model)
-            logger.warning("language model %s: process %d ended (%d)", self._name, process.pid, process.returncode)
+            if not self._closing.is_set():
+                logger.warning("language model %s: process %d ended (%d)", self._name, process.pid, process.returncode)
             with self._lock:
                 self._ready = Future()
             model.ended.set_result(None)

@@ -54,7 +54,9 @@ class Piper(Provider):
     def default_voice(self) -> str:
         """DEFAULT_VOICE; without one the first neural voice, where there is one and memory enough for it."""
         if settings.DEFAULT_VOICE:
-            return str(settings.DEFAULT_VOICE)
+            if wanted := self._known(str(settings.DEFAULT_VOICE)):
+                return wanted
+            logger.error("DEFAULT_VOICE is %r, which is no voice of this server.", settings.DEFAULT_VOICE)
         if not self._neural:
             logger.warning("No neural voice is on this server: espeak-ng speaks. `manage.py fetch_models` brings one.")
         elif memory_bytes() < settings.NEURAL_VOICE_MIN_MEMORY_MB * 1024**2:
