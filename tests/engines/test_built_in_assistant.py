@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from tests.engines.test_assistant import Talk as RetrievalTalk
@@ -18,6 +19,7 @@ from voiceapp.engines.embedded.chat import NOT_FOUND
 from voiceapp.engines.interfaces import ChatMessage, SessionFacts
 from voiceapp.engines.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.errors import EngineRefused
 
 NO_SERVER = ServerSettings("", "", "")
 
@@ -78,6 +80,14 @@ async def test_a_page_that_was_cut_off_hears_the_rest_of_a_skills_reply(assistan
     talk.messages[-1] = ChatMessage("assistant", "Why did the microphone break up")
     talk.messages.insert(0, ChatMessage("system", "Go on with your reply where it was cut off."))
     assert await talk.respond() == "with the speaker? It needed some feedback."
+
+
+async def test_a_message_beyond_the_context_is_refused_and_a_speaker_hears_a_reply(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    with pytest.raises(EngineRefused, match=r"has [\d,]+ tokens; the model reads 1024"):
+        await talk.say("wombat zebra " * 3000)
+    talk.facts = SessionFacts(speaks=True)
+    assert await talk.say("wombat zebra " * 3000) == NOT_FOUND
 
 
 async def test_without_its_language_model_it_replies_in_a_short_sentence(

@@ -17,14 +17,15 @@ from voiceapp.engines.embedded.skills import SkillReply
 from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.errors import EngineError, EngineUnavailable
+from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
 
 logger = logging.getLogger(__name__)
 
 FOR_THE_MODEL = frozenset(("response_format", "logprobs", "top_logprobs", "logit_bias", "stop_token_ids"))
 """Parameters that only a language model can follow."""
 
-
+REFUSED_AS_SENT = frozenset((0, 400, 413, 422))
+"""Statuses of a server elsewhere that are about the request; 0 where none was asked."""
 MOST_SENTENCES = 2
 """Of a spoken reply of the language model that nobody gave other instructions."""
 
@@ -90,7 +91,7 @@ class Assistant(Provider):
                     has_begun = True
                     yield delta
         except EngineError as error:
-            if has_begun or is_for_the_model:
+            if has_begun or is_for_the_model or _is_about_the_request(error, request):
                 raise
             logger.warning("model %s: %s", self._model_name, error.for_operators)
             async with aclosing(self._known.say(unknown(request), request)) as deltas:
@@ -113,6 +114,12 @@ class Assistant(Provider):
                 asked = sum(count_tokens(message.content) for message in request.messages)
                 yield ChatDelta(usage=ChatUsage(asked, tokens), finish_reason="stop")
                 return
+
+
+def _is_about_the_request(error: EngineError, request: ChatRequest) -> bool:
+    """Whether a program can mend what it sent, such as a conversation that is too long. A person hears a reply."""
+    is_refused = isinstance(error, EngineRefused) and error.status_elsewhere in REFUSED_AS_SENT
+    return is_refused and not request.facts.speaks
 
 
 def _is_for_the_model(request: ChatRequest) -> bool:
