@@ -61,7 +61,7 @@ def test_speech_starts_with_its_padding_and_stops_with_its_last_sound(talk: Conv
     talk.assert_event(STARTED, audio_start_ms=960 - 9 * 32)
     talk.assert_event(STOPPED, audio_end_ms=1600)
     # Recognition hears less before the speech than the client asked to keep, and of the pause what there is.
-    assert len(talk.take_final().audio) / 16 == 192 + 640 + 160
+    assert len(talk.take_final().audio) / 16 == 192 + 640 + 128
 
 
 def test_speech_at_the_very_beginning_has_no_padding(talk: Conversation) -> None:
@@ -467,7 +467,7 @@ def test_the_turn_model_is_not_asked_again_before_it_taken_turn(talk: Conversati
     talk.hush(352)
     judge = talk.take(JudgeTurn)
     assert not talk.asks(JudgeTurn)
-    talk.session.done(TurnJudged(judge.item_id, judge.version, 0.1), talk.now)
+    talk.session.done(TurnJudged(judge.item_id, judge.version, 0.02), talk.now)
     talk.hush(160)
     assert talk.asks(JudgeTurn)
 

@@ -33,7 +33,7 @@ def test_without_a_fixed_silence_it_asks_again_and_again_and_ends_at_the_cap() -
     signals = feed(TurnDetector(TurnDetection()), (0.9, 10), (0.0, 40))
     assert signals == [
         (3, Onset(3)),
-        (10 + 160 // FRAME_MS, Pause()),
+        (10 + 128 // FRAME_MS, Pause()),
         *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (256, 352, 448, 544, 640)),
         (10 + 25, End(25 * FRAME_MS)),
     ]
@@ -56,9 +56,9 @@ def test_a_fixed_silence_wins_over_the_turn_model(silence_ms: int) -> None:
 def test_the_turn_model_ends_the_turn_early() -> None:
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10), (0.0, 7))
-    assert detector.judged(0.8) == End(7 * FRAME_MS)
+    assert detector.judged(0.9) == End(7 * FRAME_MS)
     assert detector.state is TurnState.QUIET
-    assert detector.judged(0.8) is None
+    assert detector.judged(0.9) is None
 
 
 @pytest.mark.parametrize(

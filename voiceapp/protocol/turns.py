@@ -15,7 +15,7 @@ from voiceapp.protocol.states import TURN_STEPS, TurnState, step
 ONSET_FRAMES = 3
 """Speech frames in a row that begin a turn: shorter bursts are clicks and breaths."""
 RESUME_FRAMES = 2
-PAUSE_MS = 160
+PAUSE_MS = 128
 """Silence after which the turn model is asked and recognition starts on speculation."""
 LULL_MS = 64
 """Silence after which what was said is read where a thread is idle: if it becomes a pause, the words are known by then,
@@ -26,11 +26,14 @@ SILENCE_CAP_MS = 800
 ASK_AGAIN_MS = frozenset({256, 352, 448, 544, 640})
 """Silences at which the turn model is asked again. One result depends on where the frames happen to fall: of the same
 pause, those 32 ms apart may be 0.04 and 0.83. Their mean does not, so it is what is believed."""
-CERTAIN = 0.8
-"""Probability from which one result ends a turn."""
+CERTAIN = 0.9
+"""Probability from which one result ends a turn. At 0.8 one more turn of 56 ended early, at 0.9 none, against asking
+after 160 ms first, and the median turn was over 32 ms sooner."""
 COMPLETE = 0.5
 """Mean of several from which they do."""
-LONG_SILENCE_MS = 448
+LONG_SILENCE_MS = 352
+"""With 14 recordings at four offsets each, the 95th percentile of the time from the last sound to the decision is
+498 ms in place of 585 ms with 448 here, and no more turns end early."""
 GOING_ON = 0.07
 """After a long silence a turn goes on only where the model is sure of that. In the middle of sentences the mean was
 0.01 to 0.05, at ends about which it was in doubt 0.08 to 0.46. With 25 recordings at four offsets each, the 95th
@@ -58,7 +61,7 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """160 ms without speech: time to ask and to start recognising."""
+    """128 ms without speech: time to ask and to start recognising."""
 
 
 @dataclass(frozen=True, slots=True)
