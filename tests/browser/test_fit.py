@@ -32,6 +32,19 @@ STRAYS = """(place) => {
 }"""
 """What does not fit: the page itself, or controls of a place outside the window, cramped, or on one another."""
 
+CUT_OFF = """(place) => {
+    const frame = document.querySelector(place);
+    const edges = frame.getBoundingClientRect();
+    const [left, right] = [Math.max(edges.left, 0) - 1, Math.min(edges.right, innerWidth) + 1];
+    const isOut = ({ left: begin, right: end, width }) => width > 0 && (begin < left || end > right);
+    const isTooSmall = ({ scrollWidth, clientWidth }) => clientWidth > 0 && scrollWidth > clientWidth + 1;
+    return [frame, ...frame.querySelectorAll('*')]
+        .filter((part) => part.checkVisibility() && !part.closest('.visually-hidden, .orb-place, option, svg'))
+        .filter((part) => isOut(part.getBoundingClientRect()) || isTooSmall(part))
+        .map((part) => part.id || part.className || part.textContent.trim().slice(0, 40));
+}"""
+"""What of a place is cut off at its edges or scrolls sideways, and what has words beyond its own edge."""
+
 
 def strays(voice: VoicePage, place: str) -> list[str]:
     found: list[str] = voice.page.evaluate(STRAYS, place)
@@ -110,6 +123,28 @@ def test_text_of_twice_the_size_leaves_everything_within_reach(
         box = voice.page.locator("#captions").bounding_box()
         assert box is not None
         assert box["height"] > 2 * 32  # two lines of it can be read at a time
+
+
+@pytest.mark.parametrize("fonts", FONTS)
+@pytest.mark.parametrize("text_percent", TEXT_PERCENT)
+def test_nothing_is_cut_off_on_a_phone(open_page: OpenPage, screenshots: Path, fonts: str, text_percent: int) -> None:
+    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, viewport={"width": 320, "height": 800})
+    voice.page.evaluate(
+        """() => document.querySelectorAll('.about').forEach((about) => { // as with the built-in language model
+            const last = about.querySelector('a:last-of-type');
+            last.after(' ', Object.assign(last.cloneNode(), { textContent: 'Small built-in model: often wrong' }));
+        })"""
+    )
+    wrong = {}
+    for place in (".stage", "#settings"):
+        if place == "#settings":
+            voice.page.click("#open-settings")
+        for width in (320, 360, 390, 430, 768):
+            resize(voice, width, 800)
+            voice.page.screenshot(path=screenshots / f"whole-{place[1:]}-{width}-{text_percent}-{fonts}.png")
+            if found := voice.page.evaluate(CUT_OFF, place):
+                wrong[place, width] = found
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("fonts", FONTS)
