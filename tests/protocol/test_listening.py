@@ -261,7 +261,7 @@ def test_words_are_shown_while_the_caller_speaks(talk: Conversation) -> None:
     talk.assert_event(DELTA, item_id=item_id, text="", stash="What time")
     talk.say(512)
     talk.recognize_partly("What time is")
-    talk.assert_event(DELTA, item_id=item_id, text="What time", stash="is")
+    talk.assert_event(DELTA, item_id=item_id, text="What time", stash=" is")
 
 
 def test_only_one_partial_reading_runs_at_a_time(talk: Conversation) -> None:

@@ -444,7 +444,7 @@ class TranscriptionDelta(ServerEvent):
     text: str
     """The part that will not change any more."""
     stash: str
-    """The part that still may."""
+    """The part that still may. It goes on right behind `text`: the space between two words is its first character."""
     language: str = "en"
     emotion: str = "neutral"
 

@@ -213,11 +213,11 @@ class Utterance:
         return True
 
     def partial(self, words: str, now: float) -> tuple[str, str]:
-        """The words so far to be shown, as (stable, may still change)."""
+        """The words so far to be shown, as (stable, may still change): two texts that are read one behind the other."""
         self._is_partial_stable = words.split() == self._partial.split()[: len(words.split())]
         self._partial = words
         stable, rest = self._captions.show(words.split(), now)
-        return " ".join(stable), " ".join(rest)
+        return " ".join(stable), " ".join(["", *rest] if stable and rest else rest)
 
 
 def _floats(frames: list[Pcm]) -> NDArray[np.float32]:
