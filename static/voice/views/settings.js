@@ -1,6 +1,7 @@
 // Settings: model, voice, instructions, devices. Each change holds at once.
 
 import { byId, make } from "./dom.js";
+import { withDefault } from "../choices.js";
 import { VoiceSample } from "./voice_sample.js";
 
 const TRANSPORTS = [
@@ -47,14 +48,12 @@ export class Settings {
     await this.#listDevices();
   }
 
-  #fill(name, choices, fallback) {
+  #fill(name, all, fallback) {
+    const { choices, chosen } = withDefault(all, this.#preferences[name], fallback);
     const select = byId(name, HTMLSelectElement);
     select.replaceChildren(...choices.map(([value, title]) => option(value, title)));
-    const known = choices.some(([value]) => value === this.#preferences[name]);
-    if (!known) {
-      this.#preferences[name] = fallback;
-    }
-    select.value = this.#preferences[name];
+    this.#preferences[name] = chosen;
+    select.value = chosen;
     this.#bindSelect(name);
   }
 

@@ -20,6 +20,7 @@ export class VoiceSample {
     this.#preferences = preferences;
     this.#button.addEventListener("click", () => (this.#isPlaying ? this.#stop() : this.#play()));
     this.#voice.addEventListener("change", () => this.#stop());
+    this.#button.hidden = this.#voice.value === ""; // the server's default is one that it does not name
     byId("settings", HTMLDialogElement).addEventListener("close", () => this.#stop());
     this.#audio.addEventListener("ended", () => this.#stop());
   }
