@@ -12,6 +12,7 @@ const STEADY_MS = 10000; // a session that did not last so long counts as one mo
 const QUEUE_DELAY_MS = 3000;
 const GREETING_TIMEOUT_MS = 10000;
 const SIGN_OF_LIFE_MS = 4000;
+const OFFLINE_SIGN_OF_LIFE_MS = 1500; // the machine has no network; a server on it answers all the same
 const SLOW_SIGN_OF_LIFE_MS = 10000; // behind six seconds of speech that the network has not taken yet
 const HIDDEN_PATIENCE_MS = 120000; // people who look at another tab may still be talking; after that, they have left
 const FRESH_DIAL_MS = 1000;
@@ -56,7 +57,7 @@ export class Connection extends EventTarget {
     this.#makeTransport = makeTransport;
     this.#diagnose = diagnose;
     window.addEventListener("online", () => this.#surroundingsChanged());
-    window.addEventListener("offline", () => this.#check());
+    window.addEventListener("offline", () => this.#doubt());
     document.addEventListener("visibilitychange", () => this.#isVisible && this.#surroundingsChanged());
   }
 
@@ -223,6 +224,12 @@ export class Connection extends EventTarget {
     } else {
       this.hurry();
     }
+  }
+
+  /** The browser says that there is no network. */
+  #doubt() {
+    this.#signOfLife.clear(); // it would be waited for too long
+    this.#check(OFFLINE_SIGN_OF_LIFE_MS);
   }
 
   /** Is the other side still there? After a change of networks or a sleep, an open socket may be dead for minutes. */

@@ -284,6 +284,26 @@ for (const [change, happen] of [
   });
 }
 
+inWorld("when the browser says that it is offline, a dead connection is known within two seconds", async (world) => {
+  promise(world);
+  world.isSilent = true;
+  document.dispatchEvent(new Event("visibilitychange")); // a sign of life is waited for already, for longer
+  await world.pass(0.1);
+  window.dispatchEvent(new Event("offline"));
+  world.connection.send({ type: "response.create", event_id: "said in doubt" });
+  await world.pass(1.9);
+  assert.equal(world.connection.phase, "reconnecting");
+  await world.pass(1);
+  assert.equal(world.connection.send({ type: "response.create", event_id: "said offline" }), true);
+  world.isSilent = false;
+  world.sent = [];
+  world.greeting = { type: "session.resumed", event_id: "event_0", received: 0 };
+  window.dispatchEvent(new Event("online"));
+  await world.pass(1);
+  assert.equal(world.connection.phase, "open");
+  assert.deepEqual(world.sent.filter((id) => id?.startsWith("said")), ["said in doubt", "said offline"]);
+});
+
 /** The session can be resumed from now on. */
 function promise(world) {
   world.line.tell({ type: "session.resumable", event_id: "event_2", token: "secret", grace_s: 20 });
