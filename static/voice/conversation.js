@@ -158,8 +158,8 @@ export class Conversation extends EventTarget {
 
   /**
    * The reply that the loss of a connection cut off just now, with nothing said since, goes back to the end of the last
-   * sentence that was heard in full, and is forgotten where there is none. Returns whether there is one to go on with:
-   * {heard, unheard}, or null.
+   * sentence that was heard in full. Where there is none, it stays as it is until another comes in its place. Returns
+   * whether there is one to go on with: {heard, unheard}, or null.
    */
   takeUpCutOff(now = Date.now()) {
     const last = this.#items.findLast((item) => ["user", "assistant"].includes(item.role) && !item.isEmpty);
@@ -172,7 +172,7 @@ export class Conversation extends EventTarget {
     if (heard.trim()) {
       this.#update(last, { text: heard, unheard, cutOffAt: null });
     } else {
-      this.#remove(last.id);
+      last.isGivenAnew = true;
     }
     return { heard, unheard };
   }
@@ -181,7 +181,7 @@ export class Conversation extends EventTarget {
   history() {
     return this.items
       .filter(({ role, text }) => ["user", "assistant"].includes(role) && text.trim() !== "")
-      .filter(({ isUnanswerable, isPast }) => !isUnanswerable && !isPast)
+      .filter(({ isUnanswerable, isGivenAnew, isPast }) => !isUnanswerable && !isGivenAnew && !isPast)
       .slice(-REMEMBERED_MESSAGES)
       .map(({ id, role, text }) => ({ id, role, text }));
   }
@@ -261,11 +261,25 @@ export class Conversation extends EventTarget {
   }
 
   #wrote({ type, item_id: id, delta }) {
+    this.#replaceGivenAnew();
     const item = this.#add(id, "assistant");
     item.isSpoken = type === SERVER.AUDIO_TRANSCRIPT_DELTA;
     if (item.state === "live") {
       item.text += delta;
       this.#changed(item);
+    }
+  }
+
+  /** A reply begins: it comes in the place of one that is given anew, unless it is to something said since. */
+  #replaceGivenAnew() {
+    const old = this.#items.findLast(({ isGivenAnew }) => isGivenAnew);
+    if (!old) {
+      return;
+    }
+    const since = this.#items.slice(this.#items.indexOf(old) + 1);
+    old.isGivenAnew = false;
+    if (!since.some((item) => item.role === "user" && !item.isEmpty)) {
+      this.#remove(old.id);
     }
   }
 

@@ -111,26 +111,30 @@ export class Dialogue extends EventTarget {
     this.#microphone.setMuted(isMuted);
   }
 
-  /** A session has opened: it learns what the person chose, and what was said before. */
-  begin(session) {
+  /**
+   * A session has opened: it learns what the person chose, and what was said before, and takes that up, unless the person
+   * `isTyping` something else.
+   */
+  begin(session, { isTyping = false } = {}) {
     this.#unheard.reset();
     this.#typedLater = [];
     this.#isTrackPlayed = this.#isTrackSent;
     this.#turnDetection = defaultTurnDetection(session);
     this.configure();
-    const cutOff = this.#conversation.takeUpCutOff();
+    const cutOff = isTyping ? null : this.#conversation.takeUpCutOff();
     const history = this.#conversation.history();
+    const last = isTyping ? null : history.at(-1);
     for (const { id, role, text } of history) {
       this.#outbox.send(events.messageCreate(id, role, text));
     }
-    const { reminders, isSaidAnew } = this.#conversation.reminders.resume(cutOff, history.at(-1));
+    const { reminders, isSaidAnew } = this.#conversation.reminders.resume(cutOff, last);
     if (reminders.length > 0) {
       this.#outbox.sendQuietly(events.remindersRestore(reminders)); // a model of another service knows none
     }
-    if (history.at(-1)?.role === "user") {
+    if (last?.role === "user") {
       this.#requestReply(); // the cut came between a question and its reply
-    } else if (cutOff && !isSaidAnew) {
-      this.#continued = history.at(-1).id;
+    } else if (last && cutOff && !isSaidAnew) {
+      this.#continued = last.id;
       this.#requestReply({ instructions: continuation(this.#preferences.instructions, cutOff.unheard) });
     }
   }

@@ -43,6 +43,7 @@ export class Item {
     this.isOver = false; // the caller has finished this turn, whether or not its words are known
     this.isSpoken = false; // the assistant's words are to be heard
     this.isUnanswerable = false; // only a part of what the caller said: nothing to be answered
+    this.isGivenAnew = false; // cut off, and another reply is to come in its place
     this.isPast = false; // part of a conversation that is over
     this.cutOffAt = null; // when the connection was lost in the middle of the reply (epoch ms)
     this.metrics = null;

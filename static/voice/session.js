@@ -110,10 +110,10 @@ export class VoiceSession extends EventTarget {
   // ── What the person does ─────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Begin, or go on with, the conversation. Resolves to whether it is live; while another tab talks, only if this one
-   * `takesOver`. Call it inside the person's tap.
+   * Begin, or go on with, the conversation; `isTyping`: with a message that follows. Resolves to whether it is live;
+   * while another tab talks, only if this one `takesOver`. Call it inside the person's tap.
    */
-  async start({ withMicrophone = true, takesOver = false } = {}) {
+  async start({ withMicrophone = true, takesOver = false, isTyping = false } = {}) {
     if (this.isActive) {
       return this.isLive;
     }
@@ -154,7 +154,7 @@ export class VoiceSession extends EventTarget {
     if (!opened || (opened.wasQueued && !(await this.#offerTurn(withMicrophone)))) {
       return false;
     }
-    this.#begin(opened.session);
+    this.#begin(opened.session, { isTyping });
     return true;
   }
 
@@ -223,7 +223,7 @@ export class VoiceSession extends EventTarget {
       this.#dialogue.typeLater(text);
       return true;
     }
-    if (!this.isLive && !(await this.start({ withMicrophone: false }))) {
+    if (!this.isLive && !(await this.start({ withMicrophone: false, isTyping: true }))) {
       return false;
     }
     await this.#dialogue.type(text);
@@ -268,8 +268,8 @@ export class VoiceSession extends EventTarget {
     }
   }
 
-  #begin(session) {
-    this.#dialogue.begin(session);
+  #begin(session, about) {
+    this.#dialogue.begin(session, about);
     this.liveSince = Date.now();
     this.#enter("live");
   }

@@ -39,6 +39,21 @@ def test_a_reload_in_the_middle_of_a_reply_loses_no_word_and_it_goes_on(open_pag
     assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]
 
 
+def test_a_reply_cut_off_by_a_reload_stays_when_something_else_is_asked(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("Help")
+    voice.wait("ai-speaking")
+    voice.wait_spoken(3)
+    reload(voice)
+    [_, (_, heard)] = voice.turns()
+    voice.type("What is two plus two?")
+    expect(voice.caption("assistant")).to_contain_text("4")
+    [help, cut_off, question, (role, reply)] = voice.turns()
+    assert (help, cut_off, question) == (("user", "Help"), ("assistant", heard), ("user", "What is two plus two?"))
+    assert (role, "4" in reply) == ("assistant", True)
+    expect(voice.page.locator(".turn").nth(1).locator(".unheard")).not_to_be_empty()
+
+
 def test_a_conversation_of_an_hour_ago_can_only_be_read(open_page: OpenPage, screenshots: Path) -> None:
     voice = open_page()
     hostile = "<img src=x onerror=alert(1)> 你好，世界 \u202e ‮ &amp; 👩‍👩‍👧‍👦"

@@ -105,15 +105,35 @@ test("a reply that was cut off goes on after the last sentence that was heard in
   assert.equal(conversation.takeUpCutOff(2000), null);
 });
 
-test("a reply of which no sentence was heard is given anew", () => {
+/** A conversation whose reply was cut off in its first sentence, and is to be given anew. */
+function givenAnew() {
   const conversation = new Conversation();
   conversation.addTyped("u", "How do I create a key?");
   replied(conversation, { text: LONG, ms: 6000 });
   conversation.heardUntil("a", 500);
   lose(conversation);
   assert.equal(conversation.takeUpCutOff(2000).heard, "");
-  assert.equal(conversation.find("a"), null);
   assert.equal(conversation.history().at(-1).role, "user");
+  return conversation;
+}
+
+test("a reply of which no sentence was heard stays until it is given anew", () => {
+  const conversation = givenAnew();
+  assert.equal(conversation.find("a").text + conversation.find("a").unheard, LONG);
+  conversation.receive({ type: "response.output_item.added", response_id: "s", item: { id: "b", type: "message", role: "assistant" } });
+  assert.notEqual(conversation.find("a"), null);
+  conversation.receive({ type: "response.audio_transcript.delta", item_id: "b", delta: LONG });
+  assert.deepEqual(conversation.items.map(({ id }) => id), ["u", "b"]);
+});
+
+test("a reply that was cut off stays when something else was asked before it was given anew", () => {
+  for (const ask of [(each) => each.addTyped("v", "What is two plus two?"), (each) => says(each, { text: "And now?", stash: "" }, { id: "v" })]) {
+    const conversation = givenAnew();
+    ask(conversation);
+    conversation.receive({ type: "response.audio_transcript.delta", item_id: "b", delta: "4." });
+    assert.deepEqual(conversation.items.map(({ id }) => id), ["u", "a", "v", "b"]);
+    assert.equal(conversation.find("a").unheard !== "", true);
+  }
 });
 
 test("words whose sound never came were not heard", () => {
