@@ -126,7 +126,7 @@ def test_a_conversation_whose_microphone_went_away_asks_for_typing(open_page: Op
     card.get_by_role("button").click()
     voice.page.keyboard.press("Escape")
     expect(voice.page.locator("#welcome-title")).to_have_text("Type a message.")
-    expect(voice.page.locator("#status")).to_have_text("Ready: type a message")
+    expect(voice.page.locator("#status")).to_have_text("Type a message, or tap to talk")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -66,7 +66,27 @@ def test_a_typed_question_is_answered_aloud_without_a_microphone(open_page: Open
     assert voice.turns()[0] == ("user", "How many miles are ten kilometres?")
     assert voice.sent("input_audio_buffer.append") == 0
     voice.wait("listening")
-    expect(voice.page.locator("#status")).to_have_text("Ready: type a message")
+    expect(voice.page.locator("#status")).to_have_text("Type a message, or tap to talk")
+
+
+def test_the_circle_turns_the_microphone_on_in_a_conversation_that_was_typed(
+    open_page: OpenPage, screenshots: Path
+) -> None:
+    voice = open_page(viewport={"width": 390, "height": 844})
+    voice.set_switch("is-spoken", False)
+    voice.type("What is two plus two?")
+    expect(voice.caption("assistant")).to_contain_text("4")
+    expect(voice.page.locator("#status")).to_have_text("Type a message, or tap to talk")
+    expect(voice.orb).to_have_accessible_name("Turn on the microphone")
+    expect(voice.page.locator("#end")).to_be_visible()
+    voice.page.screenshot(path=screenshots / "typing-390.png")
+    voice.orb.click()
+    expect(voice.page.locator("#mute")).to_have_text("Mute")
+    expect(voice.page.locator("#status")).to_have_text("Listening")
+    assert voice.sent("session.created") == 1
+    expect(voice.orb).to_have_accessible_name("End the conversation")
+    voice.orb.click()
+    voice.wait("idle")
 
 
 def test_it_works_from_collected_files_outside_development(spoken_page: SpokenPage, tmp_path: Path) -> None:

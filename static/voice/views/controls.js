@@ -9,6 +9,7 @@ const FACES = {
   queued: { icon: "people", says: "All lines are busy", does: "Stop waiting" },
   "your-turn": { icon: "bell", says: "Your turn: tap to talk", does: "Take your turn" },
   listening: { icon: "ear", says: "Listening", does: "End the conversation" },
+  typing: { icon: "mic", says: "Type a message, or tap to talk", does: "Turn on the microphone" },
   muted: { icon: "mic-off", says: "Muted: tap to unmute", does: "Unmute the microphone" },
   "user-speaking": { icon: "user-voice", says: "Hearing you", does: "End the conversation" },
   processing: { icon: "dots", says: "Thinking", does: "Interrupt the assistant" },
@@ -48,7 +49,7 @@ export class Controls {
     session.addEventListener("problem", () => this.show(session.state)); // the microphone may have gone away
     session.addEventListener("retry", () => this.#say(session.state));
     session.addEventListener("waiting", ({ detail }) => {
-      if (session.state === "connecting") {
+      if (session.state === "connecting" || this.#isTyping(session.state)) {
         this.#status.textContent = WAITING[detail];
       }
     });
@@ -76,7 +77,7 @@ export class Controls {
   }
 
   show(state) {
-    const { icon, does } = FACES[this.#isSilenced(state) ? "muted" : state];
+    const { icon, does } = this.#face(state);
     if (document.body.dataset.state === "ai-speaking" && state !== "ai-speaking") {
       this.#spokeUntil = performance.now();
     }
@@ -106,15 +107,24 @@ export class Controls {
     return this.#isMuted && this.#session.hasMicrophone && (state === "listening" || state === "user-speaking");
   }
 
+  /** Whether the conversation waits for the person, who has no microphone in it. */
+  #isTyping(state) {
+    return state === "listening" && !this.#session.hasMicrophone;
+  }
+
+  #face(state) {
+    return FACES[this.#isSilenced(state) ? "muted" : this.#isTyping(state) ? "typing" : state];
+  }
+
   /** What the words of welcome are to suit: the state, or how the person would speak now. */
   #situation(state) {
     if (this.#isSilenced(state)) {
       return "muted";
     }
-    if (state !== "listening") {
-      return state;
+    if (this.#isTyping(state)) {
+      return "typing";
     }
-    return this.#session.hasMicrophone ? (this.#isHoldToTalk ? "holding" : "listening") : "typing";
+    return state === "listening" && this.#isHoldToTalk ? "holding" : state;
   }
 
   get #isHoldToTalk() {
@@ -143,16 +153,13 @@ export class Controls {
   }
 
   #words(state) {
-    if (this.#isSilenced(state)) {
-      return FACES.muted.says;
+    if (this.#isHoldToTalk && state === "user-speaking") {
+      return "Hearing you: release to send";
     }
-    if (state !== "listening") {
-      return state === "user-speaking" && this.#isHoldToTalk ? "Hearing you: release to send" : FACES[state].says;
+    if (this.#isHoldToTalk && state === "listening") {
+      return "Hold the circle or the space bar";
     }
-    if (!this.#session.hasMicrophone) {
-      return "Ready: type a message";
-    }
-    return this.#isHoldToTalk ? "Hold the circle or the space bar" : "Listening";
+    return this.#face(state).says;
   }
 
   #tapped() {
@@ -168,7 +175,11 @@ export class Controls {
     } else if (this.#isSilenced(state)) {
       this.#muteTapped();
     } else if (!this.#isHoldToTalk && performance.now() - this.#spokeUntil > GRACE_MS) {
-      this.#session.stop();
+      if (this.#session.hasMicrophone) {
+        this.#session.stop();
+      } else {
+        this.#muteTapped();
+      }
     }
   }
 
@@ -180,11 +191,11 @@ export class Controls {
   }
 
   async #muteTapped() {
-    if (!this.#session.hasMicrophone) {
+    const isOpen = this.#session.hasMicrophone;
+    this.#isMuted = isOpen && !this.#isMuted;
+    this.#session.setMuted(this.#isMuted);
+    if (!isOpen) {
       await this.#session.openMicrophone();
-    } else {
-      this.#isMuted = !this.#isMuted;
-      this.#session.setMuted(this.#isMuted);
     }
     this.show(this.#session.state);
   }

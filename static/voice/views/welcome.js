@@ -13,7 +13,7 @@ const WORDS = {
   "your-turn": ["It is your turn.", "Press the circle to begin. Your place is kept for a short while."],
   listening: [SPEAK, ""],
   holding: ["Hold and speak.", "Hold the circle or the space bar while you speak, and let go when you are done."],
-  typing: ["Type a message.", "The microphone is off: press “Use mic” to speak."],
+  typing: ["Type a message.", "Or press the circle, allow the microphone, and speak."],
   muted: ["You are muted.", "The assistant does not hear you. Press the circle or “Unmute” to speak, or type a message."],
 };
 
