@@ -19,7 +19,7 @@ from voiceapp.compatible import api as compatible
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation import api as generation
 from voiceapp.http.openapi import complete
-from voiceapp.http.schemas import is_clean
+from voiceapp.http.schemas import is_clean, read_json
 from voiceapp.realtime.api import router as realtime
 from voiceapp.realtime.openai_api import router as openai_realtime
 from voiceapp.retrieval import api as retrieval
@@ -55,11 +55,11 @@ class CleanJson(Parser):
 
         Raises:
             InvalidParameter: if the body is not JSON in UTF-8, is nested deeper than MAX_DEPTH, or holds NUL
-                characters, halves of surrogate pairs, or numbers that JSON does not know.
+                characters, halves of surrogate pairs, or numbers that JSON does not know or that no double can be.
         """
         body: bytes = request.body
         try:
-            value = json.loads(body.decode("utf-8-sig"), parse_constant=_no_such_number)
+            value = read_json(body.decode("utf-8-sig"))
         except RecursionError:
             raise InvalidParameter(TOO_DEEP) from None
         except ValueError as error:
@@ -130,10 +130,6 @@ async def openapi(request: HttpRequest) -> HttpResponse:
     """`/openapi.json`."""
     document = _openapi_json(request.build_absolute_uri("/").rstrip("/"))
     return HttpResponse(document, content_type="application/json", headers={"Cache-Control": "max-age=300"})
-
-
-def _no_such_number(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")
 
 
 def _depth(value: Any) -> int:

@@ -76,6 +76,8 @@ HOSTILE = {
     "an object too deep": nested(70),
     "not a number": '{"model":"m","input":{"texts":"a"},"ratio":NaN}',
     "infinity": '{"model":"m","input":{"texts":"a"},"ratio":1e999}',
+    "infinity where anything goes": '{"model":"m","input":{"texts":"a"},"tools":[{"a":-1e999}]}',
+    "a number that no double can be": '{"model":"m","input":{"texts":"a"},"tools":[{"a":' + "9" * 400 + "}]}",
     "an endless number": '{"model":"m","input":{"texts":"a"},"ratio":' + "9" * 5000 + "}",
     "a number for a string": FINE | {"model": 1},
     "true for a number": {"model": "m", "input": {"texts": "a", "count": True}},

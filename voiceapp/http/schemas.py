@@ -6,8 +6,10 @@ the service that clients are written for does: one framework sends a parameter c
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -33,6 +35,33 @@ def is_clean(value: Any) -> bool:
     if isinstance(value, dict):
         return all(is_clean(key) and is_clean(item) for key, item in value.items())
     return all(map(is_clean, value)) if isinstance(value, list) else True
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text. What it holds can be stored, sent on and reckoned with: no number is beyond a double.
+
+    Raises:
+        ValueError: if it is not JSON, or a number is none of JSON's or out of range.
+        RecursionError: if it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_such_number, parse_float=_finite, parse_int=_whole)
+
+
+def _no_such_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("a number is out of range")
+    return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 300:  # the largest double has 309
+        _finite(digits)
+    return int(digits)
 
 
 CleanStr = Annotated[str, AfterValidator(clean)]

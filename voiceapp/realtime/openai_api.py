@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +12,7 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller, mint_temporary_key
 from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
-from voiceapp.http.schemas import Schema
+from voiceapp.http.schemas import Schema, is_clean, read_json
 from voiceapp.protocol.dialects import OWN
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import API_OFFER, OPENAI_OFFER
@@ -144,9 +143,12 @@ def _offer_of(request: HttpRequest) -> tuple[bytes, dict[str, Any]]:
         raise InvalidParameter("The field 'sdp' is missing.", param="sdp")
     given = request.POST.get("session") or _file(request, "session") or "{}"
     try:
-        session = json.loads(given)
+        session = read_json(given)
+        clean = is_clean(session)
     except (ValueError, RecursionError):
         raise InvalidParameter("session is not JSON.", param="session") from None
+    if not clean:
+        raise InvalidParameter("session holds a NUL character or half of a surrogate pair.", param="session")
     if not isinstance(session, dict):
         raise InvalidParameter("session must be an object.", param="session")
     return offer.encode(), {"type": "realtime", **session}

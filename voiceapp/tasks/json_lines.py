@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from voiceapp.errors import InvalidParameter, VoiceError
+from voiceapp.http import schemas
 from voiceapp.http.schemas import UNWRITABLE, is_clean
 from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.retries import with_patience
@@ -123,7 +123,7 @@ def read_json(line: bytes) -> dict[str, Any]:
         InvalidParameter: if the line is not a JSON object, or holds what cannot be written.
     """
     try:
-        value = json.loads(line)
+        value = schemas.read_json(line)
         clean = is_clean(value)
     except (ValueError, RecursionError):
         raise InvalidParameter("The line is not JSON.") from None
