@@ -9,7 +9,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.speech_events import COMMIT, SERVER_COMMIT
 from voiceapp.protocol.values import read_integer, read_number, read_text
-from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, SpeechSettings
+from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, SpeechSettings, check_rate
 
 USUAL = SpeechSettings(voice="", format="pcm", sample_rate_hz=24_000, rate=1.0, gain=1.0)
 
@@ -44,4 +44,4 @@ class ReadingSettings:
             changes["rate"] = read_number(rate, "session.speech_rate", 0.5, 2.0)
         if (volume := given.get("volume")) is not None:
             changes["gain"] = read_number(volume, "session.volume", 0, 100) / FULL_VOLUME
-        return ReadingSettings(str(mode), replace(self.speech, **changes))
+        return ReadingSettings(str(mode), check_rate(replace(self.speech, **changes), "session.sample_rate"))

@@ -11,8 +11,11 @@ import numpy as np
 from voiceapp.accounts.charges import Charge
 from voiceapp.engines.interfaces import Synthesizer
 from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.errors import InvalidParameter
 
 FORMATS = ("pcm", "wav", "mp3", "opus")
+MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
+"""That there are in mp3; opus has one of its own, and the others any."""
 KEPT_TEXT = 20_000
 """Characters of one answer that its record keeps."""
 FULL_VOLUME = 50
@@ -29,6 +32,18 @@ class SpeechSettings:
     rate: float
     """1.0 is the voice's own."""
     gain: float
+
+
+def check_rate(settings: SpeechSettings, param: str) -> SpeechSettings:
+    """The settings themselves.
+
+    Raises:
+        InvalidParameter: if there is no such sample rate in their format.
+    """
+    if settings.format == "mp3" and settings.sample_rate_hz not in MP3_RATES_HZ:
+        rates = ", ".join(map(str, MP3_RATES_HZ))
+        raise InvalidParameter(f"{param} must be one of {rates} where the format is mp3.", param=param)
+    return settings
 
 
 class Speech:

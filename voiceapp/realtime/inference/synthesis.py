@@ -17,7 +17,7 @@ from voiceapp.formats import identifier
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.values import read_integer, read_number, read_text
 from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT, Line
-from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, Speech, SpeechSettings
+from voiceapp.realtime.inference.speech import FORMATS, FULL_VOLUME, Speech, SpeechSettings, check_rate
 from voiceapp.realtime.readings import ReadingSession, admit_reading
 
 USUAL_RATE_HZ = 22_050
@@ -40,7 +40,7 @@ def read_settings(parameters: dict[str, Any]) -> SpeechSettings:
         raise InvalidParameter("SSML is not read here: text_type must be PlainText.", param="parameters.text_type")
     volume = parameters.get("volume")
     rate = parameters.get("rate")
-    return SpeechSettings(
+    settings = SpeechSettings(
         voice=read_text(parameters.get("voice") or "", "parameters.voice", limit=128),
         format=kind,
         sample_rate_hz=read_integer(
@@ -49,6 +49,7 @@ def read_settings(parameters: dict[str, Any]) -> SpeechSettings:
         rate=1.0 if rate is None else read_number(rate, "parameters.rate", 0.5, 2.0),
         gain=1.0 if volume is None else read_number(volume, "parameters.volume", 0, 100) / FULL_VOLUME,
     )
+    return check_rate(settings, "parameters.sample_rate")
 
 
 class SynthesisTask:
