@@ -346,6 +346,14 @@ def test_an_empty_buffer_cannot_be_committed(manual: Conversation) -> None:
     manual.assert_error("input_audio_buffer_commit_empty")
 
 
+def test_an_empty_buffer_cannot_be_committed_with_voice_detection_either(talk: Conversation) -> None:
+    talk.tell("input_audio_buffer.commit")
+    talk.assert_error("input_audio_buffer_commit_empty")
+    talk.hush(640)
+    talk.tell("input_audio_buffer.commit")
+    talk.assert_no_event()
+
+
 def test_a_cleared_buffer_is_empty(manual: Conversation) -> None:
     manual.say(640)
     manual.tell("input_audio_buffer.clear")

@@ -114,9 +114,9 @@ class Listener:
         """The client says that the turn is over.
 
         Raises:
-            RemoteProtocolError: manual mode, and nothing was appended.
+            RemoteProtocolError: nothing was appended, or, with voice detection, nothing since the turn before.
         """
-        if self._detector is not None:
+        if self._detector is not None and (self._open is not None or self._recent):
             self.end_turn(now)
             return
         utterance, self._open = self._open, None
