@@ -12,6 +12,8 @@ from django.test import AsyncClient
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from voiceapp.accounts.auth import KEY_WANTED
+from voiceapp.errors import InvalidApiKey
 
 FINE = {"model": "m", "input": {"texts": ["a"]}}
 FAMILIES = ("/api/v1", "/compatible-mode/v1", "/compatible-api/v1")
@@ -172,6 +174,9 @@ async def test_it_wants_a_key_before_it_reads(client: AsyncClient, db: None, roo
             "POST", address, b"{", "application/json", headers={"Authorization": authorization}
         )
         body = assert_refused(answer, 401, "InvalidApiKey")
+        has_key = authorization in ("Bearer sk-nonsense", "Bearer \u00ff")
+        message = body["error"]["message"] if "error" in body else body["message"]
+        assert message == (InvalidApiKey().message if has_key else KEY_WANTED)
         assert answer["WWW-Authenticate"] == "Bearer"
         if "error" in body:
             assert body["error"]["code"] == "invalid_api_key"
@@ -183,6 +188,7 @@ async def test_it_says_which_methods_there_are(client: AsyncClient, root: str) -
         answer = await client.generic(method, f"{root}/echo/")
         assert_refused(answer, 405, "InvalidParameter")
         assert answer["Allow"] == "POST"
+        assert b"does not serve that method. It serves POST." in answer.content
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.realtime.conftest import Serve
 from tests.realtime.doors import OF_PROGRAMS, OF_THE_PAGE, Outcome, Visitor, guest, member, page_socket, program
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
-from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.auth import KEY_WANTED, Caller
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, PAGE_SOCKET, Door
 
@@ -116,7 +116,8 @@ async def test_a_time_zone_that_does_not_exist_is_the_server_s(alice: Member, se
 @pytest.mark.parametrize("key", [None, "sk-nonsense", "revoked", "expired"])
 async def test_a_key_that_is_missing_or_wrong(product: Product, offer: str, key: str | None) -> None:
     text = product.keys.get(key, key) if key else None
-    everywhere(await by_programs(product, text, offer), *BAD_KEY)
+    sentence = BAD_KEY[2] if key else KEY_WANTED
+    everywhere(await by_programs(product, text, offer), *BAD_KEY[:2], sentence)
 
 
 async def test_a_key_without_the_right(product: Product, offer: str) -> None:

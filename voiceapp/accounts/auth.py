@@ -26,6 +26,8 @@ GUESTS = "Guests"
 """Name of the built-in account, and of its workspace, to which guests belong; inactive, it lets none of them talk."""
 
 DEFAULT_WORKSPACE = "Default"
+KEY_WANTED = f"{InvalidApiKey().message} No key came: send it in the header 'Authorization: Bearer sk-...'."
+"""It begins with the sentence that client libraries know."""
 
 key_directory = KeyDirectory()
 """The process-wide directory of keys."""
@@ -36,10 +38,12 @@ async def caller_from_bearer(header: str | None) -> Caller:
 
     Raises:
         InvalidApiKey: always with the same message, so that nobody learns whether a key was unknown, expired, revoked,
-            of an inactive account, not a key at all, or missing.
+            of an inactive account, or not a key at all. Where none came, it says how to send one.
     """
     scheme, _, credentials = (header or "").strip().partition(" ")
     credentials = credentials.strip() if scheme.lower() == "bearer" else ""
+    if not credentials:
+        raise InvalidApiKey(KEY_WANTED)
     credentials, _ = temporary_keys.read_client_secret(credentials)
     if credentials.startswith(temporary_keys.PREFIX):
         return await _temporary_caller(credentials)

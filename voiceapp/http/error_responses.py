@@ -133,6 +133,8 @@ def error_response_of_status(
     status: int, message: str | None = None, headers: Mapping[str, str] | None = None
 ) -> ErrorResponse:
     """The answer for a status of which nothing else is known."""
+    if status == 405 and headers and "Allow" in headers:
+        message = f"{message or _STATUS_MESSAGES[405]} It serves {headers['Allow']}."
     fallback = "InternalError" if status >= 500 else "InvalidParameter"
     phrase = http.client.responses.get(status, "Refused")
     return ErrorResponse(
