@@ -73,6 +73,13 @@ async def page_report(request: HttpRequest, name: str) -> HttpResponse:
     return await _answered(request, partial(_report, name))
 
 
+@csrf_exempt  # nothing is done
+async def socket_address(request: HttpRequest) -> HttpResponse:
+    """`/api-ws/v1/realtime`, `/api-ws/v1/inference`, asked without a WebSocket: 426 in JSON."""
+    message = "This is the address of a WebSocket. Connect to it by wss: or ws: with a WebSocket client."
+    return _refusal(request, error_response_of_status(426, message, headers={"Upgrade": "websocket"}))
+
+
 async def _answered(request: HttpRequest, answer: Callable[[HttpRequest], Awaitable[HttpResponse]]) -> HttpResponse:
     if request.method != "POST":
         return _refusal(request, error_response_of_status(405, headers={"Allow": "POST"}))
