@@ -274,3 +274,16 @@ def test_it_filters_keys_by_state(desk: Client, alice: Member, bob: Member, char
         assert list(page.context["cl"].result_list) == [expected.row]
         assert f">{state}<" in page.content.decode()
     assert desk.get(reverse(KEYS)).context["cl"].result_count == 3
+
+
+def test_what_is_not_deleted_yet_says_what_to_do_first(desk: Client, alice: Member) -> None:
+    chosen = {"action": "delete_selected", "_selected_action": [alice.row.pk]}
+    selected = desk.post(reverse(KEYS), chosen, follow=True).content.decode()
+    alone = desk.get(reverse("admin:accounts_apikey_delete", args=[alice.row.pk]))
+    account = desk.get(reverse("admin:accounts_account_delete", args=[alice.account.pk])).content.decode()
+    assert "Revoke it first" in selected
+    assert alone.status_code == 403 or "Revoke it first" in alone.content.decode()
+    assert "untick “Active”" in account
+    assert all("have permission" not in page for page in (selected, account))
+    revoke(desk, alice.row)
+    assert "Are you sure" in desk.post(reverse(KEYS), chosen, follow=True).content.decode()
