@@ -14,6 +14,10 @@ from voiceapp.errors import AccessDenied, EngineUnavailable, InvalidParameter, M
 from voiceapp.http.schemas import CleanStr, Schema
 
 
+class Piece(Schema):
+    text: str
+
+
 class Inner(Schema):
     texts: str | list[str]
     count: int = 1
@@ -22,6 +26,7 @@ class Inner(Schema):
 class Asked(Schema):
     model: str = Field(min_length=1)
     input: Inner
+    pieces: list[str | Piece] | None = None
     ratio: float = 0.5
     mode: Literal["fast", "slow"] = "fast"
     tools: list[dict[str, Any]] | None = None

@@ -149,6 +149,12 @@ async def test_it_names_the_field_to_blame(client: AsyncClient, alice: Member) -
     assert body["message"] == "input.texts must be a string or must be an array."
     body = assert_refused(await post(client, "/api/v1/echo", {}, alice), 400, "InvalidParameter")
     assert body["message"] == "model is required."
+    body = assert_refused(
+        await post(client, "/api/v1/echo", FINE | {"pieces": [1]}, alice),
+        400,
+        "InvalidParameter",
+    )
+    assert body["message"] == "pieces.0 must be a string or must be an object."
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ _LENGTHS = {
     "too_short": ("must have at least", "min_length"),
 }
 _PART_OF_A_PATH = re.compile(r"\w+")
+_NAME_OF_A_CLASS = re.compile(r"[A-Z]\w*[a-z]\w*")
 _KINDS_OF_VALUE = frozenset({"str", "int", "float", "bool", "none", "list", "dict", "tuple"})
 
 
@@ -224,7 +225,7 @@ def _dotted(location: tuple[str | int, ...]) -> str:
     """
     source, *rest = location
     parts = [str(part) for part in (rest[1:] if source == "body" else rest)]
-    parts = [part for part in parts if _PART_OF_A_PATH.fullmatch(part)]
+    parts = [part for part in parts if _PART_OF_A_PATH.fullmatch(part) and not _NAME_OF_A_CLASS.fullmatch(part)]
     return ".".join(parts[:-1] if parts and parts[-1] in _KINDS_OF_VALUE else parts)
 
 

@@ -149,7 +149,7 @@ def _read_content(item: Message, content: object) -> str | None:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list) or not content:
-        raise InvalidParameter("item.content must be a list of content parts.", param="item.content")
+        raise InvalidParameter("item.content must be a list of one content part or more.", param="item.content")
     words: list[str] = []
     audio: str | None = None
     for position, part in enumerate(content):
