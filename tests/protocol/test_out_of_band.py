@@ -119,6 +119,8 @@ def test_a_turn_that_waits_for_a_response_still_gets_one() -> None:
         ({"input": [message("a", id="x"), message("b", id="x")]}, "response.input[1]"),
         ({"input": [message("", content=[{"type": "input_audio", "audio": "AAAA"}])]}, "response.input[0]"),
         ({"input": [message("Hi.")], "conversation": "auto"}, "response.input"),
+        ({"conversation": "foo"}, "response.conversation"),
+        ({"conversation": {}}, "response.conversation"),
     ],
 )
 def test_what_it_cannot_read_is_refused(talk: Conversation, wrong: dict[str, Any], param: str) -> None:

@@ -84,7 +84,9 @@ def test_settings_that_do_not_fit_a_header_are_refused() -> None:
         client_secret(TEMPORARY_KEY, {"instructions": noise})
 
 
-@pytest.mark.parametrize("session", [{"audio": 7}, {"output_modalities": []}, {"max_output_tokens": "many"}])
+@pytest.mark.parametrize(
+    "session", [{"audio": 7}, {"output_modalities": []}, {"max_output_tokens": "many"}, {"type": "foo"}, {"type": {}}]
+)
 def test_settings_that_cannot_be_read_are_refused_before_the_session(session: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter, match="session"):
         read_handshake(Wire({"model": "gpt-realtime"}, session=session))

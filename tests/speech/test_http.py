@@ -85,6 +85,12 @@ async def test_another_model_hears_for_one_that_is_away(alice: Member) -> None:
     assert response.headers["X-Served-By"] == "embedded/ears"
 
 
+async def test_a_temperature_that_is_no_number_is_refused(alice: Member) -> None:
+    form = {"model": "ears", "temperature": "abc", "file": io.BytesIO(b"RIFF")}
+    answer = await AsyncClient().post(TRANSCRIPTIONS, form, headers={"Authorization": alice.authorization})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "temperature")
+
+
 async def test_one_request_more_than_there_is_room_for_is_refused(alice: Member, settings: Settings) -> None:
     settings.MAX_SPEECH_REQUESTS = 0
     full = await speak(alice, "mouth")

@@ -40,6 +40,8 @@ class TranscriptionForm(Schema):
     """What is spoken, as an ISO 639-1 code; the embedded recognizer understands `en`."""
     prompt: CleanStr | None = None
     """Taken and not used: the embedded recognizer cannot be prompted."""
+    temperature: float | None = None
+    """Taken and not used: the same sound gives the same words."""
     response_format: Literal["json", "text", "srt", "vtt", "verbose_json"] = "json"
     stream: Literal["true", "false", "True", "False"] | None = None
     """`true` sends an event for every stretch of speech, and the whole at the end."""

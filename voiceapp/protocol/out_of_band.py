@@ -21,9 +21,12 @@ def out_of_band_context(
     """What the response that a client asks for reads and is written into; None for an ordinary one.
 
     Raises:
-        InvalidParameter: if its items cannot be read, or it has some and the response is an ordinary one.
+        InvalidParameter: if `conversation` is neither auto nor none, if its items cannot be read, or if it has some and
+            the response is an ordinary one.
     """
     given = response.get("input")
+    if response.get("conversation") not in (None, "auto", "none"):
+        raise InvalidParameter("conversation must be auto or none.", param="response.conversation")
     if response.get("conversation") != "none":
         if given is not None:
             raise InvalidParameter("input needs conversation to be none.", param=PARAM)

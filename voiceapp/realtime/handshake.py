@@ -82,6 +82,8 @@ def read_handshake(wire: Wire) -> Handshake:
         ModelNotFound: if it wants a transcription, and no model here transcribes.
     """
     session = {**read_client_secret(wire.bearer.partition(" ")[2].strip())[1], **wire.session}
+    if session.get("type") not in (None, REALTIME, TRANSCRIPTION):
+        raise InvalidParameter(f"session.type must be {REALTIME} or {TRANSCRIPTION}.", param="session.type")
     named = str(wire.query.get("model") or session.get("model") or "")
     transcribes = wire.query.get("intent") == TRANSCRIPTION or session.get("type") == TRANSCRIPTION
     model = listening_model(named) if transcribes else named
