@@ -147,8 +147,15 @@ async def test_timbres_and_client_names_sound_different(piper: Piper) -> None:
     assert set(CLIENT_NAMES) == {name for name, _, _ in TIMBRES}
 
 
-async def test_an_unknown_voice_speaks_with_the_default_one(piper: Piper) -> None:
-    assert await pcm(piper, "Hello.", voice="nobody")
+async def test_an_unknown_voice_speaks_with_the_default_one_and_the_log_says_so_once(
+    piper: Piper, caplog: pytest.LogCaptureFixture
+) -> None:
+    for voice in ("nobody", "nobody", "alloy", "no\nbody"):
+        assert await pcm(piper, "Hello.", voice=voice)
+    told = [record.getMessage() for record in caplog.records if "not known" in record.getMessage()]
+    assert told == [
+        f"voice {name}: not known, {piper.default_voice} speaks in its place" for name in ("nobody", r"no\nbody")
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "...", "🎉", "\n", "—", "```"])

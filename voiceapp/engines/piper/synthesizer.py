@@ -20,6 +20,7 @@ from voiceapp.engines.piper.sound import Finisher, Loudness
 from voiceapp.engines.piper.voices import NeuralVoice, find_voices, own_name
 from voiceapp.engines.pronunciation.english import spoken_english
 from voiceapp.engines.resampling import OutputConverter
+from voiceapp.formats import one_line
 from voiceapp.memory import memory_bytes
 from voiceapp.protocol.audio import to_pcm16
 
@@ -30,6 +31,8 @@ CLAUSE_PAUSE_S = 0.08
 """Silence between two pieces of one text, at the usual rate."""
 CHUNK_S = 0.1
 """Sound is handed over in chunks of this length."""
+MAX_UNKNOWN = 100
+"""So many names that are no voice's are logged, for anybody may write more."""
 
 
 class Piper(Provider):
@@ -40,6 +43,8 @@ class Piper(Provider):
         """Finds the phonemes of neural voices, and speaks where there is none."""
         self._broken: set[str] = set()
         """Names of voices whose model does not load: they are spoken by espeak-ng."""
+        self._unknown: set[str] = set()
+        """Names that callers wrote, that are no voice's, and that the log has told."""
 
     @cached_property
     def _neural(self) -> dict[str, NeuralVoice]:
@@ -80,7 +85,7 @@ class Piper(Provider):
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
         """See `Synthesizer`. Chunks of 100 ms; silence at both ends is at most 60 ms."""
-        name = self._known(voice) or self._known(self.default_voice) or ROBOTIC[0].name
+        name = self._known(voice) or self._default_for(voice)
         neural = self._neural.get(name)
         if neural is None or neural.voice.language == "en":
             text = spoken_english(text)
@@ -105,6 +110,14 @@ class Piper(Provider):
         """The name of a voice of ours; empty when there is none."""
         ours = own_name(name)
         return ours if ours in self._neural or any(ours == each.name for each in ROBOTIC) else ""
+
+    def _default_for(self, unknown: str) -> str:
+        """The voice that speaks for a name that nobody knows, which the log tells once."""
+        name = self._known(self.default_voice) or ROBOTIC[0].name
+        if unknown not in self._unknown and len(self._unknown) < MAX_UNKNOWN:
+            self._unknown.add(unknown)
+            logger.warning("voice %s: not known, %s speaks in its place", one_line(unknown, 80), name)
+        return name
 
     async def _speak(
         self, text: str, voice: NeuralVoice, sample_rate_hz: int, rate: float
