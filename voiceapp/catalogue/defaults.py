@@ -186,6 +186,7 @@ SMALL_MODEL_OPTIONS: Mapping[str, Any] = {
     "sampling": {"temperature": 0.2, "repeat_penalty": 1.1},
     "max_reply_tokens": 256,
     "quotes_results": True,
+    "writes_short_json": True,
 }
 
 

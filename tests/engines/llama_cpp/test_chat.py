@@ -96,6 +96,15 @@ async def test_a_schema_binds_the_reply(chat: LlamaChat) -> None:
     assert isinstance(found["is_big"], bool)
 
 
+@pytest.mark.parametrize("said", ["Describe Paris as JSON with many fields.", "List three colors as JSON.", "Hello."])
+async def test_an_object_of_no_given_shape_is_short_and_comes_to_an_end(chat: LlamaChat, said: str) -> None:
+    deltas = await ask(chat, ChatMessage("user", said), extra={"response_format": {"type": "json_object"}}, seed=1)
+    found = text(deltas)
+    assert isinstance(json.loads(found), dict)
+    assert deltas[-1].finish_reason == "stop"
+    assert not found.startswith("{\n")
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [

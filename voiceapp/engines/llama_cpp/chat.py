@@ -33,6 +33,18 @@ PASSED_ON = frozenset(
         *("parallel_tool_calls", "stop", "response_format"),
     )
 )
+SHORT_JSON = r"""
+root ::= object
+object ::= "{" (member ("," member){0,5})? "}"
+member ::= "\"" [A-Za-z] [A-Za-z0-9_ -]{0,23} "\":" value
+value ::= text | number | "true" | "false" | "null" | "[" (item ("," item){0,4})? "]" | inner
+inner ::= "{" (field ("," field){0,3})? "}"
+field ::= "\"" [A-Za-z] [A-Za-z0-9_ -]{0,23} "\":" item
+item ::= text | number | "true" | "false" | "null"
+text ::= "\"" ([^"\\\x00-\x1F] | "\\" ["\\/bnt]){0,120} "\""
+number ::= "-"? ("0" | [1-9] [0-9]{0,8}) ("." [0-9]{1,4})?
+"""
+"""An object without white space that comes to an end: very small models fill JSON of any shape with more and more."""
 NO_SAMPLING: Mapping[str, float] = {}
 
 
@@ -51,10 +63,12 @@ class LlamaChat(Provider):
         instructions: str = "",
         sampling: Mapping[str, float] = NO_SAMPLING,
         quotes_results: bool = False,
+        writes_short_json: bool = False,
     ) -> None:
         """`max_reply_tokens` ends a reply whose length the caller did not limit. `instructions` stand for those that a
         conversation lacks; `sampling` holds llama.cpp's parameters for free text where the caller gives none. With
-        `quotes_results` what functions gave is said as it is: very small models get it wrong in words of their own."""
+        `quotes_results` what functions gave is said as it is: very small models get it wrong in words of their own.
+        With `writes_short_json` objects of no given schema are short ones (`SHORT_JSON`)."""
         self._file = Path(file)
         options = LlamaOptions(self._file, threads, context_tokens, slots)
         self._process = LlamaProcess(options)
@@ -64,6 +78,7 @@ class LlamaChat(Provider):
         self._instructions = instructions
         self._sampling = sampling
         self._quotes_results = quotes_results
+        self._writes_short_json = writes_short_json
         self._planner = ToolPlanner()
         self._connection: _Connection | None = None
 
@@ -120,7 +135,10 @@ class LlamaChat(Provider):
         extra = {RENAMED.get(name, name): value for name, value in request.extra.items() if _is_known(name)}
         if (thinks := request.extra.get("enable_thinking")) is not None:
             extra["chat_template_kwargs"] = {"enable_thinking": thinks}
-        if "response_format" not in extra:
+        if self._writes_short_json and (extra.get("response_format") or {}).get("type") == "json_object":
+            del extra["response_format"]
+            extra["grammar"] = SHORT_JSON
+        elif "response_format" not in extra:
             extra = {**self._sampling, **extra}
             if request.temperature is not None:
                 extra.pop("temperature", None)
