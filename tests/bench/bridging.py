@@ -39,6 +39,9 @@ RESUMABLE = "&resume=on"
 FEW_SESSIONS = 100
 """Open before memory is measured: what the first ones load is not counted."""
 IDLE_SESSIONS = 200
+SETTLE_S = 5.0
+"""What the sessions leave is written meanwhile."""
+UNCOUNTED = 20
 SET_UPS = 150
 SET_UP_EVERY_S = 0.1
 WARM_LINES = 8
@@ -158,11 +161,11 @@ def _measure(way: Way, chosen: argparse.Namespace) -> None:
 async def _set_up(way: Way) -> list[float]:
     """How long callers who come one after the other wait for their session, in ms; the first few are not counted."""
     times: list[float] = []
-    for number in range(FEW_SESSIONS + SET_UPS):
+    for number in range(UNCOUNTED + SET_UPS):
         begun = time.monotonic()
         async with _connected(way) as connection:
             await connection.recv()
-            if number >= FEW_SESSIONS:
+            if number >= UNCOUNTED:
                 times.append((time.monotonic() - begun) * 1000)
             await asyncio.sleep(SET_UP_EVERY_S)
     return times
@@ -180,6 +183,7 @@ async def _held_kb(way: Way) -> float:
                 await connection.recv()
             await asyncio.sleep(1.0)
             held_mb.append(process_cost(way.pid).pss_mb)
+    await asyncio.sleep(SETTLE_S)
     return (held_mb[1] - held_mb[0]) * 1024 / IDLE_SESSIONS
 
 
