@@ -7,6 +7,7 @@ import { SERVER } from "../events.js";
 import { after } from "../pause.js";
 import { GOES_ON_ELSEWHERE, TransportFailure } from "./failure.js";
 import { openRelay, requestGrant } from "./relay.js";
+import { SessionReport } from "./session_report.js";
 
 const GREETING_TIMEOUT_MS = 3000;
 const READY_EVERY_MS = 100;
@@ -20,7 +21,9 @@ const FRAME_MS = 20;
 const READY = JSON.stringify({ type: "ready" });
 const NEXT_RELAY = 1069;
 const NEW_GRANT = [1064, 1066, 1068];
+const LEFT = 1001;
 const LOST = 1006;
+const TIME_IS_UP = 4000;
 
 /** Whether this browser can do it. */
 export function hasAoq() {
@@ -44,6 +47,7 @@ export class AoqTransport extends EventTarget {
   #encoder = null;
   #decoder = null;
   #order = new FrameOrder();
+  #report = null; // of a session that our server does not see
   #isClosed = false;
   #wasOpen = false;
   #ending = { code: LOST, reason: "" };
@@ -81,7 +85,8 @@ export class AoqTransport extends EventTarget {
       throw error instanceof TransportFailure ? error : new TransportFailure("refused", error.message);
     }
     this.#wasOpen = true;
-    addEventListener("pagehide", () => this.#web.close(), { signal: this.#unplug.signal });
+    this.#report?.connected();
+    addEventListener("pagehide", () => this.#leave(), { signal: this.#unplug.signal });
     this.#measuring = setInterval(() => this.#measure(), QUALITY_EVERY_MS);
     this.#watching = setInterval(() => this.#watch(), LOOK_EVERY_MS);
   }
@@ -123,7 +128,9 @@ export class AoqTransport extends EventTarget {
   async #reach(library) {
     let failure = new TransportFailure("refused", "The grant names no relay.");
     for (let grants = 0; grants < 2; grants += 1) {
-      const grant = await requestGrant(this.#url, this.#csrfToken, this.#unplug.signal);
+      const { grant, reportTo } = await requestGrant(this.#url, this.#csrfToken, this.#unplug.signal);
+      this.#report?.ended(LOST); // of the grant before
+      this.#report = reportTo && new SessionReport(reportTo, () => this.#expire());
       const places = grant.clientRelayEndpoints.map((relay, place) => ({ ...relay, order: relay.route_index ?? place }));
       for (const relay of places.sort((first, second) => first.order - second.order)) {
         try {
@@ -258,6 +265,18 @@ export class AoqTransport extends EventTarget {
     }
   }
 
+  /** The page is being closed or left. */
+  #leave() {
+    this.#report?.ended(LEFT);
+    this.#web.close();
+  }
+
+  /** Our server counts a session as ended that another service still holds. */
+  #expire() {
+    this.#ending = { code: TIME_IS_UP, reason: "" };
+    this.#end();
+  }
+
   #lost(web, code, reason) {
     if (web !== this.#web) {
       return;
@@ -280,6 +299,7 @@ export class AoqTransport extends EventTarget {
     clearInterval(this.#measuring);
     clearInterval(this.#watching);
     this.#unplug.abort();
+    this.#report?.ended(this.#ending.code);
     this.#greeted.reject(new TransportFailure("refused", "Closed before it was open."));
     this.#sound.playback?.followFrames(false);
     this.#encoder?.close();

@@ -7,7 +7,10 @@ const DRAFT = "moqt-16";
 const GRANT_TIMEOUT_MS = 10000;
 const OPEN_TIMEOUT_MS = 1000; // four exchanges, of 250 ms each; from farther away, other transports are as good
 
-/** The grant that the server gives at `url`; rejects with a TransportFailure where it gives none. `csrfToken()` is the page's. */
+/**
+ * {grant, reportTo}: what the server gives at `url`, and where a session is reported that it passes on, else null; rejects
+ * with a TransportFailure where it gives none. `csrfToken()` is the page's.
+ */
 export async function requestGrant(url, csrfToken, signal) {
   let response;
   try {
@@ -23,7 +26,7 @@ export async function requestGrant(url, csrfToken, signal) {
     const { message } = await response.json().catch(() => ({}));
     throw new TransportFailure(response.status === 429 ? "busy" : "refused", `The server answered ${response.status}.`, message);
   }
-  return response.json();
+  return { grant: await response.json(), reportTo: response.headers.get("X-Session-Report") };
 }
 
 /** A WebTransport session with one of the grant's relays; rejects with a TransportFailure where it is not reached. */
