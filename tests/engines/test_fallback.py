@@ -184,6 +184,14 @@ async def test_the_next_hears_what_one_that_fails_does_not() -> None:
     assert await heard(*links) == ("words", "acme/second")
 
 
+async def test_a_reading_that_may_fail_goes_to_no_server_elsewhere() -> None:
+    here = link("first", AWAY, kind="asr", runs_here=True)
+    elsewhere = link("second", "words", kind="asr")
+    with pytest.raises(EngineUnavailable):
+        await FallbackRecognizer((here, elsewhere)).recognize(np.zeros(160, np.float32), urgent=False)
+    assert elsewhere.engine.asked == []
+
+
 async def test_one_that_does_not_know_the_language_is_left_out() -> None:
     second = link("second", "words", kind="asr", languages=("de",))
     with pytest.raises(EngineUnavailable):

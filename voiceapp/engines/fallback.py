@@ -182,7 +182,10 @@ class FallbackRecognizer(_Chain):
             found: Awaitable[Recognition] = link.engine.recognize(audio, language=language, urgent=urgent)
             return found
 
-        link, result = await self._first(_able(self._links, lambda card: _knows(card, language)), ask)
+        links = self._links
+        if not urgent:  # these come often and may fail: a server elsewhere costs money
+            links = tuple(link for link in links if link.card.runs_here) or links[:1]
+        link, result = await self._first(_able(links, lambda card: _knows(card, language)), ask)
         return replace(result, served_by=link.card.origin)
 
 

@@ -44,7 +44,7 @@ DATABASES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")
 def database(default: str) -> dict[str, Any]:
     """The database that DATABASE_URL names; what is wrong with one is told without the password in it."""
     config: dict[str, Any] = {}
-    with suppress(ImproperlyConfigured, KeyError), warnings.catch_warnings():
+    with suppress(ImproperlyConfigured, KeyError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library would print the address, with its password
         config = env.db("DATABASE_URL", default=default)
     if config.get("ENGINE") not in DATABASES:

@@ -29,6 +29,7 @@ class Script:
 
     age_s = 0.0
     cut: LineLost | None = None
+    is_speaking = False
 
     def __init__(self) -> None:
         self.sent: list[Event] = []

@@ -23,11 +23,12 @@ CALL = Call(session_id="sess_1", model="voice")
 
 
 @contextlib.asynccontextmanager
-async def conversing(*services: Script, pieces: int) -> AsyncIterator[Conversation]:
-    """Each session is with the next service; then none answers."""
+async def conversing(*services: Script, pieces: int, silent: Script | None = None) -> AsyncIterator[Conversation]:
+    """Each session is with the next service, the silent one of which begins none; then none answers."""
     left = list(services)
     for service in services:
-        service.say("session.created", session={"id": "theirs"})
+        if service is not silent:
+            service.say("session.created", session={"id": "theirs"})
     async with asyncio.TaskGroup() as tasks:
 
         async def dial() -> EventLine:
@@ -63,6 +64,19 @@ async def test_a_written_reply_is_spoken_to_its_end_though_the_service_is_lost()
         assert second.all("input_audio_buffer.append")
         assert "error" not in caller.types
         assert first.is_closed
+
+
+async def test_a_reply_that_ends_before_the_next_session_has_begun_is_known_there() -> None:
+    first, second, third = Script(), Script(), Script()
+    async with conversing(first, second, third, pieces=12, silent=second) as caller:
+        reply(first)
+        await caller.wait("response.audio.delta")
+        first.lose()
+        assert (await caller.wait("response.done"))["response"]["status"] == "completed"
+        second.say("session.created", session={"id": "late"})
+        await caller.until(lambda: third.all("conversation.item.create"))
+        assert [item["item"]["id"] for item in third.all("conversation.item.create")] == ["item_1"]
+        assert second.is_closed
 
 
 async def test_a_caller_interrupts_the_reply_of_a_service_that_is_lost() -> None:

@@ -89,6 +89,10 @@ class EventLine(Protocol):
         """How the connection was lost, while there is still something to receive that needs none; None while it is
         not, or all was received."""
 
+    @property
+    def is_speaking(self) -> bool:
+        """A reply of the service's is under way that is spoken here."""
+
     def go_on_from(self, before: EventLine) -> None:
         """Take over what the line before has not finished, when it is received from no more."""
 
@@ -114,6 +118,7 @@ class ServiceLine:
     """An `EventLine` over a connection of its own."""
 
     cut: LineLost | None = None
+    is_speaking = False
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
         self._socket = socket

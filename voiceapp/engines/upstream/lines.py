@@ -137,6 +137,7 @@ class ServiceLines:
         """As `renew`, while the lost line says what it still has to say. If that does not succeed, `receive` raises
         when all was said."""
         self._ready.clear()
+        self.is_due, self._due_at = False, None  # the next session is begun now
         self._tried = self._line
         self._beside = asyncio.create_task(self._renewed(failure), name=f"session {self._name}: next line")
 
@@ -151,13 +152,26 @@ class ServiceLines:
         lost = None if receiving.cancelled() else receiving.exception()
         if not receiving.cancelled() and lost is None:
             return receiving.result()
-        await asyncio.wait([beside])
-        self._beside = None
-        if beside.exception() is None:
+        if lost is None and beside.exception() is None and line.is_speaking:
+            self._beside = None
             await self._use(beside.result())
-        elif lost is not None:
+        elif lost is not None or beside.exception() is None:
+            # The reply has ended, and the next session was given what was said before that: one begun anew knows it.
+            await self._give_up_beside()
+        else:
+            self._beside = None
+        if lost is not None:
             raise lost
         return ""
+
+    async def _give_up_beside(self) -> None:
+        beside, self._beside = self._beside, None
+        if beside is None:
+            return
+        beside.cancel()
+        await asyncio.wait([beside])
+        if not beside.cancelled() and beside.exception() is None:
+            await beside.result().close()
 
     async def _renewed(self, failure: EngineError) -> EventLine:
         until = self._now() + RENEW_S
@@ -191,11 +205,7 @@ class ServiceLines:
     async def close(self) -> None:
         """Close the line in use, and the next one."""
         self._ready.clear()
-        if (beside := self._beside) is not None:
-            beside.cancel()
-            await asyncio.wait([beside])
-            if not beside.cancelled() and beside.exception() is None:
-                await beside.result().close()
+        await self._give_up_beside()
         if self._line is not None:
             await self._line.close()
 

@@ -90,6 +90,11 @@ class VoicedLine:
             self._receiving.cancel()
             await asyncio.gather(self._receiving, return_exceptions=True)
 
+    @property
+    def is_speaking(self) -> bool:
+        """See `EventLine`."""
+        return self._responses.is_live
+
     def go_on_from(self, before: EventLine) -> None:
         """See `EventLine`."""
         if not isinstance(before, VoicedLine):
