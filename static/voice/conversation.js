@@ -70,6 +70,14 @@ export class Conversation extends EventTarget {
     }
   }
 
+  /** The sound of an item that is followed comes again from here. */
+  goBack(id, startMs) {
+    const item = this.find(id);
+    if (item) {
+      cutPieces(item.audio, startMs);
+    }
+  }
+
   /** The voice has reached this place of an item. */
   heardUntil(id, playedMs) {
     const item = this.find(id);

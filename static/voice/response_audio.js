@@ -118,6 +118,9 @@ export class ResponseAudio extends EventTarget {
   #restore({ item_id: itemId, audio_start_ms: startMs }) {
     if (itemId && (this.#isHeld || this.#playback.isFollowing)) {
       this.#playback.goBack(itemId, startMs);
+      if (this.#playback.isFollowing) {
+        this.#conversation.goBack(itemId, startMs);
+      }
     }
     this.duck(false);
   }

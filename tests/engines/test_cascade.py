@@ -65,6 +65,7 @@ class Turns:
 
 class Ear:
     languages = ("en",)
+    reads_early = True
 
     def __init__(self) -> None:
         self.lengths: list[int] = []

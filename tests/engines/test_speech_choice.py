@@ -8,14 +8,18 @@ from contextlib import aclosing
 import numpy as np
 import pytest
 
+from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import Recognition, Samples, Voice, is_one_of
 from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
 from voiceapp.errors import EngineRefused, EngineUnavailable
+from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
 
 AUDIO = np.zeros(1600, dtype=np.float32)
 
 
 class Ear:
+    reads_early = True
+
     def __init__(self, name: str, *languages: str) -> None:
         self.name = name
         self.languages: Sequence[str] = languages
@@ -112,3 +116,22 @@ async def test_a_sentence_that_failed_is_said_whole_by_the_other(after: int, cap
     elsewhere.fails_after = None
     assert await said(mouth, "anna") == "here:anna here:anna "
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(("ears", "reads_early"), [((Ear("here"),), True), ((Ear("elsewhere"), Ear("here")), False)])
+async def test_a_turn_that_is_heard_elsewhere_is_not_read_here_before_its_end(
+    ears: tuple[Ear, ...], reads_early: bool
+) -> None:
+    done: list[Result] = []
+    hearing = HearingPipeline(
+        turns=Turns(), recognizer=ChosenRecognizer(ears, session_id="sess_1"), done=done.append, refuse=print
+    )
+    work = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True)
+    await hearing.carry_out(work)
+    assert [type(each) for each in done] == [Recognized if reads_early else RecognitionFailed]
+    assert sum(ear.asked for ear in ears) == reads_early
+
+
+class Turns:
+    async def end_probability(self, audio: Samples) -> float:
+        return 1.0

@@ -169,6 +169,11 @@ class FallbackRecognizer(_Chain):
         found: Sequence[str] = self._links[0].engine.languages
         return found
 
+    @property
+    def reads_early(self) -> bool:
+        """See `Recognizer`: not where servers elsewhere hear some turns."""
+        return all(link.card.runs_here for link in self._links)
+
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """What the first model hears that can serve.
 

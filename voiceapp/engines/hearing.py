@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from voiceapp.engines.interfaces import Recognizer, TurnPredictor
+from voiceapp.engines.lanes import LaneFull
 from voiceapp.engines.resampling import InputConverter
 from voiceapp.errors import EngineError, InvalidParameter
 from voiceapp.protocol.work import (
@@ -63,6 +64,9 @@ class HearingPipeline:
         self._done(TurnJudged(work.item_id, work.version, probability))
 
     async def _recognize(self, work: Recognize) -> None:
+        if work.is_early and not self._recognizer.reads_early:
+            self._done(RecognitionFailed(work, LaneFull.code, "The turn is read when it has ended."))
+            return
         try:
             found = await self._recognizer.recognize(work.audio, language=work.language, urgent=not work.is_partial)
         except EngineError as error:

@@ -33,6 +33,11 @@ class Provider:
     """What every class behind a model card is: checked, warmed and closed. Kinds of engine add what they do."""
 
     @property
+    def reads_early(self) -> bool:
+        """See `Recognizer`."""
+        return True
+
+    @property
     def trouble(self) -> EngineError | None:
         """Why the server behind this model cannot be used, for a model that conversations can do without; else None."""
         return None
@@ -108,6 +113,10 @@ class Recognizer(Protocol):
     @property
     def languages(self) -> Sequence[str]:
         """ISO 639-1 codes that it knows; empty where it knows any, or that is not known."""
+
+    @property
+    def reads_early(self) -> bool:
+        """What it hears of a turn so far may be taken for the whole turn: the same engine hears both."""
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """The words of one utterance of any length (it cuts long ones itself).

@@ -27,6 +27,8 @@ from voiceapp.errors import EngineUnavailable
 
 Result = TypeVar("Result")
 
+UNPACED_S = 1.0
+"""Nobody listens yet to what is made for a file: it is needed so much later than what is heard."""
 PATIENT_S = 0.25
 """What is needed so much later leaves one thread to what may come before."""
 
@@ -39,6 +41,11 @@ def need_by(moment: float) -> None:
     Work of tasks that say nothing is needed at once.
     """
     _needed_at.set(moment)
+
+
+def not_heard_yet() -> None:
+    """What the running task hands to lanes next is for a file."""
+    need_by(time.monotonic() + UNPACED_S)
 
 
 def moment_needed() -> float:
@@ -110,8 +117,9 @@ class Lane:
 
     @property
     def has_idle_thread(self) -> bool:
-        """Whether work handed in now starts at once, and leaves a thread for what is urgent (where there are two)."""
-        return self._pending < max(1, self.threads - 1)
+        """Whether work handed in now starts at once, and leaves a thread for what is urgent (where there are two), or
+        takes the one that patient work leaves."""
+        return self._pending - self._patient < max(1, self.threads - 1)
 
     async def run(self, function: Callable[..., Result], *args: object) -> Result:
         """The result of `function(*args)`, computed in this lane when it is its turn (see `need_by`).

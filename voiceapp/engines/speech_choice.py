@@ -44,6 +44,11 @@ class ChosenRecognizer:
             return ()
         return tuple(dict.fromkeys(code for engine in self._engines for code in engine.languages))
 
+    @property
+    def reads_early(self) -> bool:
+        """See `Recognizer`: not where another engine than the embedded one hears the turns."""
+        return len(self._engines) == 1
+
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """See `Recognizer`. Words so far are read by the embedded engine where it knows the language: they come often,
         and a server elsewhere may cost money."""

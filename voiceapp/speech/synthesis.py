@@ -14,6 +14,7 @@ from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.fallback import speech_of
 from voiceapp.engines.interfaces import Synthesizer
+from voiceapp.engines.lanes import not_heard_yet
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
@@ -85,6 +86,7 @@ async def _spoken(
     async with charge(
         caller, operation="speech", model=card.name, family="tts", request_id=request_id, characters=len(call.text)
     ) as meter:
+        not_heard_yet()
         writer, is_first = SoundWriter(call.format, SAMPLE_RATE_HZ), True
         async with aclosing(
             speech_of(
@@ -96,6 +98,7 @@ async def _spoken(
                     is_first = False
                     meter.used(characters=len(call.text))
                     await meter.settle()
+                not_heard_yet()
                 if written := writer.feed(pcm):
                     yield written
         if is_first:

@@ -15,6 +15,7 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge, require_budget, require_model
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import Synthesizer
+from voiceapp.engines.lanes import not_heard_yet
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.sound_files import SoundWriter
@@ -144,6 +145,7 @@ def _sentences(text: str) -> list[str]:
 
 
 async def _gathered(engine: Synthesizer, text: str, how: Mapping[str, Any]) -> bytes:
+    not_heard_yet()
     stream: AsyncIterator[bytes] = engine.speak(
         text, voice=how["voice"], sample_rate_hz=SAMPLE_RATE_HZ, rate=how["rate"]
     )

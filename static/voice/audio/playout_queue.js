@@ -7,6 +7,7 @@ const FIRST_TARGET_MS = 60;
 const LARGEST_TARGET_MS = 240;
 const UNDERRUN_STEP_MS = 40;
 const RECOVERY_STEP_MS = 10;
+const RING_S = 8; // what may come while a reply waits, and what it goes back to then
 const FADE_MS = 10;
 const REMEMBERED_FLUSHES = 64;
 
@@ -35,7 +36,7 @@ export class PlayoutQueue {
 
   constructor(rateHz) {
     this.#rateHz = rateHz;
-    this.#ring = new RingBuffer(rateHz * 2);
+    this.#ring = new RingBuffer(rateHz * RING_S);
   }
 
   /** How much must be queued before a sound starts, in ms; grows after an underrun, shrinks after a clean item. */

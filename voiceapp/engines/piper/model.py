@@ -8,7 +8,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +188,7 @@ class PiperModel:
 
 
 _loading = threading.Lock()
+_loaded: dict[Path, PiperModel] = {}
 
 
 def model_of(settings: ModelSettings) -> PiperModel:
@@ -197,10 +197,8 @@ def model_of(settings: ModelSettings) -> PiperModel:
     Raises:
         VoiceUnusable: if the file does not load.
     """
-    with _loading:
-        return _load(settings.file)
-
-
-@cache
-def _load(file: Path) -> PiperModel:
-    return PiperModel(read_settings(file))
+    if (model := _loaded.get(settings.file)) is None:
+        with _loading:  # who speaks with another voice does not wait for it
+            if (model := _loaded.get(settings.file)) is None:
+                model = _loaded[settings.file] = PiperModel(read_settings(settings.file))
+    return model

@@ -25,7 +25,7 @@ class AoqTransport:
         if isinstance(event, ev.AudioDelta):
             leg.play(event.audio)
             return
-        if isinstance(event, ev.ReplyDucked | ev.ReplyRestored):
+        if isinstance(event, ev.ReplyDucked | ev.ReplyRestored | ev.SpeechStarted):
             leg.duck(is_on=isinstance(event, ev.ReplyDucked))
         await self._tracks.write(text_of(event))
         if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):

@@ -206,7 +206,7 @@ class WebRtcTransport:
             self._leg.play(event.audio)
             if self._dialect is OWN:
                 return
-        elif isinstance(event, ev.ReplyDucked | ev.ReplyRestored):
+        elif isinstance(event, ev.ReplyDucked | ev.ReplyRestored | ev.SpeechStarted):
             self._leg.duck(is_on=isinstance(event, ev.ReplyDucked))
         if isinstance(event, (ev.SessionCreated, ev.SessionResumed)):
             self._greeting = event
