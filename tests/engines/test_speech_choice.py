@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from voiceapp.engines.hearing import HearingPipeline
-from voiceapp.engines.interfaces import Recognition, Samples, Voice, is_one_of
+from voiceapp.engines.interfaces import Recognition, Samples, Voice
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
 from voiceapp.errors import EngineRefused, EngineUnavailable
 from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result

@@ -22,8 +22,8 @@ from voiceapp.engines.interfaces import (
     Samples,
     Synthesizer,
     Voice,
-    is_one_of,
 )
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranking, RerankRequest
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 

@@ -33,11 +33,6 @@ class Provider:
     """What every class behind a model card is: checked, warmed and closed. Kinds of engine add what they do."""
 
     @property
-    def reads_early(self) -> bool:
-        """See `Recognizer`."""
-        return True
-
-    @property
     def trouble(self) -> EngineError | None:
         """Why the server behind this model cannot be used, for a model that conversations can do without; else None."""
         return None
@@ -127,11 +122,6 @@ class Recognizer(Protocol):
             EngineUnavailable: if the lane is full.
             EngineRefused: if it does not know the language.
         """
-
-
-def is_one_of(language: str, languages: Sequence[str]) -> bool:
-    """Whether a language, as its ISO 639-1 code with or without a region (`en`, `en-GB`), is among a recognizer's."""
-    return language.split("-")[0].lower() in languages
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from voiceapp.engines.interfaces import Recognition, Recognizer, Samples, Synthesizer, Voice, is_one_of
+from voiceapp.engines.interfaces import Recognition, Recognizer, Samples, Synthesizer, Voice
+from voiceapp.engines.languages import is_one_of
 from voiceapp.errors import EngineError, EngineUnavailable
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, TypeVar
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples, is_one_of
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples
 from voiceapp.engines.lanes import lanes
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.providers import provider_of
 from voiceapp.engines.sound_files import samples_of
 from voiceapp.engines.speech_segments import Segmenter, SpeechSegment

@@ -15,8 +15,9 @@ import numpy as np
 
 from voiceapp.engines import weights
 from voiceapp.engines.embedded.moonshine import TOKENIZER, Decoded, MoonshineModel, Stopped
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples, is_one_of
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples
 from voiceapp.engines.lanes import LaneFull, lanes
+from voiceapp.engines.languages import is_one_of
 from voiceapp.errors import EngineRefused
 
 MIN_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 10
@@ -44,6 +45,7 @@ class Moonshine(Provider):
     """A `Recognizer` of English; shared by all conversations, working in the voice lane."""
 
     languages = ("en",)
+    reads_early = True
 
     def check(self) -> None:
         """See `Provider`."""

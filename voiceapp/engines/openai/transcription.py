@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples, is_one_of
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.openai.client import RemoteServer, ServerProvider
 from voiceapp.engines.openai.forms import MultipartForm
 from voiceapp.errors import EngineRefused, EngineUnavailable
@@ -16,6 +17,8 @@ MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 
 class OpenAIRecognizer(ServerProvider):
     """A `Recognizer`; one per process."""
+
+    reads_early = False
 
     def __init__(
         self,

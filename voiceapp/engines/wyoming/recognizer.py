@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples, is_one_of
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.wyoming.server import WyomingProvider, WyomingServer
 from voiceapp.errors import EngineError, EngineRefused
 from voiceapp.protocol.audio import to_pcm16
@@ -15,6 +16,8 @@ CHUNK_BYTES = 2 * ENGINE_SAMPLE_RATE_HZ // 10
 
 class WyomingRecognizer(WyomingProvider):
     """A `Recognizer`; one per process."""
+
+    reads_early = False
 
     def __init__(
         self,
