@@ -234,6 +234,14 @@ def test_words_whose_audio_is_not_made_yet_were_not_heard() -> None:
     assert (item.text, item.unheard) == ("", TEXT)
 
 
+def test_a_sentence_whose_length_is_not_known_yet_was_heard_at_the_usual_pace() -> None:
+    item = Message("a", Role.ASSISTANT, spoken=True, text=TEXT, audio_ms=900.0)
+    item.cut(500)
+    assert item.text == "It is"
+    item.cut(5000)
+    assert item.text == "It is noon."
+
+
 @given(
     st.text(max_size=60),
     st.lists(st.tuples(st.integers(0, 60), st.floats(0, 10_000)), max_size=6),

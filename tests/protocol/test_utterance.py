@@ -50,8 +50,8 @@ def test_latencies_count_from_the_last_speech_else_from_the_end() -> None:
 def test_the_words_that_two_readings_agree_on_are_stable() -> None:
     utterance = Utterance("item_1", 0)
     assert utterance.partial("what time", 0.0) == ("", "what time")
-    assert utterance.partial("what time is", 0.0) == ("what time", "is")
-    assert utterance.partial("what dime is it", 0.0) == ("what", "dime is it")
+    assert utterance.partial("what time is", 0.0) == ("what time", " is")
+    assert utterance.partial("what dime is it", 0.0) == ("what", " dime is it")
     assert utterance.partial("", 0.0) == ("", "")
 
 

@@ -31,8 +31,8 @@ CHARACTERS_PER_S = 20.0
 def said_between(message: Message, start_ms: float, end_ms: float) -> str:
     """What a reply says between two moments of its audio."""
     start_ms = max(0.0, start_ms)
-    first, last = len(message.said_until(start_ms)), len(message.said_until(end_ms))
     known_ms = message.marks[-1][1] if message.marks else 0.0
+    first, last = (len(message.said_until(min(until_ms, known_ms))) for until_ms in (start_ms, end_ms))
     if end_ms > known_ms:
         last += ceil((end_ms - max(known_ms, start_ms)) / 1000 * CHARACTERS_PER_S)
     return message.text[first:last]

@@ -44,6 +44,8 @@ class Message:
     """What the assistant said after it was interrupted."""
     marks: list[tuple[int, float]] = field(default_factory=list)
     """Where the audio of the assistant stands: (characters said, ms of audio), ascending."""
+    audio_ms: float = 0.0
+    """How much audio there is of what the assistant says."""
 
     @property
     def size(self) -> int:
@@ -63,14 +65,18 @@ class Message:
             return {"type": "input_audio", "transcript": self.text or None}
         return {"type": "input_text", "text": self.text}
 
+    @property
+    def _known_ms(self) -> float:
+        return max(self.audio_ms, self.marks[-1][1] if self.marks else 0.0)
+
     def said_until(self, audio_end_ms: float) -> str:
         """The words up to there."""
-        return self.text[: _characters_heard(self.text, self.marks, audio_end_ms)]
+        return self.text[: _characters_heard(self.text, self.marks, min(audio_end_ms, self._known_ms))]
 
     def cut(self, audio_end_ms: float) -> None:
         """Keep only what was heard up to `audio_end_ms`; the rest moves to `unheard`. May be called again."""
         whole = self.text + self.unheard
-        end = _characters_heard(whole, self.marks, audio_end_ms)
+        end = _characters_heard(whole, self.marks, min(audio_end_ms, self._known_ms))
         self.text, self.unheard = whole[:end], whole[end:]
 
 
@@ -183,15 +189,23 @@ def _wire(item_id: str, kind: str, status: ItemStatus) -> dict[str, Any]:
     return {"id": item_id, "object": "realtime.item", "type": kind, "status": status.value}
 
 
+CHARACTERS_PER_S = 14.0
+"""About as fast as voices read, for a sentence that is heard before it is known how long it takes."""
+
+
 def _characters_heard(text: str, marks: list[tuple[int, float]], audio_end_ms: float) -> int:
-    """How many characters had sounded at `audio_end_ms`, at a word's end: exact at marks, in proportion between."""
+    """How many characters had sounded at `audio_end_ms`, at a word's end: exact at marks, in proportion between, and
+    behind the last one as many as a voice usually reads in that time."""
     said, since_ms = 0, 0.0
     for characters, until_ms in marks:
         if audio_end_ms >= until_ms:
             said, since_ms = characters, until_ms
             continue
         share = (audio_end_ms - since_ms) / (until_ms - since_ms)
-        reached = said + int((characters - said) * share)
-        boundary = max(text.rfind(" ", said, reached + 1), text.rfind("\n", said, reached + 1))
-        return boundary if boundary > said else said
-    return said
+        return _word_end(text, said, said + int((characters - said) * share))
+    return _word_end(text, said, said + int((audio_end_ms - since_ms) / 1000 * CHARACTERS_PER_S))
+
+
+def _word_end(text: str, said: int, reached: int) -> int:
+    boundary = max(text.rfind(" ", said, reached + 1), text.rfind("\n", said, reached + 1))
+    return boundary if boundary > said else said

@@ -151,10 +151,11 @@ class Response:
 
     def add_audio(self, pcm: bytes, now: float) -> None:
         """More speech, in the output format, spoken after all that came before."""
-        self._open_message()
+        message = self._open_message()
         if self.config.output_format.name == "wav" and not self.playout.pushed_ms:
             pcm = wav_header(self.config.output_format.sample_rate_hz) + pcm
         self.playout.push(pcm, now)
+        message.audio_ms = self.playout.pushed_ms
 
     def mark_spoken(self, characters: int) -> None:
         """All audio up to here speaks the first `characters` of the reply."""

@@ -41,12 +41,12 @@ MAX_STEP_S = 366 * 86_400
 DATABASES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")
 
 
-def database(default: str) -> dict[str, Any]:
+def database(url: str) -> dict[str, Any]:
     """The database that DATABASE_URL names; what is wrong with one is told without the password in it."""
     config: dict[str, Any] = {}
     with suppress(ImproperlyConfigured, KeyError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library would print the address, with its password
-        config = env.db("DATABASE_URL", default=default)
+        config = environ.Env.db_url_config(url)
     if config.get("ENGINE") not in DATABASES:
         raise ImproperlyConfigured(
             "DATABASE_URL names no database that is used here: "
@@ -55,18 +55,16 @@ def database(default: str) -> dict[str, Any]:
     return config
 
 
-def entries(variable: str, default: list[str]) -> list[str]:
-    """A list with commas between, without the spaces around its entries."""
-    given: list[str] = env.list(variable, default=default)
+def stripped(given: list[str]) -> list[str]:
+    """The entries of a list without the spaces around them."""
     return [text for entry in given if (text := entry.strip())]
 
 
-def hosts(variable: str, default: list[str]) -> list[str]:
+def hosts(given: list[str]) -> list[str]:
     """Names of hosts, or `*`."""
-    found = entries(variable, default)
-    for host in found:
+    for host in (found := stripped(given)):
         if "/" in host:
-            raise ImproperlyConfigured(f"{variable} holds names of hosts such as voice.example.org, not {host!r}.")
+            raise ImproperlyConfigured(f"ALLOWED_HOSTS holds names of hosts such as voice.example.org, not {host!r}.")
     return found
 
 

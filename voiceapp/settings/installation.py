@@ -10,7 +10,7 @@ from typing import Any
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from voiceapp.settings.environment import BASE_DIR, database, entries, env, hosts
+from voiceapp.settings.environment import BASE_DIR, database, env, hosts, stripped
 
 # ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -32,8 +32,8 @@ if not SECRET_KEY:
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
 """Earlier values of SECRET_KEY: what was signed or encrypted with them is still good, while they stand here."""
 
-ALLOWED_HOSTS: list[str] = hosts("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS: list[str] = entries("CSRF_TRUSTED_ORIGINS", default=[])
+ALLOWED_HOSTS: list[str] = hosts(env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]))
+CSRF_TRUSTED_ORIGINS: list[str] = stripped(env.list("CSRF_TRUSTED_ORIGINS", default=[]))
 """Origins such as https://voice.example.org from which the page may open its socket when they differ from the host."""
 
 # ── Applications and the request line ────────────────────────────────────────────────────────────────────────────────
@@ -90,7 +90,7 @@ TEMPLATES = [
 
 # ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-DATABASES = {"default": database(default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}")}
+DATABASES = {"default": database(env.str("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}"))}
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     try:
