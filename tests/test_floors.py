@@ -213,16 +213,6 @@ def test_no_module_imports_too_many_others() -> None:
     assert wrong == {}
 
 
-MOST_LINES = 350
-CATALOGUES = frozenset({"protocol/events.py"})
-"""Data, which is as long as there are things."""
-
-
-def test_no_module_is_too_long() -> None:
-    lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in modules()}
-    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES and name not in CATALOGUES} == {}
-
-
 PROBED = frozenset({"provider", "model", "model_name", "engine", "card"})
 """Variables and fields that hold a model, its name, or what serves it."""
 LOOKS_INTO_A_NAME = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"})
