@@ -10,6 +10,7 @@ import asyncio
 import json
 import random
 import re
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -200,6 +201,15 @@ async def test_requests_of_strangers_write_no_error(product: Product) -> None:
     await no_failures(product, requests)
     assert_readable(log_of(product))
     assert not [name for name, key in product.keys.items() if key in product.log]
+
+
+def test_a_thousand_requests_in_one_packet_write_no_error(product: Product) -> None:
+    last = request(product, "GET", "/healthz", key=None)
+    host, _, port = product.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as peer:
+        peer.sendall(last.replace(b"Connection: close", b"Connection: keep-alive") * 1199 + last)
+        assert until_ended(peer).count(b"HTTP/1.1 200 ") == 1200
+    assert_readable(log_of(product))
 
 
 async def test_offers_of_strangers_write_no_error(product: Product) -> None:

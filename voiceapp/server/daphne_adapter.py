@@ -14,6 +14,7 @@ import logging
 import select
 import socket
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Any
 
 import daphne.server  # first: installs the asyncio reactor
@@ -98,7 +99,9 @@ class Server(daphne.server.Server):
         else:
             send = self._sender(protocol)
             running = self._run(protocol, self._when_drained(protocol, scope, queue.get, send))
-        self.connections[protocol]["application_instance"] = asyncio.ensure_future(running)
+        # In a context of its own: a pipelined request is begun within that of the request before it.
+        task = asyncio.get_running_loop().create_task(running, context=Context())
+        self.connections[protocol]["application_instance"] = task
         return queue
 
     def _sender(self, protocol: Request) -> Send:
