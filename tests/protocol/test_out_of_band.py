@@ -105,6 +105,12 @@ def test_a_turn_that_waits_for_a_response_still_gets_one() -> None:
     assert [(each.user_text, each.is_spoken) for each in talk.records] == [("Spam?", False), ("What time is it?", True)]
 
 
+@pytest.mark.parametrize("response", [{}, {"conversation": "auto"}, {"conversation": None, "input": None}])
+def test_any_other_response_is_of_the_conversation(talk: Conversation, response: dict[str, Any]) -> None:
+    talk.tell("response.create", response=response)
+    assert talk.assert_event("response.created")["response"]["conversation_id"]
+
+
 @pytest.mark.parametrize(
     ("wrong", "param"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.speech.synthesis import SoundFormat, Spoken, SynthesisCall
@@ -35,6 +35,8 @@ class SpeechBody(Schema):
 
 
 class TranscriptionForm(Schema):
+    model_config = ConfigDict(strict=False)  # a form has numbers as text
+
     model: CleanStr
     language: CleanStr | None = None
     """What is spoken, as an ISO 639-1 code; the embedded recognizer understands `en`."""
