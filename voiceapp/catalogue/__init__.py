@@ -1,1 +1,1 @@
-"""Which models there are: cards with their capabilities as values, and how they are looked up."""
+"""Models that callers may name: cards with their capabilities as values, and the lookup by name or alias."""

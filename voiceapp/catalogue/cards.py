@@ -1,4 +1,4 @@
-"""What a model is called, who provides it and what it can do: values, so that nothing has to ask its provider."""
+"""Model cards: names, provider and capabilities as values, so that no code has to ask a provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Transport = Literal["aoq", "webrtc", "websocket"]
 
 @dataclass(frozen=True, slots=True)
 class ChatCapabilities:
-    """What a chat model can be asked for."""
+    """Capabilities of a chat model."""
 
     images: bool = False
     """Messages may carry images."""
@@ -31,7 +31,7 @@ class ChatCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCapabilities:
-    """What an embedding model can be asked for."""
+    """Capabilities of an embedding model."""
 
     dimensions: frozenset[int] | None = None
     """The lengths of vectors that may be asked for; None leaves it to the engine."""
@@ -51,7 +51,7 @@ class ModelCard:
     """Dotted path of the class that provides it (`voiceapp.engines.interfaces.Provider`); it is built once per process,
     with `options`."""
     title: str = ""
-    """What people read; empty shows the name."""
+    """Name shown to people; empty shows `name`."""
     aliases: tuple[str, ...] = ()
     """Further names that callers may use: those that client libraries have built in."""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
@@ -59,11 +59,11 @@ class ModelCard:
     runs_here: bool = False
     """Its work is done by this server's own processes, so that a call costs the operator nothing."""
     service: str = ""
-    """What the operator calls the service with the same interface that serves it; empty: none does."""
+    """The operator's name for the upstream service that serves it; empty for a model of this server."""
     fallbacks: tuple[str, ...] = ()
     """Names of models of the same kind that are asked in turn when this one cannot serve."""
     transports: tuple[Transport, ...] = ()
-    """How callers reach a realtime model, the preferred way first."""
+    """Transports of a realtime model, the preferred one first."""
     forwards_events: bool = False
     """A service that speaks our own dialect holds its sessions: events of a WebSocket pass as they are."""
     forwards_offers: bool = False
@@ -71,7 +71,7 @@ class ModelCard:
     forwards_calls: bool = False
     """The same of a service that speaks OpenAI's current dialect, for the offers of callers who speak it too."""
     input_rate_hz: int = 16_000
-    """What `pcm16` input means to a caller of a realtime model who states no rate."""
+    """Sample rate of `pcm16` input when the caller of a realtime model states none."""
     input_rates_hz: Mapping[str, int] = field(default_factory=dict, hash=False)
     """The same by alias, for client libraries that mean another rate."""
     openai_names: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ class ModelCard:
 
     @property
     def origin(self) -> str:
-        """Who does its work, and under which name: `acme/qwen-plus`, `embedded/assistant`, `server/llama3.2`."""
+        """Service and name of the model that works: `acme/qwen-plus`, `embedded/assistant`, `server/llama3.2`."""
         return f"{self.service or ('embedded' if self.runs_here else 'server')}/{self.name}"
 
     @property
@@ -104,5 +104,5 @@ class ModelCard:
         return is_forwarded or (self.kind == "realtime" and bool(self.service))
 
     def input_rate_of(self, name: str) -> int:
-        """What `pcm16` input means to a caller who spells the model's name so."""
+        """Return the sample rate of `pcm16` input for a caller who spells the model's name like this."""
         return self.input_rates_hz.get(name, self.input_rate_hz)

@@ -156,7 +156,7 @@ class LocalModelSettings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the engine needs to know."""
+        """Options that the engine is made with."""
         found = {
             "file": str(self.file),
             "threads": self.threads,
@@ -172,7 +172,7 @@ SMALL_MODEL = "smollm2/smollm2-135m-instruct.gguf"
 
 
 def chat_model_file(given: str, models_dir: Path) -> Path:
-    """Where the language model's file lies or will lie; `given` is a path, an address, or nothing."""
+    """Return the path of the language model's file, fetched or not; `given` is a path, an address, or empty."""
     if given.startswith("https://"):
         return models_dir / "chat" / (Path(urlsplit(given).path).name or "model.gguf")
     return Path(given) if given else models_dir / SMALL_MODEL

@@ -68,11 +68,11 @@ class Catalogue:
         return frozenset({name} if card is None else card.names)
 
     def is_known(self, name: str) -> bool:
-        """Whether a model of any kind has this name or alias."""
+        """Return whether a model of any kind has this name or alias."""
         return any(name in card.names for card in self._cards)
 
     def runs_here(self, name: str, kind: str) -> bool:
-        """Whether a model's work is done by this server; a model that it does not know counts as another's."""
+        """Return whether this server itself runs a model; a model that is not known counts as another server's."""
         card = self.find(name, kind)
         return card is not None and card.runs_here
 

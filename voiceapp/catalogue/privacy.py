@@ -1,4 +1,4 @@
-"""What leaves this server when somebody uses a model."""
+"""Data that leaves this server when a model is used."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WORDS: tuple[ModelKind, ...] = ("chat", "tts")
 
 
 def is_elsewhere(kinds: Iterable[ModelKind]) -> bool:
-    """Whether the model that conversations use for any of these, or one that stands in for it, is another server's."""
+    """Return whether another server runs any of the models of these kinds in conversations, stand-ins included."""
     return any(_may_leave(card) for kind in kinds for card in catalogue().of_kind(kind)[:1])
 
 
 def leaves(card: ModelCard) -> Leaves:
-    """What other servers get of what this model is given: nothing, its words as text, or its sound.
+    """Return what other servers get when this model is used: nothing, words as text, or sound.
 
     Pictures go where the words go. A realtime model uses the models that conversations use.
     """

@@ -1,4 +1,4 @@
-"""What refusals and close codes mean, and what a program does about them."""
+"""Refusals and close codes: their meaning, and what a program does about them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Code:
     code: str
     meaning: str
     remedy: str
-    """What to do, in Markdown."""
+    """Advice in Markdown."""
     status: str = ""
-    """Of HTTP, where it goes with one."""
+    """HTTP status, where the code comes with one."""
     compatible: str = ""
-    """How OpenAI's style writes it."""
+    """The code in OpenAI's style."""
 
     @property
     def remedy_html(self) -> SafeString:

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FILE = "recording.wav"
-"""What examples upload."""
+"""File that examples upload."""
 OFFER = "offer.sdp"
-"""What they send that is neither JSON nor a form."""
+"""File that examples send when the body is neither JSON nor a form."""
 TIMEOUT_S = 120
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _CURL = {"get": "curl", "head": "curl --head"}
-"""How a command begins; told HEAD by -X, curl waits for a body that never comes."""
+"""Command by method; with `-X HEAD`, curl would wait for a body that never comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleCall:
-    """What is sent, and what comes back."""
+    """An example request, and the kind of its response."""
 
     method: str
     """In small letters."""
@@ -36,17 +36,17 @@ class ExampleCall:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Besides the key and the type of the body."""
     content_type: str = ""
-    """Of the body; empty without one."""
+    """Content type of the request's body; empty without one."""
     body: Any = None
     """A value for JSON, fields for a form; of a file, its name behind an `@`."""
     saved_as: str = ""
     """The file that takes a response which a terminal cannot show; `*` for one that the server names."""
     is_json: bool = True
-    """Of the response."""
+    """False for a response that is a file or a stream."""
 
     @property
     def variables(self) -> list[str]:
-        """What has to be set, the key first."""
+        """Environment variables that the example needs, the key first."""
         return (["API_KEY"] if self.needs_key else []) + [name.upper() for name in _PLACE.findall(self.address)]
 
     @property
@@ -55,12 +55,12 @@ class ExampleCall:
 
     @property
     def files(self) -> dict[str, str]:
-        """Of a form: the names of files by field."""
+        """File names of a form, by field."""
         return {name: value[1:] for name, value in self.body.items() if str(value).startswith("@")}
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Of a form: what is no file."""
+        """Fields of a form that are not files."""
         return {name: value for name, value in self.body.items() if name not in self.files}
 
 

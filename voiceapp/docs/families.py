@@ -21,14 +21,14 @@ class Family:
     """Its name in the address, and its anchor in the contents."""
     title: str
     lead: str
-    """What it is for, in a sentence or two."""
+    """Purpose of the family, in a sentence or two."""
     roots: tuple[str, ...]
-    """How the paths of its operations begin. The longest root of all families decides."""
+    """Beginnings of the paths of its operations. The longest root of all families decides."""
     manual: tuple[str, ...] = ()
     """Pages of the manual that say more."""
     sockets: tuple[Socket, ...] = ()
     former_anchor: str = ""
-    """What linked to a group of these operations before each family had a page."""
+    """Anchor of links to a group of these operations from before each family had a page."""
 
 
 FAMILIES = (

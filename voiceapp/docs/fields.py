@@ -116,7 +116,7 @@ class Schemas:
         return [schema] if "properties" in schema else []
 
     def _inside(self, schema: Json) -> tuple[Json, str]:
-        """What the parts of a field are described by, and the brackets that its path takes on the way there."""
+        """Return the schema of a field's parts, and the brackets that lead to them in its path."""
         brackets = ""
         schema = self.resolve(schema)
         alternatives = [self.resolve(alternative) for alternative in self._alternatives(schema)]

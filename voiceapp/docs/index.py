@@ -1,4 +1,4 @@
-"""What search finds: every operation, every code, and every section of the manual."""
+"""The index behind search: every operation, every code, and every section of the manual."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Operation:
     also: list[str]
     """Further paths of the same operation."""
     former_ids: list[str]
-    """Where it stood a second time."""
+    """Earlier anchors of the same operation."""
     summary: str
     description: SafeString
     parameters: list[Field]

@@ -14,7 +14,7 @@ MAX_QUERY_CHARS = 200
 MAX_WORDS = 8
 MAX_RESULTS = 40
 CONTEXT_CHARS = 110
-"""Of an excerpt, on each side of the first word that was found."""
+"""Length of an excerpt on each side of the first match."""
 
 _WORD = re.compile(r"[^\s\"'`,;()]+")
 _INLINE = re.compile(r"</?(?:a|code|em|strong|s)\b[^>]*>")
@@ -28,7 +28,7 @@ class SearchEntry:
     url: str
     title: str
     where: str
-    """What it belongs to: the page, or the family of operations."""
+    """Title of the page, or of the family of operations."""
     names: str = ""
     """Paths, fields and codes: what is looked up rather than read."""
     text: str = ""
@@ -44,7 +44,7 @@ class Result:
 
 
 def words_of(query: str) -> list[str]:
-    """What is looked for, in small letters."""
+    """Return the words of a query in lower case."""
     found = (word.strip(".:?!").casefold() for word in _WORD.findall(query[:MAX_QUERY_CHARS]))
     return list(dict.fromkeys(word for word in found if word))[:MAX_WORDS]
 

@@ -1,4 +1,4 @@
-"""Where the documentation is read."""
+"""Paths of the documentation."""
 
 from django.urls import path
 

@@ -14,7 +14,7 @@ _PARSER = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable
 
 
 WIDE = '<div class="wide" tabindex="0" role="group" aria-label="Table">'
-"""What scrolls by itself on a narrow screen, and can be reached with the keyboard."""
+"""Wrapper of a table: scrolls by itself on a narrow screen and takes the keyboard's focus."""
 
 
 def to_html(text: str, *, has_links: bool = True) -> SafeString:

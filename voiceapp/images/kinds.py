@@ -31,15 +31,15 @@ USUAL_VIDEO_S = 10
 """Set aside for a video whose length the request leaves open, where a budget asks for it."""
 
 MAX_VIDEO_S = 24 * 3600
-"""What a service says beyond that is not believed."""
+"""Longest video that a service is believed to have made."""
 
 
 class _Generation(ABC):
-    """What pictures and films have in common: a model elsewhere, a part for each result, a file for each part."""
+    """Common to pictures and films: a model on another server, one part and one file for each result."""
 
     path: str
     kind: Literal["image", "video"]
-    """Of the models that do it; also how the ledger names it."""
+    """Kind of model that does the work; also its name in the ledger."""
     family: Family
     time_limit_s: float
     max_attempts = 3
@@ -107,10 +107,10 @@ class _Generation(ABC):
 
     @abstractmethod
     def most(self, how: Mapping[str, Any], count: int = 1) -> Quantities:
-        """What so many results are charged at most, by the request's parameters."""
+        """Return the most that so many results are charged, by the request's parameters."""
 
     def used(self, made: Generated) -> Quantities:
-        """What one result is charged."""
+        """Return what one result is charged."""
         return self.most({})
 
     async def _make(self, part: TaskContext, maker: Any) -> Generated:

@@ -20,13 +20,13 @@ FIRST_LOOK_S = 1.0
 LAST_LOOK_S = 5.0
 """The time between two looks at a task elsewhere grows from the first to the last, as client libraries do it."""
 GIVING_UP_S = 10.0
-"""Of the time for a part: what is left for telling the service that it is over."""
+"""Share of a part's time that is kept for telling the service to stop."""
 MOST_MISSES = 10
 """So many looks in a row may fail before the service counts as gone."""
 WORDS = frozenset({"prompt", "negative_prompt", "text"})
 """Fields of a request that hold no address, whatever they begin with."""
 FACTS = ("orig_prompt", "actual_prompt")
-"""What a service tells of a result besides its address."""
+"""Fields beside its address that a service returns with a result."""
 
 Family = Literal["picture", "film"]
 
@@ -103,7 +103,7 @@ async def follow(part: TaskContext, service: TaskService, path: str, family: Fam
 
 
 async def given_up(service: TaskService, parts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the service gave up the tasks that were remembered for parts: all of them, or it is not asked to.
+    """Cancel the tasks of these parts at the service if none has begun; true if all were canceled.
 
     Raises:
         EngineError: if the service cannot be asked.

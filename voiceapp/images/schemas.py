@@ -1,4 +1,4 @@
-"""What requests for pictures and films look like. What is not named here is handed on to a service of the same
+"""Requests for pictures and films. Fields that are not named here are handed on to a service of the same
 interface, whose models know more parameters than this server does."""
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ Size = Annotated[CleanStr, Field(pattern=r"^\d{2,5}[*x]\d{2,5}$")]
 
 
 class ImageParameters(Schema, extra="allow"):
-    """How to draw."""
+    """Parameters of a picture."""
 
     n: Annotated[int, Field(ge=1, le=MAX_PICTURES)] = 1
-    """How many pictures."""
+    """Number of pictures."""
     size: Size | None = None
     """Such as `1024*1024`."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    """Of the first picture; each further one has the next."""
+    """Seed of the first picture; each further one has the next number."""
 
 
 class ImageInput(Schema, extra="allow"):
-    """What to draw."""
+    """Subject of a picture, and pictures to begin from."""
 
     prompt: Prompt
-    """What to see."""
+    """Description of the picture."""
     negative_prompt: CleanStr | None = None
-    """What not to see."""
+    """Description of what to avoid."""
     ref_img: Address | None = None
-    """Where a picture lies that the new one should resemble."""
+    """Address of a picture that the new one should resemble."""
 
     images: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
-    """Where the pictures lie that are to be changed."""
+    """Addresses of the pictures to change."""
     base_image_url: Address | None = None
     """The same for a single one."""
     mask_image_url: Address | None = None
-    """Where a picture lies that is white where the first one may change."""
+    """Address of a mask: white where the first picture may change."""
 
     @property
     def pictures(self) -> list[str]:
@@ -65,7 +65,7 @@ class ImagePart(Schema, extra="allow"):
 
 
 class ImageMessage(Schema):
-    """What to see, and the pictures to change, if any."""
+    """Description of a picture, with the pictures to change, if any."""
 
     role: Literal["user"] = "user"
     content: Annotated[list[ImagePart], Field(min_length=1, max_length=MAX_PICTURES + 1)]
@@ -84,7 +84,7 @@ class MessageBody(Schema):
 
 
 class VideoParameters(Schema, extra="allow"):
-    """How to film."""
+    """Parameters of a film."""
 
     size: Size | None = None
     """Such as `1280*720`."""
@@ -100,22 +100,22 @@ class Medium(Schema, extra="allow"):
 
 
 class VideoInput(Schema, extra="allow"):
-    """What to film."""
+    """Subject of a film, and pictures to begin from."""
 
     prompt: Annotated[CleanStr, Field(max_length=10_000)] | None = None
-    """What to see."""
+    """Description of the film."""
     img_url: Address | None = None
-    """Where the first picture lies."""
+    """Address of the first frame."""
     first_frame_url: Address | None = None
     """The same, for models that are given the last one as well."""
     last_frame_url: Address | None = None
-    """Where the last picture lies."""
+    """Address of the last frame."""
     head_frame: Address | None = None
     """Another name of `first_frame_url`."""
     tail_frame: Address | None = None
     """Another name of `last_frame_url`."""
     reference_url: Address | None = None
-    """Where something lies that the film should resemble."""
+    """Address of a picture or film that the new one should resemble."""
     reference_urls: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
     """The same, for several."""
     reference_video_urls: Annotated[list[Address], Field(max_length=MAX_PICTURES)] | None = None
@@ -125,7 +125,7 @@ class VideoInput(Schema, extra="allow"):
 
     @property
     def sources(self) -> list[str]:
-        """Where all lies that the film begins from or should resemble."""
+        """Addresses of everything that the film begins from or should resemble."""
         frames = (self.img_url, self.first_frame_url, self.last_frame_url, self.head_frame, self.tail_frame)
         several = (*(self.reference_urls or ()), *(self.reference_video_urls or ()))
         media = (medium.url for medium in self.media or ())

@@ -31,9 +31,9 @@ T = TypeVar("T")
 POLL_S = 1.0
 """A wake-up that got lost costs at most this long."""
 RETRY_S = 5.0
-"""How long a database that does not answer is left alone."""
+"""Pause after the database did not answer."""
 STOP_S = 5.0
-"""How long work in progress may go on after the loop was told to stop; then it is given back."""
+"""Time that work in progress has to end after the loop was told to stop; then it is released."""
 
 
 class WorkQueue(Protocol):
@@ -41,17 +41,17 @@ class WorkQueue(Protocol):
 
     name: str
     renew_every_s: float
-    """How often a row that is worked on is renewed: a third of its lease, or more often where there is more to tell."""
+    """Interval of renewals of a claimed row: a third of its lease, or less where progress is reported more often."""
 
     @property
     def capacity(self) -> int:
-        """How many rows one process works on at once, as things are now."""
+        """Rows that one process may work on at once, at present."""
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:
         """Take up to `limit` due rows. Runs in the database's thread."""
 
     def count_due(self, limit: int) -> int:
-        """How many rows could be claimed now; counts no further than `limit`."""
+        """Count the rows that could be claimed now, up to `limit`."""
 
     def renew(self, lease: Lease) -> bool:
         """Keep a row; False when it was lost. Runs in the renewing thread."""

@@ -26,7 +26,7 @@ from voiceapp.leases.statements import Statement
 from voiceapp.leases.states import StepTable, after, before, take
 
 LEASE_S = 30.0
-"""How long a row stays with a worker that gives no sign of life."""
+"""Time that a row stays with a worker that does not renew it."""
 
 
 class Leased(models.Model):
@@ -39,9 +39,9 @@ class Leased(models.Model):
     due_at = models.DateTimeField(default=timezone.now, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
-    """How often it was claimed."""
+    """Number of claims."""
     leased_by = models.CharField(max_length=80, blank=True, default="", editable=False)
-    """Who works on it or did last: host, process and a random part."""
+    """The worker that has claimed it, now or last: host, process and a random part."""
 
     class Meta:
         abstract = True
@@ -81,7 +81,7 @@ class Claims(Generic[Row]):
         self._working: str = after(model.STEPS, "claim")
 
     def due(self, rows: QuerySet[Row] | None = None) -> QuerySet[Row]:
-        """Of these rows, all without an argument, those that may be claimed now."""
+        """Return the rows, of these or of all, that may be claimed now."""
         rows = self.model._default_manager.all() if rows is None else rows
         return rows.filter(status__in=before(self.model.STEPS, "claim"), due_at__lte=self.now())
 

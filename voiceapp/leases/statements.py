@@ -16,7 +16,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.sql import UpdateQuery
 
 _KEYS = object()
-"""Where in its parameters a statement has the keys that it is run with."""
+"""Placeholder among a statement's parameters for the keys that it is run with."""
 
 
 @dataclass(frozen=True, slots=True)

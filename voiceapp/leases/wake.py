@@ -22,7 +22,7 @@ CHANNEL = "voiceapp_wake"
 RETRY_S = 2.0
 """After how long a lost connection is made again; until then, work is found by the poll."""
 KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-"""How soon a connection that went dead without a word is noticed, in seconds and times."""
+"""Keepalive of the listening connection, in seconds and probes: a dead one is noticed within 40 s."""
 
 _PROCESS = secrets.token_hex(8)
 _listeners: list[Callable[[str], None]] = []
@@ -43,7 +43,7 @@ def wake(line: str) -> None:
 
 
 def wakes_elsewhere() -> Mapping[str, Any] | None:
-    """What psycopg connects with to hear of other processes' wake-ups; None where the database does not tell."""
+    """Return psycopg's arguments for a connection that hears wake-ups; None where the database cannot notify."""
     if connection.vendor != "postgresql":
         return None
     parameters = {**KEEPALIVE, **connection.get_connection_params(), "autocommit": True}

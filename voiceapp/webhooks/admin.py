@@ -44,10 +44,10 @@ TO_SHOW = "webhook_secret_to_show"
 
 
 class EndpointForm(forms.ModelForm):
-    """What an operator decides about an endpoint."""
+    """Fields of an endpoint that an operator may edit."""
 
     address_warning = ""
-    """What is to be said of the address once it is saved."""
+    """Warning about the address, shown when it is saved."""
 
     url = forms.CharField(
         label="Address",

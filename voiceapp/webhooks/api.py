@@ -237,7 +237,7 @@ def router_at(root: str) -> Router:
 
 
 async def _admit(request: HttpRequest) -> Caller:
-    """Who calls, with a key for webhooks.
+    """Return the authenticated caller, whose key must have the scope `webhooks`.
 
     Raises:
         AccessDenied: if the key may not be used for webhooks.
@@ -276,7 +276,7 @@ async def _until_quiet(endpoint: WebhookEndpoint) -> None:
 
 
 def pauses(in_all_s: float) -> Iterator[float]:
-    """How long to wait after each look, in seconds: growing, since looks take turns with all that the database does."""
+    """Yield growing pauses in seconds between looks at the database, `in_all_s` together."""
     pause_s = FIRST_PAUSE_S
     while in_all_s > 0:
         yield min(pause_s, in_all_s)

@@ -1,4 +1,4 @@
-"""How much may wait for an endpoint, so that a receiver that is slow or away does not fill the database.
+"""Bounds on waiting deliveries, so that a receiver that is slow or away does not fill the database.
 
 What waits is counted once a second at most, by each process for itself: a long backlog takes milliseconds to count, and
 the code that adds to it is in the middle of a transaction. So the bound may be exceeded by what a second brings.
@@ -24,7 +24,7 @@ class _Room:
 
     left: int
     until: float
-    """When it is counted again, by the monotonic clock."""
+    """Time of the next count, by the monotonic clock."""
 
     def take(self) -> bool:
         self.left -= 1
@@ -32,7 +32,7 @@ class _Room:
 
 
 class Backlog:
-    """What waits for each endpoint, as far as this process knows."""
+    """Number of waiting deliveries for each endpoint, as counted by this process."""
 
     def __init__(self) -> None:
         self._rooms: dict[int, _Room] = {}
@@ -58,7 +58,7 @@ class Backlog:
 
 
 class _Count(Subquery):
-    """How many rows a query finds."""
+    """Subquery that counts rows."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) AS found)"
     output_field = IntegerField()
@@ -66,7 +66,7 @@ class _Count(Subquery):
 
 
 def _waiting(endpoint_ids: Iterable[int]) -> dict[int, int]:
-    """How many deliveries to each endpoint are not over. No more of them are read than may wait."""
+    """Count the deliveries to each endpoint that have not ended, up to the most that may wait."""
     unfinished = Delivery.objects.filter(endpoint=OuterRef("pk"), finish_at__isnull=True).order_by()
     count = _Count(unfinished.values("endpoint")[: settings.WEBHOOK_MAX_WAITING])
     return dict(WebhookEndpoint.objects.filter(pk__in=endpoint_ids).order_by().values_list("pk", count))

@@ -12,9 +12,9 @@ from voiceapp.outbound.client import FetchFailed, FetchTimeout, Outbound, TlsInv
 from voiceapp.webhooks.rules import FailureKind, Outcome
 
 TOTAL_S = 5.0
-"""How long a receiver may take, from the look-up of its name to the end of its response."""
+"""Time that a receiver has, from the look-up of its name to the end of its response."""
 KEPT_BYTES = 1024
-"""What the log keeps of a response."""
+"""Length of the part of a response that the log keeps."""
 HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": "Voiceapp-Webhook/1.0",

@@ -26,7 +26,7 @@ from voiceapp.webhooks.states import DELIVERY_STEPS, DeliveryStatus, EndpointSta
 LINE = "deliveries"
 """Name of the line that deliveries are made by."""
 TOO_MANY = "Too many events were waiting for this endpoint already."
-"""Why a delivery was canceled at once."""
+"""Reason of a delivery that was canceled because too many waited."""
 TEST_KIND = "webhook.test"
 """The kind of a test delivery; endpoints cannot subscribe to it."""
 
@@ -79,7 +79,7 @@ MEANINGS = {
     EventKind.THREAD_TERMINATED: "a conversation ended (same time as session.status_terminated)",
     EventKind.TASK_FINISHED: "a task succeeded, failed or was canceled",
 }
-"""What each kind tells, in words for people."""
+"""Explanation of each kind, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Event:
 
     kind: EventKind
     data_id: str
-    """Of the session or task that it happened to."""
+    """Identifier of the session or task."""
     thread_id: str = ""
-    """Of the session's thread, for kinds of threads."""
+    """Identifier of the session's thread, for kinds of threads."""
 
 
 def publish(workspace_id: int, told: Sequence[Event]) -> None:

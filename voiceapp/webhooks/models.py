@@ -31,7 +31,7 @@ class WebhookEndpoint(models.Model):
     """The address of a receiver, and the kinds of events that it subscribed to."""
 
     public_id = models.CharField("identifier", max_length=30, unique=True, default=endpoint_identifier, editable=False)
-    """How the wire names it: `wep_` and a ULID."""
+    """Identifier on the wire: `wep_` and a ULID."""
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="webhook_endpoints")
     url = models.CharField("address", max_length=2048, help_text="Where events are posted to: http or https.")
     description = models.CharField(max_length=256, blank=True, default="")
@@ -46,12 +46,12 @@ class WebhookEndpoint(models.Model):
     consecutive_fail = models.PositiveIntegerField("failed in a row", default=0, editable=False)
     """Events in a row whose delivery finally failed."""
     first_fail_at = models.DateTimeField(null=True, blank=True, editable=False)
-    """When the first of those failed."""
+    """Time of the first of those failures."""
     last_success_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_failure_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
-    """When its settings were last changed; the counters of deliveries do not count."""
+    """Time of the last change of its settings; deliveries do not count."""
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
     """Deleted endpoints get no events and cannot come back; the row stays as long as its log does."""
 
@@ -70,11 +70,11 @@ class WebhookEndpoint(models.Model):
 
     @property
     def is_called(self) -> bool:
-        """Whether events are delivered to it."""
+        """Whether events are delivered to the endpoint."""
         return self.status == EndpointStatus.ACTIVE and self.deleted_at is None
 
     def secrets(self, now: datetime) -> list[str]:
-        """What a body sent now is signed with, the newest first; two for a day after a change that asked for it.
+        """Return the secrets that sign a body now, the newest first; two for a day after a rotation that asked for it.
 
         Raises:
             SecretLost: if the key that the newest was sealed with is not known any more.
@@ -147,12 +147,12 @@ class Attempt(models.Model):
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
     at = models.DateTimeField(default=timezone.now)
     status_code = models.PositiveSmallIntegerField("status", null=True, blank=True)
-    """Of the receiver's response; empty when none came."""
+    """Status of the receiver's response; empty when none came."""
     duration_ms = models.PositiveIntegerField("duration (ms)")
     answer_start = models.TextField("answer", blank=True, default="")
     """At most the first KiB."""
     error = models.CharField(max_length=300, blank=True, default="")
-    """Why no response came, in a sentence."""
+    """Reason why no response came, in a sentence."""
 
     class Meta:
         ordering = ("pk",)

@@ -41,17 +41,17 @@ logger = logging.getLogger(__name__)
 
 CAPACITY = 384
 NEW_CAPACITY = 256
-"""How many of them endpoints may have, all together, that were not called before by this process."""
+"""Calls at once, all together, to endpoints that this process has not called before."""
 SLOW_CAPACITY = 64
 """The same of endpoints whose last call was slow; the rest is for those that were quick."""
 SLOW_MS = 2000
 KNOWN = 10_000
-"""How many endpoints are remembered."""
+"""Number of endpoints that are remembered."""
 PER_ENDPOINT = 4
 GATHER_S = 0.01
-"""How long the end of a call waits for others to be written down with."""
+"""Time that the end of a call waits for others to be written in the same transaction."""
 RETRY_S = 1.0
-"""How long a database that does not answer is left alone."""
+"""Pause after the database did not answer."""
 
 FAILED_HERE = "The server failed with an unexpected error. Its log has the reason."
 
@@ -60,7 +60,7 @@ Database = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What is known of an endpoint when it is called."""
+    """An endpoint, as far as a call to it needs to know."""
 
     endpoint_id: int
     """The row's key."""
@@ -72,7 +72,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What is to be sent where."""
+    """A request to a receiver."""
 
     event_id: str
     body: bytes
@@ -246,7 +246,7 @@ class WaitingEndpoint:
     receiver: Receiver
     account_id: int
     is_called: bool
-    """Whether events are delivered to it."""
+    """Whether events are delivered to the endpoint."""
     oldest: Sequence[int]
     """Keys of its first deliveries that are due."""
 
@@ -307,7 +307,7 @@ def due(**wanted: Any) -> QuerySet[Delivery]:
 def share_out(
     called: Sequence[tuple[int, int]], of_endpoint: Mapping[int, int], of_account: Mapping[int, int], limit: int
 ) -> Counter[int]:
-    """How many calls each endpoint may begin: `limit` in all, one after the other to those with the fewest.
+    """Return how many calls each endpoint may begin: `limit` in all, given in turn to those with the fewest.
 
     `called` holds an endpoint and its account for each endpoint with something due, the longest due first. What is
     under way is counted by endpoint, everywhere, and by account, in this process. An account gets no more than half of

@@ -1,4 +1,4 @@
-"""Which addresses receivers may have, and what is said of those on this machine."""
+"""Addresses that receivers may have, and the warning about those on this machine."""
 
 from __future__ import annotations
 

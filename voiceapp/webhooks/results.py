@@ -1,4 +1,4 @@
-"""What became of calls, written down: many at once in one transaction, each as if it were alone.
+"""Results of calls, written to the database: many in one transaction, each as if it were alone.
 
 Endpoints are locked before their deliveries, in the order of their keys, as everything does that changes both.
 """
@@ -41,13 +41,13 @@ class AttemptResult:
     """The row's key."""
     attempted: Attempted
     at: datetime
-    """When it began."""
+    """Time when it began."""
     is_hopeless: bool = False
     """Nothing could be sent, and trying again would change nothing."""
 
     @property
     def is_of_receiver(self) -> bool:
-        """Whether the receiver was called, so that the end says something about it."""
+        """Whether the receiver itself was called, so that the result counts for or against it."""
         return self.attempted.outcome != Outcome()
 
     def verdict(self, now: datetime) -> Verdict:

@@ -1,4 +1,4 @@
-"""What follows from a receiver's response: done, again later, or never again. No I/O; time and chance are arguments."""
+"""Verdicts on a receiver's response: done, again later, or never again. No I/O; time and chance are arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RETRIED = frozenset({408, 425, 429})
 
 
 class FailureKind(StrEnum):
-    """Why no response came."""
+    """Reasons why no response came."""
 
     NETWORK = "NETWORK"
     TIMEOUT = "TIMEOUT"
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows."""
+    """Consequence of one attempt for its delivery and endpoint."""
 
     step: Literal["succeed", "retry", "fail"]
     """The delivery's step (`voiceapp.webhooks.states.DELIVERY_STEPS`)."""
@@ -64,7 +64,7 @@ def judge(
     random: Callable[[], float],
     schedule: Sequence[float],
 ) -> Verdict:
-    """What follows from attempt number `attempt_no`, counted from 1.
+    """Return the verdict on attempt number `attempt_no`, counted from 1.
 
     `now` has a time zone; `random` gives numbers in [0, 1). `schedule` holds the seconds from one attempt to the next;
     there is one attempt more than waits.
@@ -95,7 +95,7 @@ def judge(
 
 
 def failed_too_long(consecutive_fail: int, first_fail_at: datetime | None, now: datetime) -> bool:
-    """Whether an endpoint is to be disabled for its final failures in a row, the last one counted."""
+    """Return whether an endpoint is to be disabled for its final failures in a row, the last one included."""
     return (
         consecutive_fail >= MOST_CONSECUTIVE_FAILURES
         and first_fail_at is not None

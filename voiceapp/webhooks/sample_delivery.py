@@ -20,7 +20,7 @@ from voiceapp.webhooks.signing import signature_headers
 
 @dataclass(frozen=True, slots=True)
 class SampleDelivery:
-    """What was sent, and the result."""
+    """A test delivery and its result."""
 
     body: str
     attempted: Attempted

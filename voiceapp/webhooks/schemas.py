@@ -1,4 +1,4 @@
-"""What the operations on webhook endpoints take and return."""
+"""Requests and responses of the operations on webhook endpoints."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class NewEndpoint(Schema):
     """An endpoint to be made."""
 
     url: CleanStr
-    """Where events are posted: an `http` or `https` URL whose host is public."""
+    """Address that events are posted to: an `http` or `https` URL whose host is public."""
     events: Annotated[list[CleanStr], Field(max_length=100, description=_KINDS)]
     description: Annotated[CleanStr, Field(max_length=256)] | None = None
     """For people."""
 
 
 class EndpointChanges(Schema):
-    """What is to be changed; what is absent stays as it is."""
+    """Changes of an endpoint; absent fields stay as they are."""
 
     url: CleanStr | None = None
     """A new address; null is as good as absent."""
@@ -53,14 +53,14 @@ class EndpointChanges(Schema):
 
 
 class SecretChange(Schema):
-    """How a secret is to be changed."""
+    """Request to rotate a secret."""
 
     keep_old_secret_active_for_24_hours: bool = False
     """Sign with the old secret as well for a day, so that receivers can be changed one after the other."""
 
 
 class ReplayRequest(Schema):
-    """What is to be sent again."""
+    """Request to send events again."""
 
     since: Annotated[
         datetime,
@@ -82,7 +82,7 @@ class EndpointRecord(Schema):
     events: list[str]
     status: Literal["ACTIVE", "DISABLED"]
     disabled_reason: str | None
-    """Why it is disabled: `MANUAL`, `CONSECUTIVE_DELIVERY_FAILURES`, `REDIRECT_RESPONSE`,
+    """Reason why it is disabled: `MANUAL`, `CONSECUTIVE_DELIVERY_FAILURES`, `REDIRECT_RESPONSE`,
     `SSRF_VALIDATION_FAILED`, `TLS_VALIDATION_FAILED` or `GONE`; null while it is active."""
     consecutive_fail: int
     """Events in a row that could not be delivered."""
@@ -130,10 +130,10 @@ class NewSecret(Schema):
 
 
 class EventData(Schema):
-    """What happened, and to which session or task."""
+    """The session or task that an event is about."""
 
     id: str
-    """Of the session, the task or, in a test, the endpoint."""
+    """Identifier of the session, the task or, in a test, the endpoint."""
     type: str
     """The kind of event."""
     workspace_id: str
@@ -147,30 +147,30 @@ class AttemptRecord(Schema):
     at: str
     """ISO 8601, UTC."""
     status_code: int | None
-    """Of its response; null when none came."""
+    """Status of the receiver's response; null when none came."""
     duration_ms: int
     answer_start: str
     """At most the first KiB of the response."""
     error: str
-    """Why no response came, in a sentence; else empty."""
+    """Reason why no response came, in a sentence; else empty."""
 
 
 class DeliveryRecord(Schema):
     """The delivery of the event to the endpoint."""
 
     webhook_id: str
-    """Of the endpoint."""
+    """Identifier of the endpoint."""
     status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"]
     attempt_count: int
-    """How many calls of the receiver have ended, those before it was sent again included."""
+    """Number of attempts that have ended, those before a replay included."""
     delivery_at: str | None
-    """When it was tried last."""
+    """Time of the last attempt."""
     finish_at: str | None
     failure_reason: str | None
     next_attempt_at: str | None = None
-    """When it is tried again, while it waits for that."""
+    """Time of the next attempt, while it waits for one."""
     is_replay: bool = False
-    """Whether it was sent again after it was over."""
+    """Whether it was sent again after it had ended."""
     attempts: list[AttemptRecord] | None = None
     """Every call, first to last; where a single event is looked at."""
 
@@ -203,7 +203,7 @@ class TestReply(EventRecord):
     __test__ = False
 
     status_code: int
-    """Of its response."""
+    """Status of the receiver's response."""
     duration_ms: int
     answer_start: str
     """At most the first KiB of the response."""
@@ -215,20 +215,20 @@ class EventPage(Schema):
 
     data: list[LoggedEvent]
     next_page: str | None
-    """What to ask for as `page` to go on; null at the end."""
+    """Value of `page` for the next page; null at the end."""
     request_id: str
 
 
 class ReplayReply(Schema):
-    """What is on its way again."""
+    """Number of events that are sent again."""
 
     replayed: int
-    """How many events."""
+    """Number of events."""
     request_id: str
 
 
 class LogQuery(Schema):
-    """What a log is narrowed to."""
+    """Filter of a log."""
 
     model_config = ConfigDict(strict=False)
 

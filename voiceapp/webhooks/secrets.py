@@ -63,7 +63,7 @@ def reencrypt(sealed: str) -> str:
 
 
 def decrypt_both(sealed: str, old_sealed: str) -> list[str]:
-    """What a body is signed with: a secret, and the one before it, where there is one that can be read.
+    """Return the secrets that sign a body: the current one, and the one before it where it can be read.
 
     Raises:
         SecretLost: if the first cannot be read.

@@ -10,7 +10,7 @@ from voiceapp.leases.states import StepTable
 
 
 class DeliveryStatus(models.TextChoices):
-    """Where a delivery stands. SUCCEEDED, FAILED and CANCELED are final, unless it is sent again."""
+    """States of a delivery. SUCCEEDED, FAILED and CANCELED are final, unless it is sent again."""
 
     PENDING = "PENDING", "Pending"
     DELIVERING = "DELIVERING", "Delivering"
@@ -37,7 +37,7 @@ DELIVERY_STEPS: StepTable = {
 
 
 class EndpointStatus(models.TextChoices):
-    """Whether events are delivered to an endpoint."""
+    """States of an endpoint."""
 
     ACTIVE = "ACTIVE", "Active"
     DISABLED = "DISABLED", "Disabled"
@@ -50,7 +50,7 @@ ENDPOINT_STEPS: StepTable = {
 
 
 class DisabledReason(StrEnum):
-    """Why an endpoint is disabled."""
+    """Reasons why an endpoint is disabled."""
 
     MANUAL = "MANUAL"
     FAILURES = "CONSECUTIVE_DELIVERY_FAILURES"

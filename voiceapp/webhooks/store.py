@@ -35,7 +35,7 @@ from voiceapp.webhooks.states import (
 MAX_ENDPOINTS = 20
 """In one workspace."""
 OVERLAP = timedelta(hours=24)
-"""How long an old secret may go on signing beside the new one."""
+"""Time during which an old secret may sign beside the new one."""
 
 
 class Conflict(RequestRefused):
@@ -47,7 +47,7 @@ class Conflict(RequestRefused):
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """What a log is narrowed to; empty leaves a field open."""
+    """Filter of a log; an empty field is left open."""
 
     status: str = ""
     kind: str = ""
@@ -165,7 +165,7 @@ def cancel_waiting(endpoint: WebhookEndpoint, reason: str) -> int:
 
 
 def is_delivering(endpoint: WebhookEndpoint) -> bool:
-    """Whether a delivery to it is under way, or about to begin."""
+    """Return whether a delivery to the endpoint is under way, or about to begin."""
     return bool(Delivery.objects.filter(endpoint=endpoint, status=DeliveryStatus.DELIVERING).exists())
 
 
