@@ -23,19 +23,19 @@ def caller_address(peer: str, forwarded_for: str, *, proxies: int) -> str:
 
 
 def address_of_request(request: HttpRequest) -> str:
-    """Where an HTTP request came from, by the proxy settings."""
+    """Return the address that an HTTP request came from, by the proxy settings."""
     return caller_address(
         request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""), proxies=_proxies()
     )
 
 
 def address_of_scope(scope: Mapping[str, Any]) -> str:
-    """Where an ASGI connection came from, by the proxy settings."""
+    """Return the address that an ASGI connection came from, by the proxy settings."""
     return address_behind(scope, proxies=_proxies())
 
 
 def address_behind(scope: Mapping[str, Any], *, proxies: int) -> str:
-    """Where an ASGI connection came from, behind so many proxies of ours."""
+    """Return the address that an ASGI connection came from, behind so many proxies of ours."""
     peer = (scope.get("client") or ("", 0))[0] or ""
     forwarded = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"x-forwarded-for"]
     return caller_address(peer, ",".join(forwarded), proxies=proxies)

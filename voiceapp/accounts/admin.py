@@ -34,7 +34,7 @@ from voiceapp.accounts.models import (
 from voiceapp.catalogue.lookup import catalogue
 
 REMEMBERED_S = 600
-"""How long the form for a new key, sent again as it was, counts as reloading its answer."""
+"""Time within which the form for a new key, sent again unchanged, counts as a reload of its page."""
 
 
 class WorkspaceInline(admin.TabularInline):
@@ -107,7 +107,7 @@ class Dollars(forms.DecimalField):
 
 
 class KeyForm(forms.ModelForm):
-    """What an operator decides about a key; its text is not part of it."""
+    """Fields of a key that an operator may edit; its text is not one of them."""
 
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices,
@@ -177,7 +177,7 @@ class KeyStateFilter(admin.SimpleListFilter):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(KeyRevocation):
-    """What a key may do can be changed while it is usable; its text and workspace cannot.
+    """Keys: scopes and limits can be changed while the key is usable; its text and workspace cannot.
 
     Keys that cannot be used any more may be deleted.
     """

@@ -24,7 +24,7 @@ class TemporaryToken(Schema):
     token: str
     """`st-…`: use it in the place of an API key."""
     expires_at: int
-    """When it ends, in Unix seconds."""
+    """Time of expiry in Unix seconds."""
 
 
 @router.post("/tokens", summary="Make a temporary token", response=TemporaryToken)

@@ -1,4 +1,4 @@
-"""Who is calling, and how much."""
+"""Callers, their keys and limits, and what they used."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Who is calling: the holder of a key or of a temporary key, a signed-in person, or a guest of the public page."""
+"""Callers: the holder of a key or of a temporary key, a signed-in person, or a guest of the public page."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:
 
 
 async def revoked_keys(ids: Iterable[int]) -> set[int]:
-    """Which of these keys may no longer be used: revoked, expired, deleted, or of an account that is not active."""
+    """Return those keys that may no longer be used: revoked, expired, deleted, or of an account that is not active."""
     asked = set(ids)
     return asked - {pk async for pk in usable_keys(asked)} if asked else set()
 

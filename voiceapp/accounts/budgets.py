@@ -21,7 +21,7 @@ from voiceapp.errors import AccessDenied, Throttled
 
 ALLOCATION = "Throttling.AllocationQuota"
 QUOTA_RETRY_S = 3600
-"""What Retry-After says of a quota: only an operator can make room."""
+"""Retry-After of an exhausted quota: only an operator can make room."""
 HOLD_LIFETIME = timedelta(minutes=30)
 """Six times as long as the longest request; work that may last longer says so. A call that lasts even longer is still
 billed in full."""
@@ -30,14 +30,14 @@ NO_BUDGET = "This API key's budget for this month does not allow the call. Ask a
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a call wants set aside."""
+    """Amounts that a call asks to have set aside."""
 
     account_id: int
     family: str
     tokens: int
-    """Of the family's free quota; 0 asks only whether some of it is left."""
+    """Tokens of the family's free quota; 0 asks only whether some of it is left."""
     is_free_only: bool
-    """Whether the free quota holds this call back."""
+    """True if the call is refused when the free quota is used up."""
     key_id: int | None
     budget_nano: int | None
     """The key's monthly budget in nano-dollars; None means no limit."""
@@ -53,7 +53,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What was set aside."""
+    """Amounts that were set aside."""
 
     hold_id: int
     tokens: int
@@ -61,11 +61,11 @@ class Held:
     quota_id: int | None
     spend_id: int | None
     left_nano: int | None
-    """What the budget had left, this hold included; None without a budget."""
+    """The rest of the budget, this hold included; None without a budget."""
 
 
 def is_free_only(model: str, family: str) -> bool:
-    """Whether calls of a model end with the family's free quota, by `QUOTA_ENFORCED`."""
+    """Return whether calls of a model end with the family's free quota, by `QUOTA_ENFORCED`."""
     if family not in settings.FREE_QUOTAS or settings.QUOTA_ENFORCED == "never":
         return False
     return settings.QUOTA_ENFORCED == "always" or not catalogue().runs_here(model, family)

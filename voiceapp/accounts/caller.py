@@ -27,11 +27,11 @@ class Caller:
     monthly_budget_nano: int | None = None
     """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
     task_priority: int = 0
-    """Of the tasks that it creates: higher goes first, among those of one account."""
+    """Priority of the tasks that it creates: higher goes first, among those of one account."""
     expires_at: datetime | None = None
-    """When the key expires that the caller came with; a temporary key does so at the latest with its key."""
+    """Expiry of the key that was used; a temporary key expires with its key at the latest."""
     is_temporary: bool = False
-    """Whether it came with a temporary key in the place of its key."""
+    """True if a temporary key was used."""
 
     @classmethod
     def of(cls, key: ApiKey) -> Self:

@@ -61,12 +61,12 @@ async def require_budget(caller: Caller, model: str, family: str, **most: Unpack
 
 
 def has_price(model: str, family: str) -> bool:
-    """Whether any unit of a model costs something, so that a budget holds its calls back."""
+    """Return whether any unit of a model costs something, so that a budget holds its calls back."""
     return any(prices_of(model, family).values())
 
 
 class Charge:
-    """What one call of a model sets aside, uses and pays. Not shared between tasks."""
+    """The hold, usage and price of one call of a model. Not shared between asyncio tasks."""
 
     def __init__(
         self,
@@ -96,12 +96,12 @@ class Charge:
 
     @property
     def left_nano(self) -> int | None:
-        """What the key's budget had left when something was last set aside, that included; None without a budget."""
+        """The rest of the key's budget at the last hold, that hold included; None without a budget."""
         return None if self._held is None else self._held.left_nano
 
     @property
     def cost_nano(self) -> int:
-        """What the call has cost so far."""
+        """Price of the call so far."""
         return cost_nano(self._model, self._family, self._quantities)
 
     async def reserve(self, *, asks_anew: bool = False, **most: Unpack[Quantities]) -> None:

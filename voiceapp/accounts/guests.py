@@ -13,7 +13,7 @@ COOKIE = "guest"
 
 
 def guest_of(cookies: Mapping[str, str]) -> str:
-    """Which guest sends these; empty for nobody, and for a cookie that is not ours or older than a login may be."""
+    """Return the guest that the cookies name; empty without one, if forged, or older than a login may be."""
     try:
         return str(_signer().unsign(cookies.get(COOKIE, ""), max_age=settings.SESSION_COOKIE_AGE))
     except BadSignature:

@@ -57,7 +57,7 @@ class KeyRevocation(admin.ModelAdmin):
         return None
 
     def _ask(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> HttpResponse:
-        """Which keys, when they were last used, and what stops with them."""
+        """Show the keys, their last use and what stops with them, and ask for confirmation."""
         is_open = Q(sessions__ended_at__isnull=True)
         rows = list(
             keys.select_related("workspace__account")

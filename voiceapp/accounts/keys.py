@@ -34,7 +34,7 @@ SHOWN_PREFIX_LENGTH = 7
 SHOWN_TAIL_LENGTH = 4
 USE_RECORDED_EVERY = timedelta(minutes=1)
 RECORD_WAIT_S = 0.5
-"""How long a call waits until its key's use is written down; the next call tries again."""
+"""Time that a call waits until its key's use is recorded; the next call tries again."""
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FORM = re.compile(r"sk-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}")
@@ -112,7 +112,7 @@ class KeyDirectory:
         self._answers.clear()
 
     async def find(self, digest: bytes) -> Caller | None:
-        """Who holds the key with this digest, if it may be used now: not expired, not revoked, of an active account."""
+        """Return the caller of the usable key with this digest: not expired, not revoked, of an active account."""
         now = self._clock()
         asked_at, known = self._answers.get(digest, (-math.inf, None))
         if now - asked_at >= self._lifetime_s:

@@ -29,17 +29,17 @@ class Quantities(TypedDict, total=False):
     """So many of each unit: every unit that is counted, and that may have a price."""
 
     input_tokens: int
-    """Of text that a model reads: chat, embedding, reranking, and the conversation's model."""
+    """Tokens that a model reads: chat, embedding, reranking, and the conversation's model."""
     output_tokens: int
-    """Of text that a model writes, those of its reasoning included."""
+    """Tokens that a model writes, those of its reasoning included."""
     audio_seconds: int
-    """Of sound: of a recording that is transcribed; of what a turn's caller said and of what they were sent."""
+    """Seconds of a transcribed recording, or of what a turn's caller said and was sent."""
     characters: int
-    """Of text that is spoken into a file."""
+    """Characters that are spoken into a file."""
     image_count: int
     video_count: int
     video_seconds: int
-    """How long a video is, where the service says so."""
+    """Length of a video, where the service reports it."""
     conversations: int
     """Calls that were passed on to another service, which alone knows how long they last."""
 
@@ -51,7 +51,7 @@ TOKENS = frozenset({"input_tokens", "output_tokens"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was used for one request, or for one stretch of a session."""
+    """Usage of one request, or of one stretch of a session."""
 
     caller: Caller
     operation: str
@@ -86,30 +86,30 @@ class Entry:
 
     @property
     def tokens(self) -> int:
-        """What of it counts against a free quota."""
+        """Tokens that count against a free quota."""
         return tokens_of(self.quantities)
 
 
 def prices_of(model: str, family: str) -> Mapping[str, int]:
-    """What one of each unit costs, in nano-dollars: the model's own prices, or those of its family."""
+    """Return the price of one of each unit in nano-dollars: the model's own, or those of its family."""
     prices: dict[str, dict[str, int]] = settings.LEDGER_PRICES
     named = [name for name in catalogue().names_of(model, family) if name in prices]
     return prices.get(named[0] if named else family, {})
 
 
 def price_nano(model: str, family: str, unit: str) -> int:
-    """What one of a unit costs, in nano-dollars; 0 when no price is set."""
+    """Return the price of one unit in nano-dollars; 0 when none is set."""
     return prices_of(model, family).get(unit, 0)
 
 
 def cost_nano(model: str, family: str, quantities: Mapping[str, int]) -> int:
-    """What so much costs, in nano-dollars."""
+    """Return the price of these quantities in nano-dollars."""
     prices = prices_of(model, family)
     return sum(prices.get(unit, 0) * quantity for unit, quantity in quantities.items())
 
 
 def tokens_of(quantities: Mapping[str, int]) -> int:
-    """How many tokens there are among other units."""
+    """Return the tokens among other units."""
     return sum(quantity for unit, quantity in quantities.items() if unit in TOKENS)
 
 

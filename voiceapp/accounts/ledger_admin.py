@@ -76,7 +76,7 @@ class SumsFilter(admin.SimpleListFilter):
 
 
 def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
-    """What was used and what it cost, by group and unit; days newest first, all else dearest first."""
+    """Sum usage and cost by group and unit; days newest first, all else dearest first."""
     by = {"day": TruncDate("created_at"), "key": F("caller"), "account": F("account__name")}.get(group, F(group))
     order = ("-group", "unit") if group == "day" else ("-cost", "-quantity")
     rows = (
@@ -144,7 +144,7 @@ class UsageRecordAdmin(admin.ModelAdmin):
         return response
 
     def export(self, request: HttpRequest) -> HttpResponse:
-        """What the filters leave, as CSV, newest first."""
+        """Download the filtered records as CSV, newest first."""
         if not self.has_view_permission(request):
             return HttpResponse(status=403)
         listed = self.get_changelist_instance(request)

@@ -1,4 +1,4 @@
-"""Who may call, and what they used: accounts, workspaces, keys, people; the ledger, free quotas and budgets.
+"""Accounts, workspaces, keys and people; the ledger, free quotas and budgets.
 
 A key's text is never stored. `voiceapp.accounts.keys` mints and verifies it; the row keeps the SHA-256, and enough of
 both ends for a person to tell two keys apart.
@@ -20,11 +20,11 @@ from django.utils import timezone
 from voiceapp.formats import identifier
 
 MAX_PRIORITY = 100
-"""Of a task, up; as far down it goes below 0."""
+"""Highest priority of a task; the lowest is its negative."""
 
 
 class Scope(models.TextChoices):
-    """What a key may be used for."""
+    """Kinds of work that a key may be used for."""
 
     REALTIME = "realtime"
     INFERENCE = "inference"
@@ -64,7 +64,7 @@ class Workspace(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="workspaces", db_index=False)
     name = models.CharField(max_length=100)
     public_id = models.CharField("identifier", max_length=40, unique=True, default=workspace_identifier, editable=False)
-    """How the wire names it, `ws_…`: random, so that it tells nothing about how many there are."""
+    """Identifier on the wire, `ws_…`: random, so that it does not tell how many there are."""
 
     class Meta:
         ordering = ("account__name", "name")
@@ -119,7 +119,7 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty for a key that does not expire.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    """When it last opened a door, exact to a minute."""
+    """Time of the last use, exact to a minute."""
 
     class Meta:
         verbose_name = "API key"
@@ -141,7 +141,7 @@ class ApiKey(models.Model):
         return f"{self.prefix}…{self.last_four}"
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether the key itself is neither revoked nor expired; its account is another question."""
+        """Whether the key itself is neither revoked nor expired, apart from its account."""
         return self.state(now) == "usable"
 
     def state(self, now: datetime) -> str:
@@ -214,7 +214,7 @@ class UsageRecord(models.Model):
 
 
 class Quota(models.Model):
-    """What an account may use of a model family for nothing, from its first use until a day; not renewed."""
+    """Free units of a model family for an account, from its first use until a day; not renewed."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="quotas", db_index=False)
     family = models.CharField(max_length=20)
@@ -233,7 +233,7 @@ class Quota(models.Model):
 
 
 class MonthlySpend(models.Model):
-    """What a key has spent in a calendar month (UTC); the sum of the ledger, and what calls in progress hold."""
+    """Spending of a key in a calendar month (UTC): the sum of the ledger, and holds of calls in progress."""
 
     key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="spending", db_index=False)
     month = models.CharField(max_length=7)
@@ -249,17 +249,17 @@ class MonthlySpend(models.Model):
 
 
 class Hold(models.Model):
-    """What is set aside for a call in progress. One that outlives every call belongs to a process that was killed."""
+    """An amount set aside for a call in progress. One that outlives every call belongs to a process that was killed."""
 
     quota = models.ForeignKey(Quota, null=True, on_delete=models.CASCADE, related_name="holds")
     tokens = models.PositiveBigIntegerField()
     spend = models.ForeignKey(MonthlySpend, null=True, on_delete=models.SET_NULL, related_name="holds")
     cost_nano = models.PositiveBigIntegerField()
     request_id = models.CharField(max_length=100, db_default="")
-    """Of the charge: a repeated attempt at it finds what the first one held."""
+    """Identifier of the charge: a repeated attempt finds the hold of the first one."""
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True)
-    """When the call has ended at the latest; None, half an hour after `created_at`."""
+    """Latest end of the call; None means half an hour after `created_at`."""
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, {self.cost_nano} nano-dollars"

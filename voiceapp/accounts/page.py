@@ -1,4 +1,4 @@
-"""Who may use the voice page: decided here for its views, its socket and its SDP offers alike."""
+"""Access to the voice page, decided here for its views, its socket and its SDP offers alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SignInRequired(AccessDenied):
 
 
 def may_visit(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """Whether the page opens for this visitor; where it does not, they sign in first.
+    """Return whether the page opens for this visitor; if not, they sign in first.
 
     Raises:
         NotFound: the page is switched off.
@@ -34,7 +34,7 @@ def may_visit(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 async def page_caller(user: AbstractBaseUser | AnonymousUser, guest: str) -> Caller:
-    """Who talks on the page: the person who is signed in, else the `guest` that a cookie names (empty: none).
+    """Return the caller on the page: the signed-in person, else the `guest` that a cookie names (empty: none).
 
     Raises:
         NotFound: the page is switched off.

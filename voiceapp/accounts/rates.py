@@ -1,4 +1,4 @@
-"""How often an account may call an operation: exactly so many times in any window, not on average.
+"""Rates of calls per account and operation: exactly so many in any window, not on average.
 
 A token bucket of 20 a second lets nearly 40 through in its first second. This keeps the times of the last calls let
 through and refuses one while the oldest of them is younger than the window. With `REDIS_URL`, all processes share one
@@ -33,7 +33,7 @@ OFF = "off"
 REMEMBERED_LOGS = 10_000
 REDIS_TIMEOUT_S = 0.5
 REDIS_PAUSE_S = 1.0
-"""How long a Redis that failed is not asked, so that calls do not all wait for it."""
+"""Pause after a Redis failed, so that calls do not all wait for it."""
 
 SHARED_LOG = """
 local time = redis.call('TIME')
@@ -193,7 +193,7 @@ class Rates:
         self._own.record(key, rate, asked_at)
 
     async def _ask_shared(self, key: str, rate: Rate) -> float | None:
-        """What the shared log says; None when there is none, or none that answers."""
+        """Ask the shared log; None when there is none, or none that answers."""
         if self._shared is None:
             return None
         if self._clock() >= self._shared_from:

@@ -26,9 +26,9 @@ HOUR_S = 3600.0
 REMEMBERED_ADDRESSES = 10_000
 CONCURRENCY = "Throttling.Concurrency"
 LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
-"""How long to wait before each further look at other processes."""
+"""Pauses before each further look at other processes."""
 TRY_AGAIN_S = 10
-"""What Retry-After says when room comes only with the end of another session."""
+"""Retry-After when room comes only with the end of another session."""
 
 OpenInOthers = Callable[[Caller], Awaitable[Collection[str]]]
 """Client addresses of the sessions that other processes hold: of the caller's account, or of all guests for a guest."""
@@ -52,7 +52,7 @@ class SeatRules:
     """The limits; every number counts sessions unless its name says otherwise."""
 
     total: int
-    """Of this process."""
+    """Seats taken in this process."""
     per_account: int
     guests_total: int
     guests_per_address: int
@@ -139,7 +139,7 @@ class Seats:
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by neighbourhood; holders of none are not kept."""
         self._begun: OrderedDict[str, deque[float]] = OrderedDict()
-        """When guests of an address began, within the last hour; the address that began last stands last."""
+        """Times at which guests of an address began, within the last hour; the latest address stands last."""
 
     @property
     def open_sessions(self) -> int:
@@ -150,7 +150,7 @@ class Seats:
         return len(self._begun)
 
     def lifetime_s(self, caller: Caller) -> int:
-        """How long a session of this caller may last."""
+        """Return the longest duration of a session of this caller."""
         return self._rules.guest_lifetime_s if caller.is_guest else self._rules.lifetime_s
 
     def seat(self, caller: Caller, address: str) -> Seat:
@@ -158,7 +158,7 @@ class Seats:
         return Seat(self, caller, address)
 
     async def check(self, caller: Caller, address: str) -> None:
-        """Whether a seat could be taken now; counts nothing.
+        """Check that a seat could be taken now, without taking it.
 
         Raises:
             Throttled: if a limit is reached.

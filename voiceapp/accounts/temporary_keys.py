@@ -27,7 +27,7 @@ from django.utils.crypto import salted_hmac
 
 PREFIX = "st-"
 EPHEMERAL_PREFIX = "ek_"
-"""Of a client secret: a temporary key and behind it, not signed, the settings of the session that it is for."""
+"""Prefix of a client secret: a temporary key, and behind it, unsigned, the settings of its session."""
 LONGEST_S = 1800
 USUAL_S = 60
 
@@ -41,7 +41,7 @@ _SECRET_FORM = re.compile(r"ek_(st-[A-Za-z0-9_-]{103})([A-Za-z0-9_-]*)")
 MAX_SECRET = 6000
 """Characters: a client secret travels in a header."""
 MAX_SETTINGS_BYTES = 64 * 1024
-"""Of the settings in a client secret, as JSON."""
+"""Largest settings in a client secret, as JSON."""
 
 
 def mint(digest: bytes, expires_at: int) -> str:
@@ -53,15 +53,15 @@ def mint(digest: bytes, expires_at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TemporaryKey:
-    """What a temporary key says."""
+    """Content of a temporary key."""
 
     digest: bytes
-    """Of the key whose rights it has."""
+    """Digest of the key whose rights it has."""
     expires_at: datetime
 
 
 def read(text: str, *, now: float | None = None) -> TemporaryKey | None:
-    """What a temporary key says; None when it has expired, or is not one of ours. `now` is in Unix seconds."""
+    """Return the content of a temporary key; None if expired or not one of ours. `now` is in Unix seconds."""
     if not _FORM.fullmatch(text):
         return None
     try:

@@ -15,7 +15,7 @@ from voiceapp.settings.environment import BASE_DIR, database, env, hosts, stripp
 # ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
 
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
-"""What the program writes: database, models, uploads."""
+"""Folder that the program writes to: database, models, uploads."""
 
 DEVELOPMENT_MARK = VAR_DIR / "development"
 """Left by the first `make run` in development, so that `manage.py` commands need no variables there afterwards. It
@@ -114,15 +114,15 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     _pool = {"min_size": 1, "max_size": 8, "timeout": 5, "reconnect_timeout": 5}
     DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_noticed, "pool": _pool, **_options}
 DATABASE_WAIT_S: float = env.float("DATABASE_WAIT_S", default=3.5)
-"""How long a request waits for the database, in all, before it is refused with 503. Work in the background, such as on
-tasks, and what is to be written after a response has begun, waits longer."""
+"""Seconds that a request waits for the database, in all, before it is refused with 503. Background work, such as tasks,
+and writes after a response has begun wait longer."""
 DISK_RESERVE_BYTES: int = env.int("DISK_RESERVE_BYTES", default=512 * 1024**2)
 """Free disk space below which nothing new is begun: no task, upload or conversation. What runs goes on; 0 looks at
 nothing."""
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.str("REDIS_URL", default="")
-"""Where several processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
+"""Redis in which processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
 
 CACHES = {
     "default": {
@@ -134,10 +134,10 @@ CACHES = {
 # ── Files of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
-"""Where tasks keep what they were given and have made: empty is a folder in VAR_DIR, s3://bucket/folder a bucket
+"""Storage for the inputs and results of tasks: empty is a folder in VAR_DIR, s3://bucket/folder a bucket
 (`requirements-s3.txt`). Processes on several machines need a bucket, or a folder that they share."""
 AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
-"""Where a server with buckets that is not Amazon's answers, such as https://minio.example.org."""
+"""Address of an S3 server that is not Amazon's, such as https://minio.example.org."""
 _task_storage: dict[str, Any] = {
     "BACKEND": "voiceapp.tasks.folders.TaskFolder",
     "OPTIONS": {"location": VAR_DIR / "tasks"},
@@ -159,7 +159,7 @@ if TASK_STORAGE:
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
-"""Where `collectstatic` puts what browsers fetch."""
+"""Folder that `collectstatic` fills with what browsers fetch."""
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG  # not settings.DEBUG, which tests switch off
 STORAGES = {
@@ -185,7 +185,7 @@ LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")
 TRUST_PROXY: bool = env.bool("TRUST_PROXY", default=False)
 """A proxy that we know sits in front and sets X-Forwarded-Proto and X-Forwarded-For."""
 TRUSTED_PROXY_COUNT: int = env.int("TRUSTED_PROXY_COUNT", default=1)
-"""How many entries from the right of X-Forwarded-For and X-Forwarded-Proto our own proxies wrote.
+"""Number of entries from the right of X-Forwarded-For and X-Forwarded-Proto that our own proxies wrote.
 
 `voiceapp.server.front` judges both; Django's SECURE_PROXY_SSL_HEADER would believe the entry that the client wrote.
 """

@@ -1,4 +1,4 @@
-"""What the server process, sessions, callers and guests may take."""
+"""Limits of the server process, sessions, callers and guests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from voiceapp.settings.installation import DEBUG
 
 PORT: int = env.int("PORT", default=8000)
 DRAIN_S: float = env.float("DRAIN_S", default=20.0)
-"""How long a stopping server waits for answers in progress."""
+"""Seconds that a stopping server waits for requests in progress."""
 MAX_CONNECTIONS: int = env.int("MAX_CONNECTIONS", default=2000)
 MAX_CONNECTIONS_PER_ADDRESS: int = env.int("MAX_CONNECTIONS_PER_ADDRESS", default=100)
 HEADER_TIMEOUT_S: float = env.float("HEADER_TIMEOUT_S", default=10.0)
@@ -22,7 +22,7 @@ BODY_TIMEOUT_S: float = env.float("BODY_TIMEOUT_S", default=30.0)
 SEND_TIMEOUT_S: float = env.float("SEND_TIMEOUT_S", default=30.0)
 """A connection whose client takes nothing of what is sent for this long is cut. Linux counts it."""
 LINGER_S: float = env.float("LINGER_S", default=2.0)
-"""How long a body that was refused is still read and thrown away: closing at once would reset the connection, and the
+"""Seconds for which a refused body is still read and thrown away: closing at once would reset the connection, and the
 refusal with it."""
 MAX_MESSAGE_BYTES: int = env.int("MAX_MESSAGE_BYTES", default=1024 * 1024)
 """The largest WebSocket message; a larger one ends the connection with 1009."""
@@ -43,23 +43,23 @@ MAX_SPEECH_REQUESTS: int = env.int("MAX_SPEECH_REQUESTS", default=32)
 """Transcriptions and speech over HTTP at once in this process; beyond it a new one is refused with 429."""
 SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
 RESUME_GRACE_S: float = env.float("RESUME_GRACE_S", default=20)
-"""How long a conversation whose connection was lost waits for its caller to come back over another one, in seconds; it
+"""Seconds that a conversation waits for its caller after the connection was lost; it
 keeps its seat meanwhile. 0 ends it with its connection. It waits only for callers who asked for that, as the page does.
 """
 REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
 TEMPORARY_KEYS_END_SESSIONS: bool = env.bool("TEMPORARY_KEYS_END_SESSIONS", default=False)
-"""Whether a conversation that was opened with a temporary key ends when that expires, or its key is revoked. The
+"""True if a conversation opened with a temporary key ends when that expires, or its key is revoked. The
 interface specification lets authentication count at set-up only."""
 SAY_NOT_UNDERSTOOD: bool = env.bool("SAY_NOT_UNDERSTOOD", default=True)
-"""Whether the assistant says so when somebody spoke and it understood no word."""
+"""True if the assistant says so when it heard speech and understood no word."""
 SPECULATIVE_REPLIES: str = env.str("SPECULATIVE_REPLIES", default="free")
-"""Whether a reply is begun while the caller may still go on, so that it is ready when they do not: `free` where the
+"""Replies begun while the caller may still go on, so that they are ready at the end of the turn: `free` where the
 model that writes it runs on this server, `always` also where another server does, which is then asked more often, or
 `never`."""
 if SPECULATIVE_REPLIES not in ("free", "always", "never"):
     raise ImproperlyConfigured(f"SPECULATIVE_REPLIES is {SPECULATIVE_REPLIES!r}: write free, always or never.")
 TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
-"""How long the words of a conversation are kept; 0 keeps none."""
+"""Days for which the words of a conversation are kept; 0 keeps none."""
 
 # ── WebRTC ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,12 +92,12 @@ if RTC_PORT_RANGE:
     if not _ports or not 1024 <= int(_ports[1]) <= int(_ports[2]) <= 65535:
         raise ImproperlyConfigured("RTC_PORT_RANGE must be two ports from 1024 to 65535, such as 40000-40099.")
 RTC_CONNECT_S: float = env.float("RTC_CONNECT_S", default=10)
-"""How long an answered offer waits for its caller to connect, in seconds. It holds no seat meanwhile."""
+"""Seconds that an answered offer waits for its caller to connect. It holds no seat meanwhile."""
 MAX_PENDING_OFFERS: int = env.int("MAX_PENDING_OFFERS", default=128)
 """Answered offers whose callers have not connected yet, in this process; the oldest makes way for a new one."""
 MAX_PENDING_OFFERS_PER_ACCOUNT: int = env.int("MAX_PENDING_OFFERS_PER_ACCOUNT", default=64)
 MAX_PENDING_OFFERS_PER_ADDRESS: int = env.int("MAX_PENDING_OFFERS_PER_ADDRESS", default=32)
-"""Of one account from one address."""
+"""The same for one account from one address."""
 RTC_ALLOW_PRIVATE: bool = env.bool("RTC_ALLOW_PRIVATE", default=DEBUG)
 """Try candidates with addresses that are not public. Off, a caller cannot have this server probe its own network."""
 
@@ -108,7 +108,7 @@ AOQ_PORT: int = env.int("AOQ_PORT", default=PORT)
 AOQ_ENDPOINT: str = env.str("AOQ_ENDPOINT", default="")
 """Host name or address under which callers reach the relay; empty for the address that the server listens on."""
 AOQ_REGION: str = env.str("AOQ_REGION", default="")
-"""Where the relay of this process is, in a word of the operator's."""
+"""Location of this process's relay, in a word of the operator's."""
 AOQ_REGIONS: dict[str, str] = regions(env.dict("AOQ_REGIONS", default={}))
 """Region by network of callers, such as 198.51.100.0/24=eu: relays of that region come first in their grants."""
 AOQ_TLS_CERT: str = env.str("AOQ_TLS_CERT", default="")
@@ -178,7 +178,7 @@ place of its family's, and a unit without a price costs nothing.
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PUBLIC_PAGE: str = env.str("PUBLIC_PAGE", default="guest" if DEBUG else "login")
-"""Who may talk on the page: `off`, `login` (signed-in people) or `guest` (everybody, within the guest limits)."""
+"""Access to the voice page: `off`, `login` (signed-in people) or `guest` (everybody, within the guest limits)."""
 GUEST_SESSIONS_PER_ADDRESS: int = env.int("GUEST_SESSIONS_PER_ADDRESS", default=20 if DEBUG else 2)
 GUEST_SESSIONS_PER_HOUR: int = env.int("GUEST_SESSIONS_PER_HOUR", default=1000 if DEBUG else 10)
 GUEST_SESSION_S: int = env.int("GUEST_SESSION_S", default=7200 if DEBUG else 180)

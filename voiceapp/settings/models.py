@@ -49,9 +49,9 @@ CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
 if CHAT_MODEL_FILE.startswith("http://"):
     raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
 CHAT_MODEL_SHA256: str = env.str("CHAT_MODEL_SHA256", default="").lower()
-"""Of the file at that address; empty takes what comes."""
+"""SHA-256 of the file at that address; empty accepts any."""
 LEAST_MODEL_MEMORY_BYTES = 1000 * 2**20
-"""Of a host that runs the small model unasked: the server takes up to 500 MiB with a few conversations, it 350."""
+"""Least memory of a host that runs the small model unasked: the server takes up to 500 MiB, the model 350."""
 CHAT_MODEL_THREADS: int = env.int("CHAT_MODEL_THREADS", default=max(1, (os.cpu_count() or 1) // 2))
 """Threads that write replies; half the cores leave the others to speech."""
 CHAT_MODEL_CONTEXT: int = env.int("CHAT_MODEL_CONTEXT", default=2048)
@@ -69,16 +69,16 @@ INSPECTION_BASE_URL: str = env.str("INSPECTION_BASE_URL", default="")
 INSPECTION_API_KEY: str = env.str("INSPECTION_API_KEY", default="")
 INSPECTION_MODEL: str = env.str("INSPECTION_MODEL", default="")
 CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
-"""Whether that server's model takes images."""
+"""True if that server's model accepts images."""
 CHAT_READS_DOCUMENTS: bool = env.bool("CHAT_READS_DOCUMENTS", default=True)
-"""Whether that server's model is given passages of the manual and of DOCUMENTS_DIR."""
+"""True if that server's model is given passages of the manual and of DOCUMENTS_DIR."""
 IMAGES_BASE_URL: str = env.str("IMAGES_BASE_URL", default="")
 """Base address of a server with `/images/generations`, such as http://127.0.0.1:8080/v1; empty draws nothing."""
 IMAGES_API_KEY: str = env.str("IMAGES_API_KEY", default="")
 IMAGES_MODEL: str = env.str("IMAGES_MODEL", default="")
 IMAGES_TIMEOUT_S: float = env.float("IMAGES_TIMEOUT_S", default=300.0)
 ASR_BASE_URL: str = env.str("ASR_BASE_URL", default="")
-"""Where speech is recognized: base address of a server with `/audio/transcriptions`, such as
+"""Server that recognizes speech: base address of one with `/audio/transcriptions`, such as
 http://127.0.0.1:8000/v1, or `tcp://HOST:PORT` of a Wyoming server; empty uses the embedded model."""
 ASR_API_KEY: str = env.str("ASR_API_KEY", default="")
 ASR_MODEL: str = env.str("ASR_MODEL", default="")
@@ -86,7 +86,7 @@ ASR_LANGUAGES: list[str] = env.list("ASR_LANGUAGES", default=[])
 """ISO 639-1 codes that it knows. Empty: those that a Wyoming server names, else any."""
 ASR_TIMEOUT_S: float = env.float("ASR_TIMEOUT_S", default=10.0)
 TTS_BASE_URL: str = env.str("TTS_BASE_URL", default="")
-"""Where text is spoken: base address of a server with `/audio/speech`, or of a Wyoming server."""
+"""Server that speaks: base address of one with `/audio/speech`, or of a Wyoming server."""
 TTS_API_KEY: str = env.str("TTS_API_KEY", default="")
 TTS_MODEL: str = env.str("TTS_MODEL", default="")
 TTS_VOICES: list[str] = env.list("TTS_VOICES", default=[])
@@ -112,7 +112,7 @@ RERANK_API_KEY: str = env.str("RERANK_API_KEY", default="")
 RERANK_MODEL: str = env.str("RERANK_MODEL", default="")
 RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
 RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
-"""What that server calls the documents: `texts` for Text Embeddings Inference, `documents` for all others."""
+"""Name of the documents' field there: `texts` for Text Embeddings Inference, `documents` for all others."""
 
 MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
 """Models that stand in for one that cannot serve, in chains such as plus>plus-there>assistant, with commas between. The
@@ -120,7 +120,7 @@ models of a chain are of one kind: chat, embedding, rerank, recognition or synth
 
 _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""
-"""Why a language model is not run here although none was refused; logged at the start."""
+"""Reason why a language model is not run here although none was refused; logged at the start."""
 _local: LocalModelSettings | None = None
 if CHAT_ENGINE != "retrieval" and (CHAT_MODEL_FILE or not CHAT_BASE_URL):
     if find_spec("xllamacpp") is None:

@@ -25,11 +25,11 @@ LOGIN = "admin"
 
 @dataclass(frozen=True, slots=True)
 class FirstThings:
-    """What was made, in the only words that ever say it."""
+    """The account, key and login that were made; their secrets are shown only here."""
 
     key: str = field(repr=False)
     password: str | None = field(repr=False)
-    """Of the login `admin`; None when an operator could sign in already."""
+    """Password of the login `admin`; None when an operator could sign in already."""
 
 
 class Command(BaseCommand):
