@@ -18,8 +18,8 @@ from pathlib import Path
 
 import django
 
-from tests.serving import ROOT
 from tests.server.test_vanishing import PATH, new_network
+from tests.serving import ROOT
 
 PATIENCE_S = 250.0
 OWN = "10.78.0.1"
