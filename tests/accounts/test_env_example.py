@@ -23,7 +23,11 @@ def read_by_settings() -> dict[str, ast.expr]:
             and isinstance(call.func.value, ast.Name)
             and call.func.value.id == "env"
         ):
-            name = ast.literal_eval(call.args[0])
+            named = call.args[0]
+            if isinstance(named, ast.Call):  # of each service: the unnamed one stands for all
+                name = f"UPSTREAM_{ast.literal_eval(named.args[0])}"
+            else:
+                name = ast.literal_eval(named)
             (default,) = [keyword.value for keyword in call.keywords if keyword.arg == "default"]
             if isinstance(default, ast.IfExp) and ast.unparse(default.test) == "DEBUG":
                 default = default.orelse

@@ -3,8 +3,7 @@
 Each session appends 50 ms of audio 20 times a second, and the service says the same as speech: the latency is that of
 the way there and back, and what is added is the difference to `direct`. `read` is a session that can be resumed, whose
 events are read and written anew. Memory is what each of `IDLE_SESSIONS` silent sessions adds to the process on the way
-(PSS), beside a few that are open already. `--warm` compares how long callers who come one after the other wait for
-a session, dialled then or ahead of time (`UPSTREAM_WARM`).
+(PSS), beside a few that are open already.
 """
 
 from __future__ import annotations
@@ -41,10 +40,6 @@ FEW_SESSIONS = 100
 IDLE_SESSIONS = 200
 SETTLE_S = 5.0
 """What the sessions leave is written meanwhile."""
-UNCOUNTED = 20
-SET_UPS = 150
-SET_UP_EVERY_S = 0.1
-WARM_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +59,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--servers", nargs="+", default=["daphne", "uvicorn"])
     parser.add_argument("--ways", nargs="+", default=["direct", "bare", "ours", "read"], help="which of them")
-    parser.add_argument("--warm", action="store_true", help="measure nothing but set-up, dialled then and ahead")
     chosen = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     service_port = free_port()
     os.environ["BARE_SERVICE_PORT"] = str(service_port)
     with _running("-m", "tests.bench.bare_proxy", "service", str(service_port), port=service_port):
-        if chosen.warm:
-            _compare_set_up(service_port, chosen)
-        else:
-            _compare(service_port, chosen)
+        _compare(service_port, chosen)
 
 
 def _compare(service_port: int, chosen: argparse.Namespace) -> None:
@@ -100,19 +91,8 @@ def _compare(service_port: int, chosen: argparse.Namespace) -> None:
                 _measure(replace(way, name=f"{way.name}, read", url=way.url + RESUMABLE), chosen)
 
 
-def _compare_set_up(service_port: int, chosen: argparse.Namespace) -> None:
-    print(f"{SET_UPS} callers, one every {SET_UP_EVERY_S:g} s, each for as long; {WARM_LINES} lines where ahead")
-    print("way                   set-up p50 ms   p99 ms")
-    for server in chosen.servers:
-        for lines in (0, WARM_LINES):
-            with _ours(server, service_port, lines) as way:
-                times = asyncio.run(_set_up(way))
-            name = f"{way.name}, {'ahead' if lines else 'then'}"
-            print(f"{name:22}{percentile(times, 50):13.1f} {percentile(times, 99):8.1f}", flush=True)
-
-
 @contextlib.contextmanager
-def _ours(server: str, service_port: int, warm_lines: int = 0) -> Iterator[Way]:
+def _ours(server: str, service_port: int) -> Iterator[Way]:
     with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
         ours = Server(
             Path(folder),
@@ -121,7 +101,6 @@ def _ours(server: str, service_port: int, warm_lines: int = 0) -> Iterator[Way]:
             UPSTREAM_REALTIME_MODEL="bench",
             CHAT_ENGINE="retrieval",
             DEFAULT_VOICE="en-us",
-            UPSTREAM_WARM=str(warm_lines),
         )
         key = ours.prepare()
         with ours:
@@ -156,19 +135,6 @@ def _measure(way: Way, chosen: argparse.Namespace) -> None:
     held_kb = asyncio.run(_held_kb(way))
     for sessions in chosen.sessions:
         asyncio.run(_carry(way, sessions, chosen.seconds, held_kb))
-
-
-async def _set_up(way: Way) -> list[float]:
-    """How long callers who come one after the other wait for their session, in ms; the first few are not counted."""
-    times: list[float] = []
-    for number in range(UNCOUNTED + SET_UPS):
-        begun = time.monotonic()
-        async with _connected(way) as connection:
-            await connection.recv()
-            if number >= UNCOUNTED:
-                times.append((time.monotonic() - begun) * 1000)
-            await asyncio.sleep(SET_UP_EVERY_S)
-    return times
 
 
 async def _held_kb(way: Way) -> float:

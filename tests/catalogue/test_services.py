@@ -119,11 +119,10 @@ def test_several_services_have_settings_of_their_own() -> None:
         UPSTREAM_BASE_URL="https://voice.example.org",
         UPSTREAM_API_KEY="sk-one",
         UPSTREAM_CHAT_MODELS="plus:qwen-plus",
-        UPSTREAM_VOICE="ours",
         UPSTREAM_SERVICES="acme",
         UPSTREAM_ACME_BASE_URL="https://api.acme.example",
         UPSTREAM_ACME_API_KEY="sk-two",
-        UPSTREAM_ACME_MEDIA="direct",  # which would not go with our voice
+        UPSTREAM_ACME_MEDIA="direct",
         UPSTREAM_ACME_CHAT_MODELS="plus-acme:qwen-plus, max",
         UPSTREAM_ACME_RERANK_MODELS="ranker",
         UPSTREAM_ACME_WORKSPACE="ws-1",
@@ -163,7 +162,6 @@ def test_a_service_without_an_address_is_named_at_the_start() -> None:
     [
         ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native, openai or openai-beta, not 'klingon'"),
         ({"dialect": "openai-beta", "is_direct": True}, "UPSTREAM_DIALECT=openai-beta needs UPSTREAM_MEDIA=bridged"),
-        ({"speaks_here": True, "is_direct": True}, "UPSTREAM_VOICE=ours needs UPSTREAM_MEDIA=bridged"),
         ({"dialect": "openai-beta", "chat_models": ["plus"]}, "has a realtime model only"),
     ],
 )
@@ -172,22 +170,9 @@ def test_settings_that_do_not_go_together_are_refused(about: dict[str, Any], sai
         checked(UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", **about))
 
 
-@pytest.mark.parametrize("dialect", ["native", "openai"])
-def test_a_service_that_we_speak_for_has_a_card_whose_events_are_read(dialect: str) -> None:
-    (card,) = upstream_cards(checked(acme(dialect=dialect, speaks_here=True)))
-    assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
-    assert card.provider.startswith("voiceapp.engines.upstream.voiced.")
-
-
 def test_a_direct_service_of_openais_family_is_passed_the_offers_of_its_own_dialect() -> None:
     (card,) = upstream_cards(checked(acme(dialect="openai", is_direct=True)))
     assert (card.forwards_offers, card.forwards_calls, card.transports[0]) == (False, True, "aoq")
-
-
-def test_who_speaks_is_theirs_or_ours() -> None:
-    done = run(_CARDS, UPSTREAM_BASE_URL="https://voice.example.org", UPSTREAM_VOICE="mine")
-    assert done.returncode != 0
-    assert "UPSTREAM_VOICE is theirs or ours, not 'mine'" in done.stderr
 
 
 def test_a_service_of_openais_family_has_a_card_whose_sessions_are_translated() -> None:

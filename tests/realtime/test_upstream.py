@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
 import websockets
@@ -44,7 +43,6 @@ def ours(serve: Serve, theirs: Product) -> Product:
         UPSTREAM_BASE_URL=theirs.origin,
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
-        UPSTREAM_WARM="1",
         UPSTREAM_SESSION_LIMIT_S="4",  # so that longer conversations move to new sessions, which nobody notices
     )
 
@@ -117,29 +115,6 @@ async def test_a_session_over_aoq_ends_here(ours: Product, voices: Voices) -> No
     await sounds_right(peer.speech())
     row = await turn_of(ours, session_of(peer))
     assert (row["assistant_text"], row["is_spoken"]) == (ANSWER, 1)
-
-
-async def test_a_conversation_begins_on_a_line_that_waited(ours: Product, theirs: Product) -> None:
-    """Unless the caller comes while it is renewed: then the next one's does."""
-
-    async def began_before_it_was_asked_for(question: str) -> bool:
-        asked_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
-        async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-            await talker.ask(question)
-            assert answer_of(await talker.wait("response.done")) == ANSWER
-        found = await theirs.row(
-            "SELECT MIN(session.started_at) < ? AS has_waited FROM realtime_turn AS turn"
-            " JOIN realtime_realtimesession AS session ON session.id = turn.session_id"
-            " WHERE turn.user_text = ? HAVING COUNT(*) > 0",
-            asked_at,
-            question,
-        )
-        return bool(found["has_waited"])
-
-    async with asyncio.timeout(3 * PATIENCE_S):
-        question = "Hello?"  # other words than those of other tests, and about no document
-        while not await began_before_it_was_asked_for(question):
-            question += "?"
 
 
 @pytest.mark.parametrize("query", ["", "&resume=on"])

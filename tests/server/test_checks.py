@@ -15,6 +15,7 @@ from tests.prepared import collect_static_files
 from tests.serving import ROOT
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
+from voiceapp.settings.removed import removed
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,17 @@ def ids() -> list[str | None]:
     return [finding.id for finding in findings]
 
 
+def test_a_setting_that_was_removed_is_told_with_what_to_set_now() -> None:
+    names = ["UPSTREAM_VENDOR", "UPSTREAM_VOICE", "UPSTREAM_ACME_WARM", "DEFAULT_VOICE", "UPSTREAM_WEBHOOK_URL"]
+    told = removed(names)
+    assert [sentence.partition(" has had no effect since 1.0.0: ")[0] for sentence in told] == [
+        "UPSTREAM_ACME_WARM",
+        "UPSTREAM_VOICE",
+        "UPSTREAM_WEBHOOK_URL",
+    ]
+    assert "set UPSTREAM_CHAT_MODELS or CHAT_BASE_URL" in told[1]
+
+
 def test_it_finds_nothing_on_a_laptop() -> None:
     assert ids() == []
 
@@ -36,6 +48,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "found"),
     [
+        ("REMOVED_SETTINGS", ["UPSTREAM_VOICE has had no effect since 1.0.0."], "server.W026"),
         ("PORT", 70_000, "server.E004"),
         ("PORT", 0, "server.E004"),
         ("CHAT_BASE_URL", "localhost:11434/v1", "server.E005"),

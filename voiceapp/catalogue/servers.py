@@ -10,7 +10,7 @@ DIALECTS = ("native", "openai", "openai-beta")
 """Of realtime sessions: this server's own; OpenAI's current one; the one before that, which ours is made after."""
 
 
-NATIVE_ONLY = ("headers", "warm", "address")
+NATIVE_ONLY = ("headers",)
 """Options of a realtime model that one of OpenAI's family does not have."""
 
 
@@ -54,12 +54,8 @@ class UpstreamSettings(ServerSettings):
     """Where its WebSockets are, when those have an address of their own."""
     is_direct: bool = False
     """Calls over WebRTC and AOQ are passed on to it, so that their media flow past this server."""
-    speaks_here: bool = False
-    """Replies of its realtime model are spoken by this server's voices."""
     session_limit_s: float = 0.0
     """How long a realtime session of its lasts; 0: that is not known."""
-    warm: int = 0
-    """How many connections for realtime sessions are dialled ahead of time."""
     vendor: str = "DashScope"
     """The word in the names of its headers: `X-DashScope-Async`."""
     workspace: str = ""
@@ -100,8 +96,6 @@ class UpstreamSettings(ServerSettings):
             "settings": self.settings,
             "headers": {f"X-{self.vendor}-WorkSpace": self.workspace} if self.workspace else {},
             "session_limit_s": self.session_limit_s,
-            "warm": self.warm,
-            "address": self.address,
         }
 
     @property

@@ -15,13 +15,8 @@ from voiceapp.catalogue.servers import UpstreamSettings, named
 _UPSTREAM = "voiceapp.engines.upstream"
 RENAMED = ("embedding", "rerank")
 """Kinds whose models here are called `embedded-NAME` or `server-NAME` where a service serves NAME."""
-REALTIME = {
-    (False, False): "media.RelayedRealtime",
-    (False, True): "voiced.VoicedRealtime",
-    (True, False): "openai_family.OpenAIRealtime",
-    (True, True): "voiced.VoicedOpenAIRealtime",
-}
-"""What serves a realtime model: whether the service is of OpenAI's family, and whether this server speaks."""
+REALTIME = {False: "media.RelayedRealtime", True: "openai_family.OpenAIRealtime"}
+"""Realtime provider by whether the service is of OpenAI's family."""
 CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
 """Kinds of which one model can stand in for another."""
 
@@ -39,13 +34,13 @@ def _realtime_card(service: UpstreamSettings) -> ModelCard:
     return ModelCard(
         service.alias,
         "realtime",
-        f"{_UPSTREAM}.{REALTIME[service.is_openais, service.speaks_here]}",
+        f"{_UPSTREAM}.{REALTIME[service.is_openais]}",
         title=f"{service.model or 'Model'} (another service)",
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
         options=service.openai_options if service.is_openais else service.realtime_options,
         service=service.alias,
         transports=("webrtc", "aoq", "websocket") if is_direct else ("aoq", "webrtc", "websocket"),
-        forwards_events=not (service.is_openais or service.speaks_here),
+        forwards_events=not service.is_openais,
         forwards_offers=is_direct,
         forwards_calls=service.is_direct and service.is_openais,
     )

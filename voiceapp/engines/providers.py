@@ -21,7 +21,6 @@ from voiceapp.engines.lanes import lanes
 from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.client import Address, services
-from voiceapp.engines.upstream.endpoints import EndpointsElsewhere
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
@@ -126,12 +125,6 @@ def troubles() -> list[EngineError]:
     """What is wrong with speech servers elsewhere, without which conversations go on."""
     found = (provider_of(card).trouble for kind in SPEECH for card in in_use(kind))
     return [error for error in found if error is not None]
-
-
-def endpoints_elsewhere() -> EndpointsElsewhere | None:
-    """The webhook endpoints of a service that callers reach through this server; None: there is no such service."""
-    address = settings.UPSTREAM_WEBHOOK_ADDRESS
-    return EndpointsElsewhere(Address(**address)) if address else None
 
 
 def service_states() -> list[ServiceState]:

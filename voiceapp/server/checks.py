@@ -43,7 +43,12 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files()]
+    return [*_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files(), *_removed()]
+
+
+def _removed() -> Iterator[CheckMessage]:
+    for sentence in settings.REMOVED_SETTINGS:
+        yield Warning(sentence, hint="The manual lists the settings of this version.", id="server.W026")
 
 
 def _hosting() -> Iterator[CheckMessage]:

@@ -19,10 +19,8 @@ from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.http.schemas import CleanStr
-from voiceapp.http.served_by import noting
 from voiceapp.webhooks import schemas, store
 from voiceapp.webhooks.delivery import TOTAL_S
-from voiceapp.webhooks.elsewhere import endpoints_for, retrieved
 from voiceapp.webhooks.models import WebhookEndpoint
 from voiceapp.webhooks.receivers import check_address
 from voiceapp.webhooks.sample_delivery import try_once
@@ -31,8 +29,6 @@ from voiceapp.webhooks.schemas import endpoint_record, logged_event
 ROOTS = ("agentsvc", "agentstudio")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks at whether an endpoint that was closed is still called: most calls are over at once."""
-ELSEWHERE = "upstream"
-"""Who serves a request about an endpoint of the service elsewhere."""
 
 EndpointId = Annotated[CleanStr, Path(max_length=100, description="Of the endpoint, `wep_…`.")]
 EventId = Annotated[CleanStr, Path(max_length=100, description="Of the event, `whe_…`.")]
@@ -71,16 +67,7 @@ async def list_endpoints(request: HttpRequest) -> Any:
 
 async def retrieve_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
     """One endpoint: its kinds of events, whether it is active, and how its deliveries went."""
-    caller = await _admit(request)
-    try:
-        return _reply(request, await _found(caller, endpoint_id))
-    except NotFound:
-        elsewhere = await endpoints_for(caller, endpoint_id)
-        if elsewhere is None:
-            raise
-    record = await retrieved(elsewhere, endpoint_id)
-    noting(request)(ELSEWHERE)
-    return {**record, "request_id": request.request_id}
+    return _reply(request, await _endpoint(request, endpoint_id))
 
 
 async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: schemas.EndpointChanges) -> Any:
@@ -99,18 +86,9 @@ async def update_endpoint(request: HttpRequest, endpoint_id: EndpointId, body: s
 
 async def delete_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
     """Delete an endpoint. Deliveries in progress are waited for: after the response, no call begins."""
-    caller = await _admit(request)
-    try:
-        endpoint = await _found(caller, endpoint_id)
-    except NotFound:
-        elsewhere = await endpoints_for(caller, endpoint_id)
-        if elsewhere is None:
-            raise
-        await elsewhere.delete(endpoint_id)
-        noting(request)(ELSEWHERE)
-    else:
-        await run_in_db_thread(store.delete, endpoint)
-        await _until_quiet(endpoint)
+    endpoint = await _endpoint(request, endpoint_id)
+    await run_in_db_thread(store.delete, endpoint)
+    await _until_quiet(endpoint)
     return {"request_id": request.request_id}
 
 

@@ -11,7 +11,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -153,17 +153,10 @@ class RemoteServer:
             EngineTimeout: if the server takes too long.
             EngineRefused: if the server does not accept the request.
         """
-        if body is None:
-            return await self._json_of(self.get(path), limit)
-        return await self._json_of(self.post(path, body, content_type=content_type, headers=headers), limit)
-
-    async def delete(self, path: str, *, limit: int) -> Any:
-        """As `ask`, with DELETE."""
-        return await self._json_of(self._good("DELETE", path, None, {"Accept": "application/json"}), limit)
-
-    async def _json_of(self, asking: Awaitable[aiohttp.ClientResponse], limit: int) -> Any:
         try:
-            response = await asking
+            response = await (
+                self.get(path) if body is None else self.post(path, body, content_type=content_type, headers=headers)
+            )
             try:
                 body_bytes = await read(response, limit + 1)
             finally:
@@ -267,10 +260,6 @@ class RemoteServer:
     def _declined(self, found: object, message: str) -> EngineRefused:
         """A refusal of the request itself; `found` is the JSON of its body, if it is any."""
         return EngineRefused(message)
-
-    def is_leaking(self, text: str) -> bool:
-        """Whether our key is in what the server sent, which nobody else may see."""
-        return bool(self._api_key) and self._api_key in text
 
     def _shown(self, text: str) -> str:
         """Text of the server elsewhere, made fit to be shown: one line, cut, without keys."""

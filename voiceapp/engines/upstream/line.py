@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
@@ -30,10 +29,6 @@ HEARTBEAT_S = 30.0
 SEND_S = 10.0
 """A service that does not read for so long has lost the session."""
 CLOSE_S = 1.0
-MOST_EARLY = 4
-"""Messages that a line may keep which nobody uses yet: the greeting, and what may come beside it."""
-UNFIT = ("error", "session.closing")
-"""Messages after which a session that has not begun is not worth beginning."""
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 LOST = 1006
 
@@ -80,22 +75,6 @@ class LineLost(Exception):
 class EventLine(Protocol):
     """One session with the service; `send` and `receive` have our events."""
 
-    @property
-    def age_s(self) -> float:
-        """How long its session is open."""
-
-    @property
-    def cut(self) -> LineLost | None:
-        """How the connection was lost, while there is still something to receive that needs none; None while it is
-        not, or all was received."""
-
-    @property
-    def is_speaking(self) -> bool:
-        """A reply of the service's is under way that is spoken here."""
-
-    def go_on_from(self, before: EventLine) -> None:
-        """Take over what the line before has not finished, when it is received from no more."""
-
     async def send(self, text: str) -> None:
         """Send a message; waits while the service reads slowly.
 
@@ -117,25 +96,9 @@ class EventLine(Protocol):
 class ServiceLine:
     """An `EventLine` over a connection of its own."""
 
-    cut: LineLost | None = None
-    is_speaking = False
-
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
         self._socket = socket
         self._key = key
-        self._now = asyncio.get_running_loop().time
-        self._opened_at = self._now()
-        self._early: deque[str] = deque()
-        """What came before anybody used the line."""
-        self._ponged = asyncio.Event()
-
-    @property
-    def age_s(self) -> float:
-        """How long its session is open."""
-        return self._now() - self._opened_at
-
-    def go_on_from(self, before: EventLine) -> None:
-        """See `EventLine`: the service says everything itself."""
 
     async def send(self, text: str) -> None:
         """See `EventLine`.
@@ -154,9 +117,6 @@ class ServiceLine:
 
     async def receive(self) -> str:
         """See `EventLine`."""
-        return self._early.popleft() if self._early else await self._next()
-
-    async def _next(self) -> str:
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
@@ -165,31 +125,8 @@ class ServiceLine:
             if message.type is aiohttp.WSMsgType.PING:
                 with suppress(ConnectionError, aiohttp.ClientError):  # the next look finds it closed
                     await self._socket.pong(message.data)
-            elif message.type is aiohttp.WSMsgType.PONG:
-                self._ponged.set()
-            elif message.type is not aiohttp.WSMsgType.BINARY:
+            elif message.type not in (aiohttp.WSMsgType.PONG, aiohttp.WSMsgType.BINARY):
                 raise LineLost(self._socket.close_code or LOST)
-
-    async def wait_lost(self) -> None:
-        """While nobody uses the line: keep what comes; returns, with the line closed, when it cannot be used any more.
-        Cancel it to use the line."""
-        with suppress(LineLost):
-            while len(self._early) < MOST_EARLY:
-                self._early.append(await self._next())
-                if (wire := wire_of(self._early[-1])) is not None and wire["type"] in UNFIT:
-                    break
-        await self.close()
-
-    async def is_alive(self, within_s: float) -> bool:
-        """Whether the service answers a ping; somebody has to be receiving."""
-        self._ponged.clear()
-        try:
-            async with asyncio.timeout(within_s):
-                await self._socket.ping()
-                await self._ponged.wait()
-        except (TimeoutError, ConnectionError, aiohttp.ClientError):
-            return False
-        return not self._socket.closed
 
     async def close(self) -> None:
         """Close the connection; harmless when it is closed already."""
@@ -232,7 +169,7 @@ class Dialler:
                     f"{self._url}?{urlencode(self._query(call))}",
                     headers=headers,
                     heartbeat=HEARTBEAT_S,
-                    autoping=False,  # whether the service answers a ping is looked at (`is_alive`)
+                    autoping=False,  # aiohttp's own answer to a ping raises where the connection is lost meanwhile
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
                     max_msg_size=MAX_MESSAGE_BYTES,
                 )

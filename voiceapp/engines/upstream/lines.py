@@ -43,10 +43,6 @@ class ServiceLines:
         """The line can be written to."""
         self._renewals = 0
         """How often a new session was told what the one before had not answered."""
-        self._beside: asyncio.Task[EventLine] | None = None
-        """The next session, which is begun while the line in use still has something to say."""
-        self._tried: EventLine | None = None
-        """The line beside which a session was begun, or could not be."""
         self.began_ms = 0.0
         """Where the session there begins, in all audio of the caller's."""
         self._due_at: float | None = None
@@ -102,8 +98,6 @@ class ServiceLines:
         """
         assert self._line is not None
         try:
-            if self._beside is not None:
-                return await self._receive_beside(self._line, self._beside)
             if self._due_at is None:
                 return await self._line.receive()
             async with asyncio.timeout_at(self._due_at):
@@ -121,67 +115,16 @@ class ServiceLines:
         Raises:
             EngineError: if that does not succeed in time, or the service refuses it.
         """
-        await self._use(await self._renewed(failure))
-
-    @property
-    def cut(self) -> LineLost | None:
-        """How the line in use was lost that still has something to say, until a new session is begun beside."""
-        line = self._line
-        return None if line is None or line is self._tried else line.cut
-
-    def keep_to_end(self) -> None:
-        """Begin no session beside the line in use."""
-        self._tried = self._line
-
-    def renew_beside(self, failure: EngineError) -> None:
-        """As `renew`, while the lost line says what it still has to say. If that does not succeed, `receive` raises
-        when all was said."""
-        self._ready.clear()
-        self.is_due, self._due_at = False, None  # the next session is begun now
-        self._tried = self._line
-        self._beside = asyncio.create_task(self._renewed(failure), name=f"session {self._name}: next line")
-
-    async def _receive_beside(self, line: EventLine, beside: asyncio.Task[EventLine]) -> str:
-        """As `receive`; of a line that is lost, and of the next one as soon as it is there."""
-        receiving = asyncio.create_task(line.receive(), name=f"session {self._name}: last messages")
-        try:
-            await asyncio.wait((receiving, beside), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            receiving.cancel()
-            await asyncio.wait([receiving])
-        lost = None if receiving.cancelled() else receiving.exception()
-        if not receiving.cancelled() and lost is None:
-            return receiving.result()
-        if lost is None and beside.exception() is None and line.is_speaking:
-            self._beside = None
-            await self._use(beside.result())
-        elif lost is not None or beside.exception() is None:
-            # The reply has ended, and the next session was given what was said before that: one begun anew knows it.
-            await self._give_up_beside()
-        else:
-            self._beside = None
-        if lost is not None:
-            raise lost
-        return ""
-
-    async def _give_up_beside(self) -> None:
-        beside, self._beside = self._beside, None
-        if beside is None:
-            return
-        beside.cancel()
-        await asyncio.wait([beside])
-        if not beside.cancelled() and beside.exception() is None:
-            await beside.result().close()
-
-    async def _renewed(self, failure: EngineError) -> EventLine:
         until = self._now() + RENEW_S
         while True:
             try:
-                return await self._begin_again()
+                await self._use(await self._begin_again())
             except LineLost:
                 error = failure
             except EngineError as refused:
                 error = refused
+            else:
+                return
             if not error.retryable or self._now() > until:
                 raise error
             await asyncio.sleep(PAUSE_S)
@@ -203,9 +146,8 @@ class ServiceLines:
             await self._use(line)
 
     async def close(self) -> None:
-        """Close the line in use, and the next one."""
+        """Close the line in use."""
         self._ready.clear()
-        await self._give_up_beside()
         if self._line is not None:
             await self._line.close()
 
@@ -218,9 +160,7 @@ class ServiceLines:
         """Have this line in use; the one before is closed."""
         before, self._line = self._line, line
         self.began_ms = self.audio.begins_ms
-        if before is not None:
-            line.go_on_from(before)
-        self._due_at = self._now() + self._limit_s - line.age_s if self._limit_s else None
+        self._due_at = self._now() + self._limit_s if self._limit_s else None
         self.is_due = False
         self._ready.set()
         if before is not None:

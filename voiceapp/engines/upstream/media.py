@@ -11,21 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
-from django.conf import settings as django_settings
 
 from voiceapp.engines.interfaces import Call, Provider, Voice
 from voiceapp.engines.openai.client import RemoteServer, read
-from voiceapp.engines.upstream.breaker import BreakerState
-from voiceapp.engines.upstream.client import Address, services
 from voiceapp.engines.upstream.line import Dialler, ServiceLine
 from voiceapp.engines.upstream.realtime import UpstreamStream
-from voiceapp.engines.upstream.warm import MAX_AGE_S, Kind, WarmLines
 from voiceapp.errors import EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"
@@ -56,14 +50,11 @@ class RelayedRealtime(Provider):
         settings: str = "UPSTREAM",
         headers: Mapping[str, str] = MappingProxyType({}),
         session_limit_s: float = 0.0,
-        warm: int = 0,
-        address: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """`base_url` is what comes before `/api/v1`, `ws_url` what comes before `/api-ws/v1`, where that differs;
         `model` is the name that the service knows, empty for the caller's own spelling; `settings` is how the names of
         the service's settings begin, and `headers` go with each request; `session_limit_s` is how long a session of its
-        lasts, 0: that is not known; `warm` lines are dialled ahead of time, unless the service at the `address`, the
-        fields of an `Address`, is not asked at present."""
+        lasts, 0: that is not known."""
         self._server = RemoteServer(
             title="service that runs this model",
             settings=settings,
@@ -79,9 +70,6 @@ class RelayedRealtime(Provider):
         self._dialler = Dialler(
             ws_url=ws_url or base_url, api_key=api_key, model=model, settings=settings, headers=self._headers
         )
-        is_asked = partial(_is_asked, Address(**address)) if address else lambda: True
-        age_s = min(MAX_AGE_S, session_limit_s / 2) if session_limit_s else MAX_AGE_S
-        self._warm = WarmLines(settings, warm, self._dialler.dial, is_asked=is_asked, max_age_s=age_s)
         self._prepared: dict[str, ServiceLine] = {}
         """By session: lines that were dialled before the session began."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -167,15 +155,9 @@ class RelayedRealtime(Provider):
     def check(self) -> None:
         """Nothing is needed on this server; whether the service can serve shows when it is asked."""
 
-    async def warm(self) -> None:
-        """See `Provider`: dial for the first callers, in the background. Where each names a model of the service, the
-        first of them is waited for."""
-        if self._model:
-            self._warm.expect(Kind(self._model, django_settings.LOCAL_TIME_ZONE))
-
     async def prepare(self, call: Call) -> None:
         """See `Provider`: dial, so that a refusal of the service's is ours."""
-        self._prepared[call.session_id] = await self._dial(call)
+        self._prepared[call.session_id] = await self._dialler.dial(call)
         asyncio.get_running_loop().call_later(CLAIM_S, self._give_up, call.session_id)
 
     def abandon(self, call: Call) -> None:
@@ -190,17 +172,13 @@ class RelayedRealtime(Provider):
         """Close the connections of the running event loop."""
         for session_id in tuple(self._prepared):
             self._give_up(session_id)
-        await asyncio.gather(*self._closing, self._warm.close())
+        await asyncio.gather(*self._closing)
         await self._dialler.close()
         await self._server.close()
 
     async def _line(self, call: Call) -> ServiceLine:
         prepared = self._prepared.pop(call.session_id, None)
-        return prepared or await self._dial(call)
-
-    async def _dial(self, call: Call) -> ServiceLine:
-        kind = Kind(self._model or call.model, call.time_zone, call.listens_only)
-        return await self._warm.take(kind) or await self._dialler.dial(call)
+        return prepared or await self._dialler.dial(call)
 
     def _give_up(self, session_id: str) -> None:
         """Close the line of a session that did not begin."""
@@ -213,7 +191,3 @@ class RelayedRealtime(Provider):
     def _is_leaking(self, text: str) -> bool:
         """Whether our key is in it, which nobody else may see."""
         return bool(self._api_key) and self._api_key in text
-
-
-def _is_asked(address: Address) -> bool:
-    return services().at(address).state.circuit == BreakerState.CLOSED.value

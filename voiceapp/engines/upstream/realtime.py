@@ -138,9 +138,6 @@ class UpstreamStream:
                         yield event
                     if self._playing is not None and self._call.has_track:  # others are sent it at once
                         await self._playing.wait_for_room()
-                if (lost_beside := self._lines.cut) is not None:
-                    for event in self._beside(lost_beside):
-                        yield event
                 if self._lines.is_due and self._is_quiet and not self._is_finishing:
                     await self._replace()
                 if self._is_quiet:
@@ -269,16 +266,6 @@ class UpstreamStream:
         found += map(losses.failed, self._turns.live_ids)
         found += self._turns.cut_off("failed")
         return found
-
-    def _beside(self, lost: LineLost) -> list[Out]:
-        """As `_after` where all that the service has written of a response is still spoken: another session is begun
-        meanwhile, unless it could not go on."""
-        self._losses += 1
-        if self._is_finishing or lost.code in REFUSED_FOR_GOOD or self._losses > losses.MOST_LOSSES:
-            self._lines.keep_to_end()
-            return []
-        self._lines.renew_beside(lost.failure)
-        return self._told_of(lost, is_noticed=False)
 
     def _told_of(self, lost: LineLost, *, is_noticed: bool) -> list[Out]:
         """A loss, for the log and, where they notice it, for the caller; the next session knows nothing of this one."""
