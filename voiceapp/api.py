@@ -30,7 +30,7 @@ from voiceapp.tasks.kinds import kinds
 from voiceapp.webhooks import api as webhooks
 
 MAX_DEPTH = 64
-"""How deep arrays and objects of a body may lie in each other; a function's JSON schema needs about ten."""
+"""Deepest nesting of arrays and objects in a body; a function's JSON schema needs about ten levels."""
 
 ANSWERED_AT_ONCE = frozenset({"embeddings/text-embedding/text-embedding"})
 """Kinds of task whose path another operation serves, which asks for a task when its caller does."""
@@ -133,7 +133,7 @@ async def openapi(request: HttpRequest) -> HttpResponse:
 
 
 def _depth(value: Any) -> int:
-    """How many arrays and objects lie in each other; breadth first, since the depth is what cannot be trusted."""
+    """Return how deep arrays and objects nest; breadth first, since the depth is what cannot be trusted."""
     depth, level = 0, [value]
     while level := [item for item in level if isinstance(item, (list, dict))]:
         depth += 1

@@ -23,7 +23,7 @@ from voiceapp.formats import size
 FRESH_S = 1.0
 SQLITE = "voiceapp.database.sqlite3"
 FOR_WORK_IN_PROGRESS = 0.5
-"""How much of the reserve what runs already leaves untouched."""
+"""Share of the reserve that running work leaves untouched."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No space, none left of a user's quota, or a file larger than the process may write (`ulimit -f`)."""
 
@@ -44,7 +44,7 @@ class Shortage:
     """Too little is free."""
 
     place: str
-    """What is kept there, for operators."""
+    """Purpose of the folder, for operators."""
     free_bytes: int
     wanted_bytes: int
 
@@ -56,7 +56,7 @@ class Shortage:
 
 
 class Disks:
-    """What is free where this installation writes."""
+    """Free space in the folders that this installation writes to."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Disks:
         self._looked_at = -FRESH_S
 
     def shortage(self, *, share: float = 1.0, wanted_bytes: int = 0) -> Shortage | None:
-        """Where less is free than that share of the reserve and `wanted_bytes` more; None where there is enough."""
+        """Return the folder with less free than that share of the reserve and `wanted_bytes`; None without one."""
         reserve: int = settings.DISK_RESERVE_BYTES
         if not reserve:
             return None
@@ -110,7 +110,7 @@ class Disks:
 
 
 def free_bytes_of(folder: Path) -> int:
-    """What a process without privileges may still write there; of a folder that is yet to be made, where it will be."""
+    """Return the bytes that an unprivileged process may still write in a folder, which need not exist yet."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = os.statvfs(folder)
@@ -118,7 +118,7 @@ def free_bytes_of(folder: Path) -> int:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether something could not be written for want of room."""
+    """Return whether writing failed because the disk is full."""
     return isinstance(error, OSError) and error.errno in FULL
 
 

@@ -164,7 +164,7 @@ class EngineError(VoiceError):
 
     @property
     def for_operators(self) -> str:
-        """What is wrong and what to do about it, for the log, `/readyz` and `doctor`."""
+        """Cause and remedy, for the log, `/readyz` and `doctor`."""
         return f"{self.message} {self.remedy}".strip()
 
 
@@ -188,7 +188,7 @@ class EngineRefused(EngineError):
     code = "InvalidParameter"
     http_status = 400
     status_elsewhere = 0
-    """What a server elsewhere answered; 0: none was asked."""
+    """Status that the other server answered; 0 if none was asked."""
 
 
 class DataInspectionFailed(EngineRefused):

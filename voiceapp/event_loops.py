@@ -28,7 +28,7 @@ def per_loop(factory: Callable[[], T]) -> Callable[[], T]:
 
 
 async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, like `asyncio.timeout` around it; no timer is made unless it has to wait.
+    """Await a coroutine, like `asyncio.timeout` around it; no timer is made unless it has to wait.
 
     Raises:
         TimeoutError: if it waits for longer.

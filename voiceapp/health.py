@@ -1,4 +1,4 @@
-"""Whether a conversation can start here, and if not, what to do about it.
+"""Readiness of this process for conversations, and the remedy when it is not ready.
 
 `/healthz` says the process lives; `/readyz` says it can serve. Both are answered before Django, because probes come by
 address, where ALLOWED_HOSTS answers 400 and the redirect to https 301.
@@ -29,28 +29,28 @@ from voiceapp.errors import EngineUnavailable
 logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
-"""How long a look at the database may take: one that is frozen is as good as gone."""
+"""Time for a look at the database: one that is frozen is as good as gone."""
 FRESH_S = 1.0
-"""How long one look at the database serves: anybody may ask, as often as they like."""
+"""Time for which one look at the database serves, since anybody may ask, as often as they like."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotReadyReason:
-    """Why no conversation can start now: a code for programs, a sentence for people."""
+    """Reason why no conversation can start now: a code for programs, a sentence for people."""
 
     code: str
     message: str
     remedy: str = ""
-    """What the operator can do; callers and visitors never read it."""
+    """Remedy for operators; callers and visitors never read it."""
 
     @property
     def for_operators(self) -> str:
-        """What is wrong and what to do about it."""
+        """Cause and remedy."""
         return f"{self.message} {self.remedy}".strip()
 
 
 class Readiness:
-    """What this process knows about itself."""
+    """State of this process that decides on readiness."""
 
     def __init__(self) -> None:
         self.warming = False
@@ -131,7 +131,7 @@ class Readiness:
 
 
 def is_read_only(connection: BaseDatabaseWrapper) -> bool:
-    """Whether SQLite's file is there, and may only be read."""
+    """Return whether SQLite's file exists and may only be read."""
     if connection.vendor != "sqlite":
         return False
     file = Path(connection.settings_dict["NAME"])
@@ -152,7 +152,7 @@ def process_readiness() -> Readiness:
 
 
 async def readiness() -> list[NotReadyReason]:
-    """Why no conversation can start in this process now; empty when one can."""
+    """Return the reasons why no conversation can start in this process now; empty when one can."""
     return await _process.reasons()
 
 

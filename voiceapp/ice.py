@@ -1,4 +1,4 @@
-"""How a caller and this server find each other for WebRTC: STUN servers and relays, by the settings."""
+"""STUN servers and TURN relays, through which a caller and this server find each other for WebRTC."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SPARE_S = 60
 
 
 def available() -> bool:
-    """Whether this server talks over WebRTC: it may, and there is a libopus."""
+    """Return whether this server talks over WebRTC: it is switched on, and libopus is there."""
     return settings.RTC_ENABLED and opus.available()
 
 
 def ice_servers(caller_label: str, ttl_s: float) -> list[dict[str, Any]]:
-    """What a browser passes to RTCPeerConnection; empty on a server with a public address, which needs none.
+    """Return the servers for RTCPeerConnection; empty on a server with a public address, which needs none.
 
     TURN credentials are good for `ttl_s` and a minute; show them only to a caller who may talk.
     """

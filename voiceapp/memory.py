@@ -1,4 +1,4 @@
-"""How much memory this process may use: the machine's, or less where its container has a limit."""
+"""Memory that this process may use: the machine's, or less where its container has a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Where Linux tells a container its limit: control groups of version 2 and 1."""
+"""Files in which Linux keeps a container's limit: control groups of version 2 and 1."""
 
 
 def memory_bytes() -> int:

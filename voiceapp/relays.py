@@ -13,7 +13,7 @@ class Relay:
     origin: str
     """Such as https://192.0.2.7:8443."""
     process: str
-    """Which server process it runs in; another one after a restart."""
+    """Identifier of its server process; another one after a restart."""
 
 
 Relays = Callable[[], Awaitable[list[Relay]]]

@@ -119,7 +119,7 @@ def _refuse_word_times(request: HttpRequest) -> None:
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """Who calls, with a key for inference.
+    """Return the authenticated caller, whose key must have the scope `inference`.
 
     Raises:
         AccessDenied: if the key may not be used for inference.

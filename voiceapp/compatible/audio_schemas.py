@@ -19,7 +19,7 @@ class VoiceName(Schema):
 class SpeechBody(Schema):
     model: CleanStr
     input: Annotated[Spoken, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
-    """What to say."""
+    """Text to speak."""
     voice: CleanStr | VoiceName
     """One of this server's, such as `joe` or `en-gb-x-rp`; any other name speaks with the usual one."""
     response_format: SoundFormat = "mp3"
@@ -29,7 +29,7 @@ class SpeechBody(Schema):
     """`sse` sends the sound in base64 inside events."""
 
     def call(self) -> SynthesisCall:
-        """What is asked for, without this style's words."""
+        """The call in this server's own terms."""
         voice = self.voice if isinstance(self.voice, str) else self.voice.id
         return SynthesisCall(self.model, self.input, voice, self.response_format, self.speed)
 
@@ -39,7 +39,7 @@ class TranscriptionForm(Schema):
 
     model: CleanStr
     language: CleanStr | None = None
-    """What is spoken, as an ISO 639-1 code; the embedded recognizer understands `en`."""
+    """Spoken language as an ISO 639-1 code; the embedded recognizer understands `en`."""
     prompt: CleanStr | None = None
     """Taken and not used: the embedded recognizer cannot be prompted."""
     temperature: float | None = None
@@ -60,6 +60,6 @@ class Transcription(Schema):
     task: str | None = None
     language: str | None = None
     duration: float | None = None
-    """Of the whole recording, in seconds."""
+    """Length of the whole recording, in seconds."""
     segments: list[dict[str, Any]] | None = None
     """With `verbose_json`: stretches of speech, `start` and `end` in seconds."""

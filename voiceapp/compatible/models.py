@@ -15,11 +15,11 @@ from voiceapp.errors import ModelNotFound
 INTERNAL: tuple[ModelKind, ...] = ("vad", "turn")
 """Kinds that no caller asks for by name."""
 SINCE = 1_767_225_600
-"""When these models were made, in Unix seconds: clients want a number, and none is known of most."""
+"""Creation time of all models, in Unix seconds: clients want a number, and most have none that is known."""
 
 
 def visible(caller: Caller) -> list[ModelEntry]:
-    """What this caller may ask for."""
+    """Return the models that this caller may use."""
     return list(_visible(caller))
 
 
@@ -59,7 +59,7 @@ def _names(card: ModelCard, caller: Caller) -> tuple[str, ...]:
 
 
 def _capabilities(card: ModelCard, name: str) -> ModelCapabilities:
-    """What its card says that a model can do under one of its names."""
+    """Return what a card says that a model can do under one of its names."""
     if card.kind == "chat":
         return ModelCapabilities(
             images=card.chat.images,

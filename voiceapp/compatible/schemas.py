@@ -66,32 +66,32 @@ class Completion(Schema):
 
 
 class ModelCapabilities(Schema):
-    """What a model can do, as far as its kind has such things; what does not concern its kind is left out."""
+    """Capabilities of a model; those that do not concern its kind are left out."""
 
     images: bool | None = None
-    """Of chat: messages may carry images."""
+    """Chat: messages may carry images."""
     tools: bool | None = None
-    """Of chat: it calls functions."""
+    """Chat: it calls functions."""
     response_format: bool | None = None
-    """Of chat: it follows a JSON schema."""
+    """Chat: it follows a JSON schema."""
     instructions: bool | None = None
-    """Of chat: it follows instructions. Of embedding: it is told what the texts are searched for."""
+    """Chat: it follows instructions. Embedding: it is told the purpose of the search."""
     dimensions: list[int] | None = None
-    """Of embedding: the lengths of vectors that may be asked for; left out where a server elsewhere knows them."""
+    """Embedding: lengths of vectors to choose from; left out where only the other server knows them."""
     default_dimension: int | None = None
-    """Of embedding: the length when none is asked for."""
+    """Embedding: the length when none is chosen."""
     sparse: bool | None = None
-    """Of embedding: it makes sparse vectors."""
+    """Embedding: it makes sparse vectors."""
     languages: list[str] | None = None
-    """Of recognition: ISO 639-1 codes; left out where they are not known."""
+    """Recognition: ISO 639-1 codes; left out where they are not known."""
     timestamp_granularities: list[str] | None = None
-    """Of recognition: of what times are told. Those of single words are not known."""
+    """Recognition: granularities of timestamps. Those of single words are not known."""
     transports: list[str] | None = None
-    """Of conversations: `aoq`, `webrtc`, `websocket`, the preferred way first."""
+    """Conversations: `aoq`, `webrtc`, `websocket`, the preferred transport first."""
     responds: bool | None = None
-    """Of conversations: false for a name under which a session only transcribes."""
+    """Conversations: false for a name under which a session only transcribes."""
     input_sample_rate: int | None = None
-    """Of conversations: what audio without a stated rate is taken for, in hertz."""
+    """Conversations: sample rate of audio for which none is stated, in hertz."""
 
 
 class ModelEntry(Schema):
@@ -106,7 +106,7 @@ class ModelEntry(Schema):
     runs_here: bool
     """Its work is done by this server itself, not by one elsewhere."""
     privacy: Literal["nothing", "words", "sound"]
-    """What other servers may get of what it is given, also where another model stands in: `nothing`; `words`, text and
+    """Data that other servers may get, also where another model stands in: `nothing`; `words`, text and
     the pictures with it; `sound`, the caller's voice."""
     capabilities: ModelCapabilities
 

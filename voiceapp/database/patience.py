@@ -1,4 +1,4 @@
-"""How long a request waits for the database, in all: for a thread, for a connection, for a lock, for a reply.
+"""The time that a request may wait for the database, in all: for a thread, a connection, a lock, a reply.
 
 `server/front.py` opens one `Patience` when a request arrives, a context variable carries it to every wait, and each
 wait takes from it as long as it lasts. What a request does meanwhile, such as asking a model, costs nothing. It holds
@@ -39,7 +39,7 @@ class Patience:
 
     @property
     def left_s(self) -> float | None:
-        """How long it may be waited from now on, at least 0; None is as long as it takes."""
+        """Seconds left before the deadline, at least 0; None without a deadline."""
         outer_s = None if self._outer is None else self._outer.left_s
         if self._is_lifted:
             return outer_s
@@ -80,7 +80,7 @@ class Patience:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """What passes until the end of the block was waited."""
+        """Count the time until the end of the block as waited."""
         if self._outer is not None:
             with self._outer.waiting(), self._counting():
                 yield

@@ -37,8 +37,7 @@ class DatabaseUnavailable(VoiceError):
 
 
 GRACE_S = 0.6
-"""How much longer than it may a caller waits for a function that has begun: it ends by itself, and its true result is
-worth more than a guess."""
+"""Extra time for a function that has begun: it ends by itself, and its true result is worth more than a guess."""
 
 
 @functools.cache

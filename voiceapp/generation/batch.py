@@ -27,7 +27,7 @@ from voiceapp.tasks.kinds import PartResult, Payload
 
 class Lines(Schema):
     url: Annotated[CleanStr, Field(max_length=2048)]
-    """Of a file of JSON lines: each a `messages` array, or a `prompt`, and optionally a `custom_id` to know it by."""
+    """Address of a file of JSON lines: each a `messages` array, or a `prompt`, and optionally a `custom_id`."""
 
 
 class ChatBatchBody(Schema):

@@ -1,4 +1,4 @@
-"""What is asked of a chat model, out of the words of either style."""
+"""Calls of a chat model, independent of the style of their request."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ PASSED_ON = (
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """What was asked for, in the words of either style."""
+    """A call of a chat model, read from the request of either style."""
 
     model: str
     request: ChatRequest
     count: int = 1
-    """How many answers."""
+    """Number of replies."""
     stop: tuple[str, ...] = ()
     response_format: dict[str, Any] | None = None
     messages_at: str = "messages"
-    """How the style calls the messages; for refusals."""
+    """Name of the messages in the request's style; for refusals."""
     parameters_at: str = ""
-    """What stands before its parameters: `parameters.` or nothing."""
+    """Prefix of parameter names in refusals: "parameters." in the native style, "" in the compatible one."""
     format_at: str = "response_format"
-    """How the style calls the format of the answer, behind `parameters_at`."""
+    """Name of the response format in the request's style, behind `parameters_at`."""
     places: tuple[str, ...] = ()
-    """Where each message stands in the body; empty where that is its number behind `messages_at`."""
+    """Path of each message in the body; empty where that is its number behind `messages_at`."""
 
     def place(self, number: int) -> str:
-        """Where a message stands in the body; for refusals."""
+        """Return the path of a message in the body; for refusals."""
         return self.places[number] if self.places else f"{self.messages_at}.{number}"
 
 

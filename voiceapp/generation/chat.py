@@ -28,7 +28,7 @@ from voiceapp.generation.stop_sequences import StopFilter
 Item = TypeVar("Item")
 
 BYTES_PER_TOKEN = 4
-"""Of English text, while the engine has not said how many tokens it were."""
+"""Length of a token of English text, until the engine has counted."""
 USUAL_OUTPUT_TOKENS = 1_024
 """Set aside for an answer whose length nobody limited, where a budget asks for it."""
 TOKENS_PER_IMAGE = 1_024
@@ -37,14 +37,14 @@ TOKENS_PER_IMAGE = 1_024
 
 @dataclass(frozen=True, slots=True)
 class ChatOutput:
-    """What is new of one of the answers."""
+    """New part of one of the replies."""
 
     index: int
-    """Of the answer."""
+    """Number of the reply."""
     usage: ChatUsage
-    """Of all answers so far: estimated at first, and the engine's own figures in the last piece."""
+    """Usage of all replies so far: estimated at first, the engine's own figures in the last piece."""
     own_output_tokens: int
-    """Of this answer so far."""
+    """Tokens of this reply so far."""
     text: str = ""
     reasoning: str = ""
     tool_call: ToolCallDelta | None = None
@@ -54,7 +54,7 @@ class ChatOutput:
 
 
 def check(call: ChatCall) -> None:
-    """What can be said before anything is charged; of a call without messages, what can be said of its parameters.
+    """Check a call before anything is charged; of a call without messages, check its parameters.
 
     Raises:
         InvalidParameter: if the engine cannot do what is asked; the message says why.
@@ -64,7 +64,7 @@ def check(call: ChatCall) -> None:
 
 
 def _not_noted(served_by: str) -> None:
-    """Where nobody is told who replies."""
+    """Ignore which model replies."""
 
 
 async def answer(
@@ -202,7 +202,7 @@ def _in_json(text: str, *, is_first: bool, is_last: bool) -> str:
 
 
 class _Tally:
-    """What a call has used so far: estimated by length until the engine says so."""
+    """Usage of a call so far: estimated by length until the engine has counted."""
 
     def __init__(self, call: ChatCall) -> None:
         read = sum(len(message.content.encode()) for message in call.request.messages)
@@ -238,7 +238,7 @@ class _Tally:
         )
 
     def output_tokens(self, index: int) -> int:
-        """Of one answer so far."""
+        """Return the tokens of one reply so far."""
         said = self._said.get(index)
         return -(-self._written[index] // BYTES_PER_TOKEN) if said is None else said.output_tokens
 

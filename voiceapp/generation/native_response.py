@@ -13,7 +13,7 @@ from voiceapp.generation.chat import ChatOutput
 from voiceapp.generation.schemas import GenerationParameters
 
 UNFINISHED = "null"
-"""What `finish_reason` is in a stream until the end: this text."""
+"""Value of `finish_reason` in a stream until the end: this text."""
 
 
 class NativeResponse:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from voiceapp.http.schemas import CleanStr, Schema
 
 MAX_MESSAGES = 2_000
-"""Of one conversation: two megabytes hold far more, and reading those would hold up everybody."""
+"""Messages of one conversation: two megabytes hold far more, and reading those would hold up everybody."""
 
 Count = Annotated[int | None, Field(ge=1, le=4)]
 Tokens = Annotated[int | None, Field(ge=1)]
@@ -58,9 +58,9 @@ class ChatMessageBody(Schema):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: CleanStr | list[MessagePart] | None = None
     tool_calls: list[CalledTool] | None = None
-    """Of an assistant: the functions it called."""
+    """Functions that the assistant called."""
     tool_call_id: CleanStr | None = None
-    """Of a tool: which call this answers."""
+    """Identifier of the call that a tool's message responds to."""
 
 
 Messages = Annotated[list[ChatMessageBody], Field(max_length=MAX_MESSAGES)]
@@ -111,11 +111,11 @@ class GenerationInput(Schema):
     prompt: CleanStr | None = None
     """A question, in the older style; with `messages`, one more message of the user."""
     history: Annotated[list[Exchange], Field(max_length=MAX_MESSAGES)] | None = None
-    """What came before `prompt`."""
+    """Exchanges before `prompt`."""
 
 
 class Sampling(Schema):
-    """How to answer: what both styles call by the same names."""
+    """Sampling parameters that both styles call by the same names."""
 
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     top_p: TopP = None
@@ -124,7 +124,7 @@ class Sampling(Schema):
     max_completion_tokens: Tokens = None
     """Another name of `max_tokens`."""
     n: Count = None
-    """How many answers."""
+    """Number of replies."""
     seed: Seed = None
     stop: Stop | None = None
     """The answer ends before any of these; they are left out."""

@@ -17,7 +17,7 @@ class StopFilter:
         self.has_stopped = False
 
     def feed(self, text: str) -> str:
-        """What of the answer is certain now; nothing after the end."""
+        """Return the part of the reply that will not change any more; empty after the end."""
         if not self._sequences:
             return text
         if self.has_stopped:
@@ -32,12 +32,12 @@ class StopFilter:
         return text[: len(text) - kept]
 
     def flush(self) -> str:
-        """What waited and was no stop sequence: the answer has ended."""
+        """Return the text that was held back and is no stop sequence, at the end of the reply."""
         held, self._held = self._held, ""
         return held
 
     @staticmethod
     def _begun(text: str, sequence: str) -> int:
-        """How many characters at the end of `text` a stop sequence begins with."""
+        """Return the length of the longest end of `text` that a stop sequence begins with."""
         lengths = range(min(len(sequence) - 1, len(text)), 0, -1)
         return next((length for length in lengths if text.endswith(sequence[:length])), 0)

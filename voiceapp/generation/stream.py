@@ -39,7 +39,7 @@ EVENTS = {
         }
     }
 }
-"""What a streamed answer is in the OpenAPI document."""
+"""Description of a stream in the OpenAPI document."""
 
 
 class StreamedResponse(StreamingHttpResponse):
@@ -74,7 +74,7 @@ async def begun(pieces: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None
 
 
 def interrupted(request: HttpRequest, error: Exception) -> ErrorResponse:
-    """What to tell when an answer fails that has begun; what nobody expected is logged whole."""
+    """Return the last event of a reply that failed after it began; an unexpected exception is logged whole."""
     refusal = error_response_of(error)
     if refusal.is_fault:
         address = one_line(f"{request.method} {request.path}")

@@ -1,1 +1,1 @@
-"""What all HTTP operations share: middleware, error responses, refusals before Django, schemas, OpenAPI."""
+"""Shared parts of all HTTP operations: middleware, error responses, refusals before Django, schemas, OpenAPI."""

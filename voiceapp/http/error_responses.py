@@ -1,4 +1,4 @@
-"""What a failed request is answered with: from any exception to a status and the body its caller's library understands.
+"""Error responses: from any exception to a status and the body that its caller's library understands.
 
 Four families of clients read four shapes:
 
@@ -72,7 +72,7 @@ _EXPECTATIONS = {
     "bool_parsing": "must be true or false",
     "none_required": "must be null",
 }
-"""What pydantic complains about most, in words that know JSON instead of Python; its own words serve for the rest."""
+"""The commonest complaints of pydantic, in terms of JSON instead of Python; its own words serve for the rest."""
 _LENGTHS = {
     "string_too_long": ("may have at most", "max_length"),
     "too_long": ("may have at most", "max_length"),
@@ -105,7 +105,7 @@ class MediaTypeRefused(RequestRefused):
 
 
 def error_response_of(error: Exception) -> ErrorResponse:
-    """How to answer for this exception; what is not known is answered with one sentence and no internals."""
+    """Return the response for an exception; an unknown one gets one sentence without internals."""
     if isinstance(error, HttpError) and isinstance(error.__cause__, VoiceError):
         error = error.__cause__  # ninja wraps what our parser of bodies raises
     if isinstance(error, VoiceError):

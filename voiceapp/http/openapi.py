@@ -1,4 +1,4 @@
-"""What every operation's description has in common, added to the document that ninja draws from the code."""
+"""Parts that every operation's description has in common, added to the document that ninja draws from the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILURES = {
     503: "The model cannot serve now.",
     504: "The model took too long.",
 }
-"""What may come instead of an answer, for every operation."""
+"""Error responses of every operation."""
 
 FAMILIES: dict[str, type[schemas.Schema]] = {
     COMPATIBLE_ROOT: schemas.CompatibleFailure,
@@ -42,7 +42,7 @@ EVENT = {
         "data": {"type": "string", "description": "The next piece of the answer, as JSON."},
     },
 }
-"""How a stream is described: by one of its events."""
+"""Description of a stream by one of its events."""
 
 REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}

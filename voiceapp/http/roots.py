@@ -1,4 +1,4 @@
-"""Where programs call, and addresses that mean the same."""
+"""Paths under which programs call, and addresses that mean the same."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ COMPATIBLE_ROOT = "/compatible-mode/"
 FLAT_ROOT = "/compatible-api/"
 AGENT_ROOTS = ("/api/v1/agentsvc/", "/api/v1/agentstudio/")
 SHORT_ROOT = "/v1/"
-"""What OpenAI's libraries write behind a host: the compatible root."""
+"""Path that OpenAI's libraries add to a host: the compatible root."""
 RERANK = "/compatible-mode/v1/rerank"
 ALIASES = {"/rerank": RERANK, "/rerank/": RERANK, "/v2/rerank": RERANK, "/v2/rerank/": RERANK}
-"""Where libraries of Jina and Cohere rerank."""
+"""Paths of reranking in the libraries of Jina and Cohere."""
 
 
 def canonical(path: str) -> str:

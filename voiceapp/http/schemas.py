@@ -1,4 +1,4 @@
-"""What the bodies of every HTTP operation are made of.
+"""Building blocks of the bodies of every HTTP operation.
 
 Values are taken strictly (a string is no number, `true` is no 1) and what a body holds beyond its schema is ignored, as
 the service that clients are written for does: one framework sends a parameter called `kwargs`.
@@ -29,7 +29,7 @@ def clean(text: str) -> str:
 
 
 def is_clean(value: Any) -> bool:
-    """Whether what JSON was read into holds no key and no text that is UNWRITABLE; as deep as it nests."""
+    """Return whether parsed JSON holds no key and no text that is UNWRITABLE, at any depth."""
     if isinstance(value, str):
         return UNWRITABLE.search(value) is None
     if isinstance(value, dict):
@@ -76,10 +76,10 @@ class Schema(BaseModel):
 
 
 class Failure(Schema):
-    """Why a request was not served."""
+    """An error."""
 
     code: str
-    """What happened, for programs: `InvalidParameter`, `Throttling.RateQuota`, …"""
+    """Code for programs: `InvalidParameter`, `Throttling.RateQuota`, …"""
     message: str
     """The same for people, in one sentence."""
     request_id: str
@@ -90,13 +90,13 @@ class AgentError(Schema):
     """The inner object of the error shape at the roots of agents."""
 
     code: str
-    """What happened, for programs."""
+    """Code for programs."""
     message: str
     """The same for people, in one sentence."""
 
 
 class AgentFailure(Schema):
-    """Why a request was not served, as clients of the agents' interface read it."""
+    """An error, as clients of the agents' interface read it."""
 
     type: Literal["error"] = "error"
     error: AgentError
@@ -114,7 +114,7 @@ class CompatibleError(Schema):
 
 
 class CompatibleFailure(Schema):
-    """Why a request was not served, as clients of OpenAI's interface read it."""
+    """An error, as clients of OpenAI's interface read it."""
 
     error: CompatibleError
     request_id: str

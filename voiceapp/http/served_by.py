@@ -1,4 +1,4 @@
-"""Which model did the work of a request: a caller reads it in a header, also when another model stood in."""
+"""The model that did the work of a request: a caller reads it in a header, also when another model stood in."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ class Figure:
     name: str
     value: str
     address: str = ""
-    """Where the rows behind it are listed; empty when nowhere."""
+    """Address of the list of the rows behind it; empty without one."""
     note: str = ""
-    """What the value measures, where the name does not say it all."""
+    """Explanation of the value, where the name does not say it all."""
 
 
 def figures_of_the_day(now: datetime) -> list[Figure]:
-    """What an operator wants to know first; the day begins at midnight in the server's time zone."""
+    """Return the figures of the day, which begins at midnight in the server's time zone."""
     midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
     sessions = reverse("admin:realtime_realtimesession_changelist")
     median_ms = median_voice_to_voice_ms(midnight)

@@ -1,4 +1,4 @@
-"""Which addresses of users may be called: public ones, and those in networks that the operator allows."""
+"""Addresses of users that may be called: public ones, and those in networks that the operator allows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOT_FOR_THE_PUBLIC: tuple[Network, ...] = tuple(
         "3fff::/20",
     )
 )
-"""What `is_global` of some Python versions lets through, although packets sent there may stay inside."""
+"""Networks that `is_global` of some Python versions lets through, although packets there may stay inside."""
 
 
 class AddressNotAllowed(InvalidParameter):
@@ -58,7 +58,7 @@ def refused(host: str) -> AddressNotAllowed:
 
 
 def allows(text: str, allowed_networks: Iterable[Network] = ()) -> bool:
-    """Whether an address is public, or lies in one of the `allowed_networks` of the operator."""
+    """Return whether an address is public, or lies in one of the operator's `allowed_networks`."""
     address: Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

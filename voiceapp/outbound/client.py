@@ -28,13 +28,13 @@ dialled: ContextVar[list[str]] = ContextVar("dialled")
 """Addresses that were dialled for the call under way: none when it is on a connection that was kept."""
 
 MAX_RESPONSE_BYTES = 64 * 1024
-"""How much of a response to `post` is read at most."""
+"""Largest part of a response to `post` that is read."""
 MAX_REDIRECTS = 3
 CONNECT_S = 3.0
 KEEP_S = 2.0
-"""How long a connection is kept for the next call: less than usual servers keep it, which is five seconds."""
+"""Time that a connection is kept for the next call: shorter than usual servers keep it, which is five seconds."""
 PIECE_BYTES = 256 * 1024
-"""How much of a file is written at one go."""
+"""Largest piece of a file that is written at a time."""
 A_DAY_S = 86_400.0
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -64,7 +64,7 @@ class FetchTimeout(FetchFailed):
 
 @dataclass(frozen=True, slots=True)
 class OutboundResponse:
-    """What came back."""
+    """Status, headers and body of a response, as far as it was read."""
 
     status: int
     headers: Mapping[str, str]
@@ -278,7 +278,7 @@ class _Asking:
 
 
 def _onward(url: str, response: aiohttp.ClientResponse) -> str:
-    """Where a redirect leads.
+    """Return the target of a redirect.
 
     Raises:
         FetchFailed: if it names no address.
@@ -290,7 +290,7 @@ def _onward(url: str, response: aiohttp.ClientResponse) -> str:
 
 
 def _trouble(error: Exception) -> str:
-    """What went wrong with a host, but for its certificate and its time."""
+    """Describe a failure that is neither of the certificate nor of the time."""
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         return "could not be talked to over TLS; perhaps it serves http only"
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -1,4 +1,4 @@
-"""What a person sees when a page failed."""
+"""The page that a person sees when another page failed."""
 
 from __future__ import annotations
 

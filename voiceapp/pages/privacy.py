@@ -1,4 +1,4 @@
-"""What visitors are told about their words: what this installation keeps, for how long, and who can see it."""
+"""The privacy page: what this installation keeps of a conversation, for how long, and who can see it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Privacy:
     """The facts, from the settings."""
 
     transcript_days: int
-    """How long the words of a conversation are kept; 0: they are not."""
+    """Days for which the words of a conversation are kept; 0 keeps none."""
     known_for: str
-    """How long the browser keeps the cookie of a login, or of a guest, in words."""
+    """Lifetime of the cookie of a login, or of a guest, in words."""
     relayed: tuple[str, ...]
     """Titles of the models that another service runs: it gets the sound."""
     sends_sound: bool
-    """Whether another server recognises the speech of the other models."""
+    """True if another server recognises speech for the other models."""
     sends_words: bool
-    """Whether another server takes part in the replies of the other models."""
+    """True if another server takes part in the replies of the other models."""
     has_inspector: bool
-    """Whether another server looks for what may not be said."""
+    """True if another server inspects what is said."""
 
 
 def facts() -> Privacy:
-    """What holds on this server."""
+    """Return the facts of this installation."""
     realtime = catalogue().of_kind("realtime")
     return Privacy(
         transcript_days=settings.TRANSCRIPT_DAYS,

@@ -1,4 +1,4 @@
-"""Where people find the pages."""
+"""Paths of the pages."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path

@@ -41,7 +41,7 @@ WEBRTC_PATH = "/voice/webrtc"
 AOQ_PATH = "/voice/aoq"
 SAMPLES_PATH = "/voice/samples/"
 SAMPLE_KEPT_S = 3600
-"""How long a browser plays a sample again without asking."""
+"""Seconds for which a browser plays a sample again without asking."""
 STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
@@ -74,14 +74,14 @@ async def voice(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @never_cache
 async def privacy(request: HttpRequest) -> HttpResponseBase:
-    """What this server keeps of a conversation; people may read it before they sign in."""
+    """Show what this server keeps of a conversation; people may read it before they sign in."""
     if settings.PUBLIC_PAGE == "off":
         raise Http404
     return render(request, "voice/privacy.html", {"privacy": facts()})
 
 
 def _is_open_to(user: Any) -> bool:
-    """Whether this visitor need not sign in first.
+    """Return whether this visitor may use the page without signing in first.
 
     Raises:
         Http404: the page is switched off.
@@ -93,7 +93,7 @@ def _is_open_to(user: Any) -> bool:
 
 
 NOT_YOURS = "The operator of this server has to see to it."
-"""What a visitor reads where an operator reads a remedy."""
+"""Sentence for a visitor in the place of an operator's remedy."""
 
 
 def _shown(reason: NotReadyReason, user: Any) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _shown(reason: NotReadyReason, user: Any) -> dict[str, str]:
 async def _prospects(
     request: HttpRequest, user: Any, guest: str, limit_s: int
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
-    """Why a session would be refused now, which the browser cannot read in the response to a refused handshake; and the
+    """Return why a session would be refused now, which the browser cannot read from a refused handshake, and the
     ICE servers of a visitor who may talk."""
     if reasons := await readiness():
         return [_shown(reason, user) for reason in reasons], []
@@ -139,12 +139,12 @@ def _digest(relays: list[Relay]) -> str:
 
 
 def _has_small_model() -> bool:
-    """Whether the language model that replies is so small that visitors should know."""
+    """Return whether the language model that replies is so small that visitors should know."""
     return any(card.chat.is_small for card in catalogue().of_kind("chat")[:1])
 
 
 def _follows_instructions(card: ModelCard) -> bool:
-    """Whether a language model writes the replies of this realtime model."""
+    """Return whether a language model writes the replies of this realtime model."""
     return card.is_held_elsewhere or catalogue().default("chat").chat.instructions
 
 
@@ -170,7 +170,7 @@ def _signed_out() -> JsonResponse:
 @require_safe
 @never_cache
 async def config(request: HttpRequest) -> HttpResponse:
-    """What the page may choose from, and whether a conversation can start now.
+    """Return what the page may choose from, and whether a conversation can start now.
 
     Asked before every conversation: it also leaves the cookie by which the socket knows a guest again.
     401 when the visitor has to sign in first.

@@ -1,4 +1,4 @@
-"""What each voice sounds like: a sentence in its own language, spoken once and kept."""
+"""Samples of the voices: a sentence in the voice's own language, spoken once and kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SENTENCES = {
 
 
 class VoiceSamples:
-    """Of the voices that conversations have; made one after the other, so that a flood of requests costs one voice."""
+    """Samples of all voices; made one after the other, so that a flood of requests costs one voice."""
 
     def __init__(self, synthesizer: Synthesizer) -> None:
         self._synthesizer = synthesizer

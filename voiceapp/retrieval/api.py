@@ -166,7 +166,7 @@ async def create_rerank(request: HttpRequest, body: ListRerankBody) -> ListReran
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """Who calls, with a key for inference.
+    """Return the authenticated caller, whose key must have the scope `inference`.
 
     Raises:
         AccessDenied: if the key may not be used for inference.
@@ -230,7 +230,7 @@ def _items(reranked: Reranked, documents: Sequence[str] | None) -> list[RerankIt
 
 
 async def _json(reply: Any, *parts: object) -> HttpResponse:
-    """What `reply(*parts)` gives, written in a thread: ten long vectors take milliseconds to spell.
+    """Write `reply(*parts)` as JSON in a thread: ten long vectors take milliseconds to spell.
 
     Not in a lane: the next call is computed there meanwhile.
     """

@@ -27,7 +27,7 @@ Url = Annotated[CleanStr, Field(max_length=2048)]
 
 class TextFile(Schema):
     url: Url
-    """Of a text file in UTF-8, one text a line."""
+    """Address of a text file in UTF-8, one text a line."""
 
 
 class EmbeddingBatchBody(Schema):
@@ -40,8 +40,7 @@ class EmbeddingBatchBody(Schema):
 
 class QueryFile(Schema):
     url: Url
-    """Of a file of JSON lines, each with `query` and `documents`, and optionally `top_n` and a `custom_id` to know it
-    by."""
+    """Address of a file of JSON lines, each with `query` and `documents`, and optionally `top_n` and a `custom_id`."""
 
 
 class RerankBatchBody(Schema):
@@ -51,7 +50,7 @@ class RerankBatchBody(Schema):
 
 
 class _Batch(ABC):
-    """What both have in common."""
+    """Common part of both kinds of batch."""
 
     time_limit_s = 4 * 3600.0
     max_attempts = 3

@@ -28,12 +28,12 @@ MAX_TEXT_TOKENS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCall:
-    """What was asked for, in the words of either style."""
+    """A call of an embedding model, read from the request of either style."""
 
     model: str
     texts: Sequence[str]
     texts_at: str
-    """How the style calls the texts; for messages."""
+    """Name of the texts in the request's style; for messages."""
     dimension: int | None = None
     dimension_at: str = "parameters.dimension"
     text_type: TextType = "document"
@@ -46,7 +46,7 @@ class EmbeddingCall:
 class Embedded:
     answer: EmbeddingResult
     count: int
-    """Of texts."""
+    """Number of texts."""
     total_tokens: int
     served_by: str
     """`ModelCard.origin` of the model that gave the vectors."""
@@ -122,7 +122,7 @@ async def embed(caller: Caller, call: EmbeddingCall, *, request_id: str) -> Embe
 
 
 def _check_texts(call: EmbeddingCall) -> None:
-    """What can be said without reading them."""
+    """Check the texts without reading them."""
     if not call.texts:
         raise InvalidParameter(f"{call.texts_at} holds no text.", param=call.texts_at)
     if len(call.texts) > MAX_TEXTS:

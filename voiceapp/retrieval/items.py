@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from voiceapp.engines.text_interfaces import EmbeddingResult
 
 DECIMALS = 8
-"""Of the numbers in a vector: what a 32-bit float holds, and not the noise behind."""
+"""Decimals of the numbers in a vector: the precision of a 32-bit float without the noise behind."""
 
 
 def native_items(answer: EmbeddingResult, count: int) -> list[dict[str, Any]]:

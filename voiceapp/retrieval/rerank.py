@@ -23,13 +23,13 @@ MAX_INSTRUCT_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RerankCall:
-    """What was asked for, in the words of either style."""
+    """A call of a rerank model, read from the request of either style."""
 
     model: str
     query: str
     documents: Sequence[str]
     at: str = ""
-    """What stands before `query` and `documents` in the style's names: `input.` or nothing."""
+    """Prefix of `query` and `documents` in the style's names: "input." or ""."""
     top_n: int | None = None
     instruct: str = ""
 
@@ -70,7 +70,7 @@ async def rerank(caller: Caller, call: RerankCall, *, request_id: str) -> Rerank
 
 
 def _check(call: RerankCall) -> None:
-    """What can be said without reading the texts."""
+    """Check the call without reading the texts."""
     if not call.documents:
         raise InvalidParameter(f"{call.at}documents holds no document.", param=f"{call.at}documents")
     if len(call.documents) > MAX_DOCUMENTS:

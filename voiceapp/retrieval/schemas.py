@@ -35,7 +35,7 @@ class EmbeddingParameters(Schema):
     dimension: int | None = None
     output_type: Literal["dense", "sparse", "dense&sparse"] | None = None
     instruct: CleanStr | None = None
-    """What the search is about, in a sentence; English is best."""
+    """Purpose of the search, in a sentence; English is best."""
 
 
 class EmbeddingBody(Schema):
@@ -111,10 +111,10 @@ class RerankInput(Schema):
 
 class RerankParameters(Schema):
     top_n: TopN = None
-    """How many documents to answer with; all without it."""
+    """Number of documents in the response; all without it."""
     return_documents: bool | None = None
     instruct: CleanStr | None = None
-    """What the search is about, in a sentence; English is best."""
+    """Purpose of the search, in a sentence; English is best."""
 
 
 class RerankBody(Schema):
@@ -149,9 +149,9 @@ class FlatRerankBody(Schema):
     documents: Documents
     """Up to 500; of each the first 4,000 tokens are read."""
     top_n: TopN = None
-    """How many documents to answer with; all without it."""
+    """Number of documents in the response; all without it."""
     instruct: CleanStr | None = None
-    """What the search is about, in a sentence; English is best."""
+    """Purpose of the search, in a sentence; English is best."""
 
 
 class FlatRerankReply(Schema):
@@ -168,7 +168,7 @@ class ListRerankBody(Schema):
     documents: Documents
     """Up to 500; of each the first 4,000 tokens are read."""
     top_n: TopN = None
-    """How many documents to answer with; all without it."""
+    """Number of documents in the response; all without it."""
     return_documents: bool | None = None
     """`false` leaves the documents out of the results."""
 
@@ -183,7 +183,7 @@ class BilledUnits(Schema):
 
 
 class ListRerankMeta(Schema):
-    """What clients of Cohere read."""
+    """Metadata for clients of Cohere."""
 
     billed_units: BilledUnits = BilledUnits()
     api_version: dict[str, str] = {"version": "1"}  # noqa: RUF012 - pydantic copies it
@@ -195,5 +195,5 @@ class ListRerankReply(Schema):
     model: str
     results: list[RerankItem]
     usage: ListRerankUsage
-    """What clients of Jina read."""
+    """Usage for clients of Jina."""
     meta: ListRerankMeta = ListRerankMeta()

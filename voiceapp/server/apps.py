@@ -1,4 +1,4 @@
-"""How the process lives, as a Django application: the commands and the checks."""
+"""The process as a Django application: commands and checks."""
 
 from django.apps import AppConfig
 from django.core.checks import register

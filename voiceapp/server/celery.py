@@ -25,10 +25,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "voiceapp.settings")
 logger = logging.getLogger(__name__)
 
 SWEEP_S = 2.0
-"""How often the tables are looked at for what nobody was told of."""
+"""Interval of looks at the tables for work that no message announced."""
 EXPIRES_S = 10.0
 CLAIM_FOR_S = 20.0
-"""How long one message is worked on before the next has its turn, or a stopping worker its end."""
+"""Time for which one message is worked on before the next has its turn, or a stopping worker ends."""
 MOST_MESSAGES = 16
 """On one line, in one sweep; who gets one goes on until nothing is due."""
 

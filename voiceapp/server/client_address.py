@@ -1,4 +1,4 @@
-"""Who is calling: the peer, or whom our own proxies saw."""
+"""The address of a client: the peer, or the one that our own proxies saw."""
 
 from __future__ import annotations
 

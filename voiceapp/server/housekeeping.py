@@ -1,4 +1,4 @@
-"""What is due now and then: words, tasks, events and logins past their time, secrets sealed with yesterday's key.
+"""Periodic work: words, tasks, events and logins past their time, secrets sealed with yesterday's key.
 
 `serve` sees to it by itself, because an installation is complete with that one process; `worker` does the same in a
 process of its own. Doing it twice at once does no harm.

@@ -1,4 +1,4 @@
-"""What one client may take: how many connections, how many bytes, how long.
+"""Limits of one client: connections, bytes, time.
 
 `ServerLimits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that
 reads a request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
@@ -22,13 +22,13 @@ BACKLOG = 1024
 UNREAD_HIGH = 64
 """Messages waiting for the application at which a socket stops reading; it reads on at half, or at none."""
 LINGER_BYTES = 16 * 1024 * 1024
-"""How much of a refused body is read and thrown away, at most."""
+"""Largest part of a refused body that is read and thrown away."""
 
 OPERATORS_WAIT_S = 30.0
-"""What a page may take that an operator waits for: it may look at every row there is."""
+"""Time for a page that an operator waits for: it may look at every row there is."""
 
 UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions", "/api/v1/uploads", "/api/v1/uploads/direct"})
-"""Where clients send files. Everywhere else a body is JSON that is read as a whole."""
+"""Paths to which clients send files. Everywhere else a body is JSON that is read as a whole."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."
 TOO_SLOW = "The request's body did not arrive within {:g} s."
@@ -56,15 +56,15 @@ class ServerLimits:
     upload_bytes: int = 25 * 1024 * 1024
     """Instead of `body_bytes`, where recordings are uploaded."""
     linger_s: float = 2.0
-    """How long a refused body is still read and thrown away."""
+    """Seconds for which a refused body is still read and thrown away."""
     message_bytes: int = 1024 * 1024
     """Largest WebSocket message; a larger one ends the connection with 1009."""
     ping_s: float = 20.0
     """Silence after which an open socket is pinged; without an answer for as long again it is dropped."""
     drain_s: float = 20.0
-    """How long a stopping server waits for what is being served."""
+    """Seconds that a stopping server waits for requests in progress."""
     database_wait_s: float = 3.5
-    """How long a request waits for the database in all."""
+    """Seconds that a request waits for the database in all."""
     operators_path: str = "/admin/"
     """Pages below it look at many rows and may take longer."""
     trusted_proxies: int = 0
@@ -90,7 +90,7 @@ class ServerLimits:
         )
 
     def database_wait_s_at(self, path: str) -> float:
-        """How long a request for this address waits for the database."""
+        """Return how long a request for this path waits for the database."""
         return (
             max(OPERATORS_WAIT_S, self.database_wait_s)
             if path.startswith(self.operators_path)

@@ -1,4 +1,4 @@
-"""What the log may say: secrets are masked on the way out; each request and socket gets one line, without its query."""
+"""The log: secrets are masked on the way out; each request and socket gets one line, without its query."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MaskSecrets(logging.Filter):
 
 
 class DjangoRecords(logging.Filter):
-    """Of what Django logs about requests, lets pass what an operator should know, on one line each.
+    """Filter of Django's records about requests that keeps what an operator should know, on one line each.
 
     A refused request (an unknown host, a body that cannot be read) and a page for which the database or the disk is
     missing are a WARNING without traceback. A response that only reports such a status is left out: its cause is logged

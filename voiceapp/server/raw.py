@@ -1,4 +1,4 @@
-"""What is written straight onto a connection: WebSocket frames, and answers where no request exists that an application
+"""Bytes written straight onto a connection: WebSocket frames, and responses where no request exists that an application
 could answer."""
 
 from __future__ import annotations

@@ -46,14 +46,14 @@ STOPPING = 4012
 """Close code of a socket that the stopping server ends; clients connect again on it."""
 
 UNSENT_BYTES = 128 * 1024
-"""What the kernel buffers of a connection before it can be sent; by default that is megabytes for a stalled client."""
+"""Bytes that the kernel buffers of a connection before sending; the default is megabytes for a stalled client."""
 
 ACCEPTED_S = 1.0
 """On a shared port: how long a connection that was accepted just before the stop may take to begin its request."""
 LAST_WORDS_S = 2.0
 """After the sockets are closed: how long applications may take to write down what they must."""
 CLOSE_S = 2.0
-"""How long engines may take to end."""
+"""Time that engines have to end."""
 
 
 class ServerAdapter(Protocol):
@@ -76,7 +76,7 @@ class ServerAdapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What happens between the first and the last moment of a serving process."""
+    """Start and stop of everything in a serving process."""
 
     drain: Drain
     readiness: Readiness

@@ -1,4 +1,4 @@
-"""Where what one house does is told by another that it does not know."""
+"""Signals of one room, connected here to another that it does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the work that outlives its request is done: which lines there are, and the thread that works on them."""
+"""Workers of tasks and deliveries: the queues, and the thread that works on them."""
 
 from __future__ import annotations
 

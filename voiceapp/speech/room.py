@@ -1,4 +1,4 @@
-"""How many requests of speech a process answers at once: each holds a recording or a voice for as long as it lasts."""
+"""Requests of speech that a process answers at once: each holds a recording or a voice for as long as it lasts."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from voiceapp.http.schemas import CleanStr
 from voiceapp.speech.room import speech_room
 
 SAMPLE_RATE_HZ = 24_000
-"""What clients of OpenAI's take headerless `pcm` for."""
+"""Sample rate that clients of OpenAI's expect of headerless `pcm`."""
 MEDIA_TYPES = {
     "mp3": "audio/mpeg",
     "opus": "audio/ogg",
@@ -52,7 +52,7 @@ Spoken = Annotated[CleanStr, AfterValidator(spoken)]
 
 @dataclass(frozen=True, slots=True)
 class SynthesisCall:
-    """What was asked for."""
+    """A call of a synthesis model, read from the request."""
 
     model: str
     text: str

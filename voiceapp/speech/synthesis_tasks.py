@@ -36,7 +36,7 @@ SLOWEST_RATE = 0.5
 
 class Text(Schema):
     text: Annotated[Spoken, Field(min_length=1, max_length=MAX_CHARS)]
-    """What to say."""
+    """Text to speak."""
 
 
 class Speaking(Schema):

@@ -24,10 +24,10 @@ from voiceapp.speech.room import speech_room
 
 Result = TypeVar("Result")
 InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
-"""How a call is made for which there may be no room at the moment."""
+"""Runs a call when there is room for it."""
 
 MAX_AUDIO_S = 900.0
-"""How long a recording may be while somebody waits: a minute takes a second or two."""
+"""Longest recording while somebody waits: a minute takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Segment:
     confidence: float
     """In [0, 1]."""
     of_s: float
-    """How long the whole recording is."""
+    """Length of the whole recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ async def _segments(file: BinaryIO, max_s: float, in_turn: InTurn) -> AsyncGener
 async def _each(
     work: Callable[[Samples], Result], file: BinaryIO, max_s: float, in_turn: InTurn
 ) -> AsyncGenerator[Result, None]:
-    """What `work` makes of each piece of a file; the lane is left after each, so that a long one holds up nobody."""
+    """Yield the result of `work` for each piece of a file; the lane is free between pieces."""
     stop = threading.Event()
     pieces = samples_of(file, max_s=max_s, stop=stop)
 

@@ -34,7 +34,7 @@ Address = Annotated[CleanStr, Field(max_length=2048)]
 
 class Recordings(Schema):
     file_urls: Annotated[list[Address], Field(min_length=1, max_length=MAX_FILES)] | None = None
-    """Where the recordings lie, by http or https: wav, mp3, m4a, mp4, aac, ogg, opus, flac or webm, up to 4 hours and
+    """Addresses of recordings, by http or https: wav, mp3, m4a, mp4, aac, ogg, opus, flac or webm, up to 4 hours and
     200 MB each."""
     file_url: Address | None = None
     """The same for a single one, in the place of `file_urls`; its links stand in `result` as well."""
@@ -42,7 +42,7 @@ class Recordings(Schema):
 
 class Hearing(Schema):
     language_hints: list[CleanStr] | None = None
-    """What may be spoken, as ISO 639-1 codes; the first one that the model understands counts."""
+    """Languages that may be spoken, as ISO 639-1 codes; the first one that the model understands counts."""
 
 
 class TranscriptionBody(Schema):

@@ -42,7 +42,7 @@ async def retrieve_response(request: HttpRequest, response_id: Path[CleanStr]) -
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """Who calls, with a key for inference.
+    """Return the authenticated caller, whose key must have the scope `inference`.
 
     Raises:
         AccessDenied: if the key may not be used for inference.

@@ -1,4 +1,4 @@
-"""What a response puts out, item by item, and the events that tell of it: pieces in, events out."""
+"""Output items of a response and their events: pieces of a reply in, typed events out."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class OutputItems:
         """As the wire has them; those that are still written are `in_progress`."""
         self._request_id = request_id
         self._part: Part | None = None
-        """Of the last item, while it is written."""
+        """Part of the last item, while it is written."""
         self._calls: dict[int, int] = {}
-        """Where the item of each call stands, by the number that the engine gave it; calls stay open to the end,
+        """Position of each call's item, by the number that the engine gave it; calls stay open to the end,
         because their fragments may come in turns."""
 
     def add(self, piece: ChatOutput) -> Events:
-        """What a piece changes."""
+        """Return the events of one piece."""
         if piece.reasoning:
             yield from self._write("reasoning_text", piece.reasoning)
         if piece.text or piece.logprobs:
@@ -55,7 +55,7 @@ class OutputItems:
             yield from self._call(piece.tool_call)
 
     def end(self, status: str) -> Events:
-        """What the end of the answer changes. A response that says nothing has an empty message."""
+        """Return the events of the end. A response that says nothing has an empty message."""
         if not any(item["type"] in ("message", "function_call") for item in self.items):
             yield from self._write("output_text", "")
         yield from self._close_part(status)

@@ -21,15 +21,15 @@ class InputItem(Schema):
     """`message`, which is usual, `function_call` or `function_call_output`; `reasoning` is passed over."""
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: CleanStr | list[MessagePart] | None = None
-    """Of a message: a text, or parts of the types `input_text`, `output_text` and `input_image`."""
+    """Content of a message: a text, or parts of the types `input_text`, `output_text` and `input_image`."""
     call_id: CleanStr | None = None
-    """Of a call and of its output: what joins them."""
+    """Identifier that joins a call and its output."""
     name: CleanStr | None = None
-    """Of a call: the function."""
+    """Name of the called function."""
     arguments: CleanStr | None = None
-    """Of a call: JSON text, as the model wrote it."""
+    """Arguments of a call: JSON text, as the model wrote it."""
     output: CleanStr | list[MessagePart] | None = None
-    """Of an output: what the function gave back."""
+    """Output of the function."""
 
 
 class FunctionTool(Schema):
@@ -71,7 +71,7 @@ class ResponseBody(Schema):
     input: CleanStr | Annotated[list[InputItem], Field(max_length=MAX_MESSAGES)]
     """A question, or the whole conversation so far, the newest item last."""
     instructions: CleanStr | None = None
-    """What the system says before the conversation."""
+    """System message before the conversation."""
     stream: bool | None = None
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     top_p: TopP = None

@@ -19,9 +19,9 @@ from voiceapp.http.error_responses import ErrorResponse
 Json = dict[str, Any]
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Why an answer stops before its end, by the reason that the engine gives."""
+"""Reason of an incomplete response, by the engine's finish reason."""
 RATE_LIMIT, FAULT = "rate_limit_exceeded", "server_error"
-"""Of the codes that OpenAI's libraries know for a response that failed, the two that happen here."""
+"""The two codes of failed responses, of those that OpenAI's libraries know, that happen here."""
 
 
 class ResponseWriter:
@@ -104,7 +104,7 @@ class ResponseWriter:
 
 
 def _echo(body: ResponseBody) -> Json:
-    """What a response repeats of its request."""
+    """Return the fields of the request that a response repeats."""
     shape = {"type": "text"}
     if body.text is not None and body.text.format is not None:
         shape = body.text.format.model_dump(by_alias=True, exclude_none=True)

@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool
 from voiceapp.database.patience import waiting
 
 CANCEL_S = 0.4
-"""How long a server may take to be told that nobody waits any more; one that is frozen does not hear it."""
+"""Time for telling a server to cancel a query; one that is frozen does not hear it."""
 LOOK_EVERY_S = 0.1
 
 T = TypeVar("T")

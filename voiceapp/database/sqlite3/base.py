@@ -29,7 +29,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """A connection to SQLite."""
 
     _patience_ms: int
-    """What `busy_timeout` is."""
+    """Present value of `busy_timeout`."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)

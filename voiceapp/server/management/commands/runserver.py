@@ -19,7 +19,7 @@ from voiceapp.server.limits import ServerLimits
 
 
 class DevelopmentServer:
-    """What daphne's command makes and runs; stops with the process, without a drain."""
+    """The server that daphne's command makes and runs; stops with the process, without a drain."""
 
     def __init__(self, application: Application, endpoints: list[str], signal_handlers: bool, **options: Any) -> None:
         self._server = Server(application, ServerLimits.from_settings())
