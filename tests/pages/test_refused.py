@@ -17,6 +17,15 @@ def test_an_address_where_nothing_is_leads_back_to_the_page() -> None:
     assert 'href="/"' in page
 
 
+@pytest.mark.parametrize(
+    ("typed", "page"),
+    [("/admin", "/admin/"), ("/docs/", "/docs"), ("/docs/manual/?q=a", "/docs/manual?q=a"), ("/privacy/", "/privacy")],
+)
+def test_the_slash_at_the_end_of_a_page_does_not_matter(typed: str, page: str) -> None:
+    answer = Client().get(typed)
+    assert (answer.status_code, answer["Location"]) == (302, page)
+
+
 def test_a_page_that_is_switched_off_does_not_lead_to_itself(settings: Settings) -> None:
     settings.PUBLIC_PAGE = "off"
     assert 'href="/"' not in Client().get("/").content.decode()

@@ -15,6 +15,8 @@ from tests.prepared import collect_static_files
 from tests.serving import ROOT
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
+from voiceapp.server.management.commands.serve import refuse_development
+from voiceapp.settings.environment import development_key
 from voiceapp.settings.removed import removed
 
 
@@ -53,6 +55,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("PORT", 0, "server.E004"),
         ("CHAT_BASE_URL", "localhost:11434/v1", "server.E005"),
         ("CHAT_MODEL", "llama", "server.W007"),
+        ("CHAT_API_KEY", "secret", "server.W007"),
         ("ADMIN_PATH", "/admin", "server.E008"),
         ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
         ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
@@ -97,6 +100,12 @@ def test_it_says_how_to_install_what_talks_to_a_wyoming_server(
     assert "requirements-wyoming.txt" in finding.hint
 
 
+def test_conversations_may_use_a_chat_model_of_a_service(settings: Settings) -> None:
+    settings.CHAT_MODEL = "large"
+    settings.UPSTREAMS = (UpstreamSettings("https://voice.example.org", "", "", chat_models=["large"]),)
+    assert ids() == []
+
+
 def test_it_misses_the_model_of_a_chat_server(settings: Settings) -> None:
     settings.CHAT_BASE_URL, settings.CHAT_MODEL = "http://127.0.0.1:11434/v1", ""
     assert ids() == ["server.W006"]
@@ -137,12 +146,16 @@ def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
 
 
-def test_it_is_clean_for_deployment_once_static_files_are_collected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "variables", [{"TRUST_PROXY": "1"}, {"HTTPS": "0", "CHAT_MODEL": "large", "UPSTREAM_CHAT_MODELS": "large"}]
+)
+def test_it_is_clean_for_deployment_once_static_files_are_collected(variables: dict[str, str], tmp_path: Path) -> None:
     production = {
         "SECRET_KEY": "a-long-random-string-0123456789-abcdefghijklmnopqrstuvwxyz",
         "ALLOWED_HOSTS": "voice.example.org",
-        "TRUST_PROXY": "1",
+        "UPSTREAM_BASE_URL": "https://voice.example.net",
         "DEBUG": "0",
+        **variables,
         "VAR_DIR": str(tmp_path),
         "STATIC_ROOT": str(tmp_path / "static"),
     }
@@ -156,6 +169,28 @@ def test_it_is_clean_for_deployment_once_static_files_are_collected(tmp_path: Pa
     assert "server.W018" in before.stderr
     assert "1 issue" in before.stderr
     assert after.returncode == 0, after.stderr
+
+
+def test_a_build_needs_no_secret_and_everything_else_does(tmp_path: Path) -> None:
+    building = {"DEBUG": "0", "VAR_DIR": str(tmp_path), "STATIC_ROOT": str(tmp_path / "static")}
+    assert manage("collectstatic", "--noinput", "--dry-run", **building).returncode == 0
+    refused = manage("serve", "--port", "0", **building)
+    assert (refused.returncode, "SECRET_KEY is not set" in refused.stderr) == (1, True), refused.stderr
+
+
+def test_development_is_for_the_own_machine(tmp_path: Path) -> None:
+    refused = manage("serve", "--port", "0", "--host", "0.0.0.0", DEBUG="1", VAR_DIR=str(tmp_path))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("CommandError: DEBUG=1 is for your own machine")
+    refuse_development("localhost")
+    refuse_development("192.168.7.5")
+
+
+def test_each_development_instance_signs_with_a_key_of_its_own(tmp_path: Path) -> None:
+    first, again, other = (development_key(tmp_path / name) for name in ("a", "a", "b"))
+    assert len(first) >= 50
+    assert first == again != other
+    assert (tmp_path / "a" / "development-key").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

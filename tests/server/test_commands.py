@@ -93,7 +93,6 @@ def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"DEBUG": "0", "SECRET_KEY": ""}, "SECRET_KEY is not set"),
         ({"DATABASE_URL": "notaurl"}, "DATABASE_URL names no database that is used here"),
         ({"DATABASE_URL": "postgres://me:hid/den@db:5432/name"}, "DATABASE_URL names no database that is used here"),
         ({"DATABASE_URL": "mysql://me:hidden@db/name"}, "DATABASE_URL names no database that is used here"),

@@ -123,8 +123,9 @@ def lab(how: str, count: int, server: str, variables: dict[str, str]) -> dict[st
 
     if how == "cable":
         ip("link", "set", "lo", "up")
+        ip("addr", "add", f"{SERVER}/32", "dev", "lo")
     with tempfile.TemporaryDirectory(prefix="vanishing-") as folder:
-        arguments = ("--host", "0.0.0.0") if how == "cable" else ()  # there, nobody else reaches it
+        arguments = ("--host", SERVER) if how == "cable" else ()
         home = make_home(Path(folder) / "home")
         product = Product(home, Path(folder) / "served", server=server, arguments=arguments, **ROOM | variables)
 

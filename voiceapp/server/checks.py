@@ -16,6 +16,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core.checks import CheckMessage, Error, Warning
+from django.core.exceptions import ImproperlyConfigured
 
 EPHEMERAL_HOSTS = {
     "DYNO": "Heroku",
@@ -43,7 +44,7 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files(), *_removed()]
+    return [*_secret_key(), *_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files(), *_removed()]
 
 
 def _removed() -> Iterator[CheckMessage]:
@@ -103,6 +104,17 @@ def _addresses() -> Iterator[CheckMessage]:
             )
 
 
+def _secret_key() -> Iterator[CheckMessage]:
+    try:
+        assert settings.SECRET_KEY
+    except ImproperlyConfigured:
+        yield Error(
+            "SECRET_KEY is not set.",
+            hint="Set it to a long random string, or DEBUG=1 to try things out on your own machine.",
+            id="server.E025",
+        )
+
+
 def _values() -> Iterator[CheckMessage]:
     if not 1 <= settings.PORT <= 65535:
         yield Error(f"PORT is {settings.PORT}.", hint="Use a number from 1 to 65535.", id="server.E004")
@@ -112,7 +124,8 @@ def _values() -> Iterator[CheckMessage]:
             hint="Set CHAT_MODEL to a name that the server knows.",
             id="server.W006",
         )
-    if not settings.CHAT_BASE_URL and (settings.CHAT_MODEL or settings.CHAT_API_KEY):
+    names_a_service = any(service.chat_models for service in settings.UPSTREAMS)  # one of which CHAT_MODEL may name
+    if not settings.CHAT_BASE_URL and (settings.CHAT_API_KEY or (settings.CHAT_MODEL and not names_a_service)):
         yield Warning(
             "CHAT_MODEL or CHAT_API_KEY is set without CHAT_BASE_URL; the embedded assistant answers.",
             hint="Set CHAT_BASE_URL to the server's address.",

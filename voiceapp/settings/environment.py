@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import json
+import os
 import re
+import secrets
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +39,37 @@ env = _Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 MAX_STEP_S = 366 * 86_400
+
+
+def made_folder(folder: Path) -> Path:
+    """VAR_DIR, made unless it exists.
+
+    Raises:
+        ImproperlyConfigured: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"VAR_DIR is {str(folder)!r}, which cannot be made: {error.strerror}.") from None
+    return folder
+
+
+def development_key(folder: Path) -> str:
+    """The signing key of a development instance: random, made at its first start, readable by its owner alone.
+
+    Raises:
+        ImproperlyConfigured: if the file cannot be read or made.
+    """
+    file = made_folder(folder) / "development-key"
+    try:
+        with open(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+") as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX)  # of several processes that start together, one makes it
+            if not (key := opened.read()):
+                key = secrets.token_urlsafe(50)
+                opened.write(key)
+            return key
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file} cannot be written: {error.strerror}. Set VAR_DIR or SECRET_KEY.") from None
 
 
 DATABASES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")

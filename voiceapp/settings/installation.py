@@ -10,7 +10,7 @@ from typing import Any
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from voiceapp.settings.environment import BASE_DIR, database, env, hosts, stripped
+from voiceapp.settings.environment import BASE_DIR, database, development_key, env, hosts, made_folder, stripped
 
 # ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -24,11 +24,8 @@ counts only while there is no SECRET_KEY, and without one nothing else starts: a
 DEBUG: bool = env.bool("DEBUG", default=not env.str("SECRET_KEY", default="") and DEVELOPMENT_MARK.is_file())
 """Development: guests may talk, a local account is made on first start, a missing SECRET_KEY is tolerated."""
 
-SECRET_KEY: str = env.str("SECRET_KEY", default="development-only-not-secret" if DEBUG else "")
-if not SECRET_KEY:
-    raise ImproperlyConfigured(
-        "SECRET_KEY is not set. Set it to a long random string, or DEBUG=1 to try things out on your own machine."
-    )
+SECRET_KEY: str = env.str("SECRET_KEY", default="") or (development_key(VAR_DIR) if DEBUG else "")
+"""Empty only for commands of a build, which sign nothing: a check refuses every other command without it."""
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
 """Earlier values of SECRET_KEY: what was signed or encrypted with them is still good, while they stand here."""
 
@@ -71,7 +68,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "voiceapp.urls"
 ASGI_APPLICATION = "voiceapp.asgi.application"
-APPEND_SLASH = False  # every operation answers with and without the slash; a redirect would lose a POST's body
+APPEND_SLASH = False  # `voiceapp.urls` redirects pages
 
 TEMPLATES = [
     {
@@ -93,10 +90,7 @@ TEMPLATES = [
 DATABASES = {"default": database(env.str("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}"))}
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    try:
-        VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes the file, not the folder
-    except OSError as error:
-        raise ImproperlyConfigured(f"VAR_DIR is {str(VAR_DIR)!r}, which cannot be made: {error.strerror}.") from None
+    made_folder(VAR_DIR)  # SQLite makes the file, not the folder
     DATABASES["default"]["ENGINE"] = "voiceapp.database.sqlite3"
     _options.update(
         {
@@ -200,6 +194,8 @@ SECURE_HSTS_PRELOAD: bool = env.bool("SECURE_HSTS_PRELOAD", default=False)
 """The domain may be put on the list that browsers are shipped with; it takes months to get off it again."""
 # Both bind other hosts of the same owner, for a year and longer: an operator may choose them, a check must not insist.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+if not HTTPS:  # chosen, as behind another server in a private network: HSTS, redirect and both cookies follow from it
+    SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_AGE = 12 * 3600

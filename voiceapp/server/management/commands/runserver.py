@@ -16,6 +16,7 @@ from voiceapp.http.refusals import Application
 from voiceapp.server.daphne_adapter import Server
 from voiceapp.server.front import Front
 from voiceapp.server.limits import ServerLimits
+from voiceapp.server.management.commands.serve import refuse_development
 
 
 class DevelopmentServer:
@@ -39,5 +40,6 @@ class Command(DaphneCommand):
     default_port = str(settings.PORT)
 
     def get_application(self, options: dict[str, Any]) -> Application:
+        refuse_development(self.addr)
         application: Application = super().get_application(options)
         return Front(application, ServerLimits.from_settings(), drain_event(), process_readiness())

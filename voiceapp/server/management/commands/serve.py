@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import ipaddress
+import socket
 from typing import Any
 
 from django.conf import settings
@@ -40,6 +42,7 @@ class Command(BaseCommand):
     def handle(self, *, host: str, port: int, server: str, share_port: bool, **options: Any) -> None:
         limits = ServerLimits.from_settings()
         try:
+            refuse_development(host)
             listening = bind(host, port, send_timeout_s=limits.send_timeout_s, is_shared=share_port)
         except (OSError, OverflowError, ValueError) as error:
             raise CommandError(
@@ -56,6 +59,20 @@ class Command(BaseCommand):
             shares_port=share_port,
         )
         serve(application, listening, server=server, life=life)
+
+
+def refuse_development(host: str) -> None:
+    """Keep an instance for development, which lets every guest talk, from the Internet.
+
+    Raises:
+        CommandError: with DEBUG, if the host is a public address or stands for every address.
+    """
+    address = ipaddress.ip_address(socket.getaddrinfo(host, None)[0][4][0])
+    if settings.DEBUG and (address.is_global or address.is_unspecified):
+        raise CommandError(
+            f"DEBUG=1 is for your own machine, and {host} is open to others. Set SECRET_KEY and DEBUG=0, or listen on "
+            "a private address such as 127.0.0.1."
+        )
 
 
 async def _keep_house(host: str, port: int) -> None:
