@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,10 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.http.schemas import Schema
 from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.kinds import PartResult, Payload
+
+logger = logging.getLogger(__name__)
+
+SECRETS = "key sk-abcdefghijklmnop1234 and Bearer abcdefghijkl"
 
 
 class Body(Schema):
@@ -36,6 +41,7 @@ class Pausing:
         return Payload("none", parts=[{"pause_s": body.pause_s}] * body.parts)
 
     async def run(self, part: TaskContext) -> PartResult:
+        logger.warning("At work with %s", SECRETS)
         _note(f"{part.task_id} {time.time()}")
         await asyncio.sleep(part.order["pause_s"])
         return PartResult({"process": os.getpid()}, {"pauses": 1})

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from tests.accounts.redis import RedisServer
 from tests.leases.conftest import House
+from tests.leases.pausing import SECRETS
 from tests.realtime.product import Home
 from tests.serving import STOP_S
 
@@ -90,5 +91,7 @@ def test_a_celery_that_is_killed_loses_nothing_and_neither_does_its_broker(
     assert max(house.times_begun().values()) > 2, "nothing was killed in the middle"
     parts = house.server.rows("SELECT id FROM tasks_subtask WHERE status != 'SUCCEEDED'")
     assert parts == []
+    assert "At work with key sk-*** and Bearer ***" in celery.log
+    assert SECRETS not in celery.log
     assert celery.stop() == 0
     assert "raised unexpected" not in celery.log

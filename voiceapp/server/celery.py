@@ -12,12 +12,18 @@ import functools
 import logging
 import math
 import os
+import sys
 import threading
 from time import monotonic
 
 from celery import Celery
+from celery.signals import setup_logging, worker_init
+from celery.utils.log import get_multiprocessing_logger
 from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.db import DatabaseError, close_old_connections
+from django.utils.log import configure_logging
 from kombu.exceptions import KombuError, OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "voiceapp.settings")
@@ -43,6 +49,22 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
 )
+
+
+@setup_logging.connect
+def _log_as_the_server_does(**_: object) -> None:
+    """Keep Celery from replacing the log's handlers, which mask keys."""
+    configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
+    get_multiprocessing_logger().propagate = True
+
+
+@worker_init.connect
+def _check_settings(**_: object) -> None:
+    """Refuse what management commands refuse, in a sentence."""
+    try:
+        call_command("check")
+    except SystemCheckError as error:
+        sys.exit(str(error))
 
 
 @app.task(name="voiceapp.work")
