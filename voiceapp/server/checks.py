@@ -44,7 +44,8 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    return [*_secret_key(), *_hosting(), *_https(), *_addresses(), *_values(), *_limits(), *_static_files(), *_removed()]
+    looks = (_secret_key, _hosting, _https, _addresses, _values, _limits, _static_files, _removed)
+    return [finding for look in looks for finding in look()]
 
 
 def _removed() -> Iterator[CheckMessage]:
