@@ -9,7 +9,7 @@ import { ResponseAudio } from "./response_audio.js";
 import { Turn } from "./turn.js";
 import { chosenSettings, continuation, defaultTurnDetection } from "./session_settings.js";
 import { UnheardSpeech } from "./unheard_speech.js";
-import { isEcho } from "./echo.js";
+import { Echo } from "./echo.js";
 
 const { SERVER } = events;
 const TRACKS = ["AOQ", "WebRTC"]; // transports on which sound comes and goes beside the events
@@ -28,7 +28,7 @@ export class Dialogue extends EventTarget {
   #microphone;
   #audio = null; // from the first sound on
   #turnDetection = { type: "server_vad" };
-  #talkedOver = null; // the reply during which the caller began to speak
+  #echo = new Echo();
   #unheard;
   #cutReplies = null; // from the first sound on
   #typedLater = []; // ids of messages that were typed in an outage
@@ -274,12 +274,13 @@ export class Dialogue extends EventTarget {
     this.#audio.receive(event);
     switch (event.type) {
       case SERVER.SPEECH_STARTED:
-        this.#talkedOver = this.#audio.speaking;
+        this.#echo.speechStarted(this.#audio.speaking);
         this.#unheard.notice();
         this.#turn.userStarted();
         this.#bargeIn();
         break;
       case SERVER.SPEECH_STOPPED:
+        this.#echo.speechStopped(event);
         this.#turn.userStopped(event.reason !== "turn_invalid");
         break;
       case SERVER.AUDIO_COMMITTED:
@@ -310,7 +311,7 @@ export class Dialogue extends EventTarget {
       return;
     }
     this.#tell("solved", "not_heard");
-    if (this.#talkedOver && isEcho(words, this.#talkedOver.text + this.#talkedOver.unheard)) {
+    if (this.#echo.isIn(words)) {
       this.#tell("problem", problem("echo"));
     }
   }

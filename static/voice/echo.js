@@ -3,6 +3,24 @@
 const FEWEST_WORDS = 3;
 const SHARE_OF_WORDS = 0.75;
 
+/** Whether the caller's last words are the loudspeaker's: the server found the reply in the sound, and so do the words. */
+export class Echo {
+  #reply = null; // during which the caller began to speak
+  #isFound = false;
+
+  speechStarted(reply) {
+    this.#reply = reply;
+  }
+
+  speechStopped({ echo }) {
+    this.#isFound = echo ?? false;
+  }
+
+  isIn(words) {
+    return this.#isFound && this.#reply !== null && isEcho(words, this.#reply.text + this.#reply.unheard);
+  }
+}
+
 /** Whether what the caller seems to have said is mostly what the assistant was just saying, word order included. */
 export function isEcho(transcript, spoken) {
   const heard = words(transcript);

@@ -67,7 +67,7 @@ function start(config) {
 
   const actions = {
     dismiss: () => {},
-    retry: () => session.start(),
+    retry: () => (session.isLive ? session.openMicrophone() : session.start()),
     hurry: () => session.hurry(),
     "talk-here": async () => {
       if ((await session.takeOver()) && byId("message", HTMLInputElement).value) {

@@ -1,7 +1,9 @@
 // Every problem that the page can show, by its code: what is wrong, and what to do.
 
 /**
- * - `action`: what main.js does when the button is pressed; an `alternative` button only closes the notice.
+ * - `action`: what main.js does when the button is pressed; `alternative` is another button, which only closes the
+ *   notice unless it has an `alternativeAction`.
+ * - `lastsMs`: the notice disappears by itself.
  * - `isNews`: the notice informs; it does not report an error.
  * - `isPlain`: show `text` instead of the server's own message, which is written for developers and stands in the events.
  */
@@ -26,9 +28,11 @@ export const NOTICES = {
   },
   microphone_missing: {
     title: "No microphone found",
-    text: "Connect a microphone, or type: the replies are spoken all the same.",
-    label: "Type instead",
-    action: "type",
+    text: "Connect a microphone and try again, or type: the replies are spoken all the same.",
+    label: "Try again",
+    action: "retry",
+    alternative: "Type instead",
+    alternativeAction: "type",
   },
   microphone_busy: {
     title: "The microphone is in use",
@@ -159,7 +163,9 @@ export const NOTICES = {
     text: "The microphone picks up the loudspeaker. Use headphones, or switch on push to talk.",
     label: "Push to talk",
     action: "push-to-talk",
+    alternative: "Close",
     isNews: true,
+    lastsMs: 20000,
   },
   reply_failed: {
     title: "The reply failed",

@@ -82,14 +82,46 @@ def test_a_session_that_is_over_can_be_gone_on_with(open_page: OpenPage, tmp_pat
 def test_a_microphone_that_does_not_open_is_explained(open_page: OpenPage, error: str, code: str) -> None:
     voice = open_page()
     voice.page.evaluate(
-        """(name) => { navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("no", name); }; }""",
+        """(name) => {
+            const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+            navigator.mediaDevices.getUserMedia = async (wish) => {
+                if (name) throw new DOMException("no", name);
+                return ask(wish);
+            };
+            window.plugIn = () => { name = ""; };
+        }""",
         error,
     )
     voice.orb.click()
     voice.wait("error")
-    assert voice.expect_card(code).get_by_role("button").count() == 1
+    card = voice.expect_card(code)
     voice.type("What is two plus two?")
     voice.wait("ai-speaking")
+    microphone = voice.page.locator("#mute")
+    microphone.click()
+    expect(card).to_be_visible()
+    voice.page.evaluate("window.plugIn()")
+    card.get_by_role("button", name="Try again").click()
+    expect(card).to_have_count(0)
+    expect(microphone).to_have_text("Mute")
+
+
+def test_the_notice_of_an_echo_can_be_closed_and_expires(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.clock.install()
+    show = """async () => {
+        const main = document.querySelector("script[type=module]").src;
+        const { Notices } = await import(main.replace("main.js", "views/notices.js"));
+        new Notices(() => {}).show({ code: "echo", message: "" });
+    }"""
+    voice.page.evaluate(show)
+    card = voice.expect_card("echo")
+    card.get_by_role("button", name="Close").click()
+    expect(card).to_have_count(0)
+    voice.page.evaluate(show)
+    expect(card).to_be_visible()
+    voice.page.clock.fast_forward(21_000)
+    expect(card).to_have_count(0)
 
 
 def test_an_unplugged_microphone_is_noticed_and_the_conversation_goes_on(open_page: OpenPage) -> None:

@@ -71,14 +71,20 @@ def test_the_button_unmutes_as_the_orb_does(open_page: OpenPage) -> None:
     expect(voice.orb).to_have_accessible_name("End the conversation")
 
 
-def test_a_muted_microphone_stays_muted_under_push_to_talk_until_it_is_unmuted(open_page: OpenPage) -> None:
+def test_push_to_talk_takes_the_place_of_muting(open_page: OpenPage) -> None:
     voice = open_page()
-    voice.set_switch("is-push-to-talk", True)
     voice.talk()
-    voice.page.get_by_role("button", name="Mute").click()
-    voice.orb.click()
+    mute = voice.page.locator("#mute")
+    mute.click()
+    expect(voice.page.locator("#status")).to_have_text("Muted: tap to unmute")
+    voice.page.locator("#push-to-talk").click()
     expect(voice.page.locator("#status")).to_have_text("Hold the circle or the space bar")
-    expect(voice.page.locator("#welcome-title")).to_have_text("Hold and speak.")
+    expect(mute).to_be_hidden()
+    voice.page.keyboard.down("Space")
+    expect(voice.page.locator("#status")).to_have_text("Hearing you: release to send")
+    voice.page.keyboard.up("Space")
+    voice.page.locator("#push-to-talk").click()
+    expect(mute).to_have_text("Mute")
 
 
 def test_a_full_server_says_so_tries_again_and_can_be_left(

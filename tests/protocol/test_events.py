@@ -196,7 +196,9 @@ SERVER: dict[str, dict[str, Any]] = {
     "session.reminders.updated": {"reminders": [ANY]},
     "session.closing": {"code": 4000, "reason": "time is up"},
     "input_audio_buffer.speech_started": {"audio_start_ms": 320, "item_id": "item_1"},
-    "input_audio_buffer.speech_stopped": {"audio_end_ms": 960, "item_id": "item_1", "reason": "turn_invalid"},
+    "input_audio_buffer.speech_stopped": {
+        "audio_end_ms": 960, "item_id": "item_1", "reason": "turn_invalid", "echo": True,
+    },
     "input_audio_buffer.timeout_triggered": {"audio_start_ms": 0, "audio_end_ms": 5000, "item_id": "item_1"},
     "input_audio_buffer.committed": {"item_id": "item_1", "previous_item_id": "item_0"},
     "input_audio_buffer.cleared": {},

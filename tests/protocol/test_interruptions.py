@@ -11,6 +11,7 @@ from voiceapp.protocol.work import Recognize, Respond
 
 TEXT = "Paris is the capital of France. "
 STARTED = "input_audio_buffer.speech_started"
+STOPPED = "input_audio_buffer.speech_stopped"
 DUCKED = "response.audio.ducked"
 COMPLETED = "conversation.item.input_audio_transcription.completed"
 RESTORED = "response.audio.restored"
@@ -55,6 +56,14 @@ def test_words_that_are_not_the_reply_s_interrupt_through_an_echo() -> None:
     talk.hush(960)
     talk.recognize("And what about Spain?")
     assert words_in(talk.take(Respond))[-1] == "And what about Spain?"
+
+
+@pytest.mark.parametrize(("echo", "told"), [(LIKELY, True), (POSSIBLE, None), (EchoRisk.NONE, None)])
+def test_it_tells_whether_the_reply_was_found_in_what_was_said(echo: EchoRisk, told: bool | None) -> None:
+    talk = talking()
+    utter(talk, "And what about Spain?", ms=640, echo=echo)
+    talk.hush(960)
+    assert talk.assert_event(STOPPED).get("echo") is told
 
 
 @pytest.mark.parametrize("echo", [POSSIBLE, LIKELY])

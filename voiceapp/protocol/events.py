@@ -377,6 +377,8 @@ class SpeechStopped(ServerEvent):
     item_id: str
     reason: str | None = None
     """`turn_invalid` when no reply follows."""
+    echo: bool | None = None
+    """True when the reply was found in the sound: its words may be the loudspeaker's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -324,6 +324,7 @@ class Listener:
                     audio_end_ms=max(utterance.started_ms, end_ms),
                     item_id=utterance.item_id,
                     reason=None if is_valid else "turn_invalid",
+                    echo=utterance.echo is EchoRisk.LIKELY or None,
                 )
             )
 

@@ -46,14 +46,21 @@ export class Controls {
     this.#session = session;
     this.#preferences = preferences;
     session.addEventListener("state", ({ detail }) => this.show(detail));
-    session.addEventListener("problem", () => this.show(session.state)); // the microphone may have gone away
+    for (const name of ["problem", "solved"]) {
+      session.addEventListener(name, () => this.show(session.state)); // the microphone may have gone away, or come
+    }
     session.addEventListener("retry", () => this.#say(session.state));
     session.addEventListener("waiting", ({ detail }) => {
       if (session.state === "connecting" || this.#isTyping(session.state)) {
         this.#status.textContent = WAITING[detail];
       }
     });
-    preferences.addEventListener("change", () => this.show(session.state));
+    preferences.addEventListener("change", () => {
+      if (preferences.isPushToTalk) {
+        this.#setMuted(false); // who is heard only while holding need not be muted
+      }
+      this.show(session.state);
+    });
     this.#orb.addEventListener("click", () => this.#tapped());
     this.#orb.addEventListener("pointerdown", (event) => this.#pressed(event));
     for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) {
@@ -97,6 +104,7 @@ export class Controls {
 
   #showMute() {
     const { hasMicrophone } = this.#session;
+    this.#mute.hidden = this.#isHoldToTalk;
     this.#mute.toggleAttribute("data-on", this.#isMuted && hasMicrophone);
     this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Unmute" : "Mute") : "Use mic";
     this.#mute.querySelector("use").setAttribute("href", this.#isMuted || !hasMicrophone ? "#icon-mic-off" : "#icon-mic");
@@ -128,7 +136,7 @@ export class Controls {
   }
 
   get #isHoldToTalk() {
-    return this.#preferences.isPushToTalk && this.#session.hasMicrophone && !this.#isMuted;
+    return this.#preferences.isPushToTalk && this.#session.hasMicrophone;
   }
 
   #say(state) {
@@ -192,12 +200,16 @@ export class Controls {
 
   async #muteTapped() {
     const isOpen = this.#session.hasMicrophone;
-    this.#isMuted = isOpen && !this.#isMuted;
-    this.#session.setMuted(this.#isMuted);
+    this.#setMuted(isOpen && !this.#isMuted);
     if (!isOpen) {
       await this.#session.openMicrophone();
     }
     this.show(this.#session.state);
+  }
+
+  #setMuted(isMuted) {
+    this.#isMuted = isMuted;
+    this.#session.setMuted(isMuted);
   }
 
   #keyDown(event) {

@@ -21,13 +21,16 @@ export class Notices {
     card.append(make("h2", "", known.title), explanation(known, message, reasons));
     const actions = make("div", "card-actions", this.#button(card, "card-action", known.label, known.action));
     if (known.alternative) {
-      actions.append(this.#button(card, "card-alternative", known.alternative, "dismiss"));
+      actions.append(this.#button(card, "card-alternative", known.alternative, known.alternativeAction ?? "dismiss"));
     }
     card.append(actions);
     while (this.#place.childElementCount > 1) {
       this.#place.firstElementChild.remove();
     }
     this.#place.append(card);
+    if (known.lastsMs) {
+      setTimeout(() => card.remove(), known.lastsMs);
+    }
   }
 
   /** A button that closes its card and then does something. */

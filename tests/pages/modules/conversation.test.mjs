@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Conversation } from "../../../static/voice/conversation.js";
-import { isEcho } from "../../../static/voice/echo.js";
+import { Echo, isEcho } from "../../../static/voice/echo.js";
 import { spokenChars, wholeSentences } from "../../../static/voice/alignment.js";
 import { repliedBy, stages } from "../../../static/voice/views/waterfall.js";
 
@@ -227,6 +227,19 @@ test("the page notices when it hears itself, and not when it is answered", () =>
   assert.ok(isEcho("run make run and open the page", spoken));
   assert.ok(!isEcho("how do I open a second page", spoken));
   assert.ok(!isEcho("the page", spoken));
+});
+
+test("who says the words of a reply is accused only where the server found the reply in the sound", () => {
+  const words = "how do I interrupt you";
+  const echo = new Echo();
+  echo.speechStarted({ text: "Ask me something, such as: how do ", unheard: "I interrupt you?" });
+  echo.speechStopped({ echo: true });
+  assert.ok(echo.isIn(words));
+  echo.speechStopped({});
+  assert.ok(!echo.isIn(words));
+  echo.speechStarted(null);
+  echo.speechStopped({ echo: true });
+  assert.ok(!echo.isIn(words));
 });
 
 test("a long conversation goes on from its latest messages", () => {

@@ -167,7 +167,7 @@ class OpenAIRealtimeDialect:
         return [{**event.to_wire(), "previous_item_id": event.previous_item_id}]
 
     def _speech_stopped(self, event: ev.SpeechStopped) -> list[JsonObject]:
-        return [replace(event, reason=None).to_wire()]
+        return [replace(event, reason=None, echo=None).to_wire()]
 
     def _words_so_far(self, event: ev.TranscriptionDelta) -> list[JsonObject]:
         told = self._words.get(event.item_id, "")
