@@ -114,9 +114,9 @@ def sections() -> dict[tuple[str, str], str]:
 async def quality() -> Quality:
     """Rank all sections for every question, in each of the ways there are."""
     from voiceapp.engines import tokens
-    from voiceapp.engines.embedded import bm25
     from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
     from voiceapp.engines.embedded.rerank import FusedReranker
+    from voiceapp.engines.embedded.vocabulary import scores_by_words
     from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest
 
     manual = sections()
@@ -164,7 +164,7 @@ async def quality() -> Quality:
     return Quality(
         questions=len(questions),
         sections=len(documents),
-        bm25=mean([best_first(bm25.scores(question.text, texts)) for question in questions]),
+        bm25=mean([best_first(scores_by_words(question.text, texts)) for question in questions]),
         rerank=await reranked(questions),
         sparse=mean([best_first(np.array(row)) for row in products]),
         dense=await by_dimension(questions),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceapp.engines import tokens
-from voiceapp.engines.embedded import bm25
 from voiceapp.engines.embedded.recent_vectors import RecentVectors
 from voiceapp.engines.embedded.rerank import CANDIDATES, Dense, FusedReranker, never_rising, ranking
+from voiceapp.engines.embedded.vocabulary import scores_by_words
 from voiceapp.engines.text_interfaces import Ranking, RerankRequest
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -134,7 +134,7 @@ def test_recent_vectors_do_not_keep_their_whole_request() -> None:
 
 
 def test_one_document_has_a_score_by_words() -> None:
-    held, partly, none = (float(bm25.scores("revoke the key", [text])[0]) for text in KEYS)
+    held, partly, none = (float(scores_by_words("revoke the key", [text])[0]) for text in KEYS)
     assert 1 >= held > partly > none == 0
 
 
@@ -143,13 +143,13 @@ KEYS = ("Revoke the key.", "The key is shown only once.", "Birds sing.")
 
 def test_a_word_that_every_document_holds_weighs_less() -> None:
     documents = ["key revoked", *["key"] * 30]
-    both = bm25.scores("key revoked", documents)
+    both = scores_by_words("key revoked", documents)
     assert both[0] > 3 * both[1]
 
 
 def test_words_without_weight_score_nothing() -> None:
-    assert bm25.scores("what is it", ["it is what it is"]).tolist() == [0.0]
-    assert bm25.scores("", [""]).tolist() == [0.0]
+    assert scores_by_words("what is it", ["it is what it is"]).tolist() == [0.0]
+    assert scores_by_words("", [""]).tolist() == [0.0]
 
 
 @given(st.lists(st.floats(0, 1), max_size=40))

@@ -12,11 +12,12 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.embedded.chat import count_tokens, unknown
+from voiceapp.engines.embedded.chat import unknown
 from voiceapp.engines.embedded.skills import SkillReply
 from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.engines.tokens import estimated
 from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
 
 logger = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ class Assistant(Provider):
                     yield delta
                     continue
                 yield replace(delta, text=delta.text[: max(0, len(delta.text) - unfinished)])
-                asked = sum(count_tokens(message.content) for message in request.messages)
+                asked = sum(estimated(message.content) for message in request.messages)
                 yield ChatDelta(usage=ChatUsage(asked, tokens), finish_reason="stop")
                 return
 

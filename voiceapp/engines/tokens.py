@@ -107,6 +107,11 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
     yield start, text[start:]
 
 
+def estimated(text: str) -> int:
+    """Tokens of a text, from its length alone."""
+    return _estimated(text, None).count
+
+
 def _estimated(text: str, limit: int | None) -> Counted:
     data = text.encode()
     tokens = -(-len(data) // BYTES_PER_TOKEN)

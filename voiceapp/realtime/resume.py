@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.conf import settings
+from django.http import HttpRequest
 
+from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.drain import drain_event
 from voiceapp.event_loops import per_loop
-from voiceapp.realtime.admission import Admitted
+from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.close_codes import ABANDONED
 from voiceapp.realtime.doors import Door
-from voiceapp.realtime.resumption import Resumption
+from voiceapp.realtime.resumption import Resumption, read_resumption
 from voiceapp.realtime.transports.interface import Transport
 from voiceapp.realtime.transports.resumable import ResumableTransport
 
@@ -133,6 +135,27 @@ async def arrive(
     if (session := resumable_sessions().find(resumption, caller, door, model)) is not None:
         return Arrival(session.admitted, resumption, session)
     return Arrival(await admit(), resumption)
+
+
+async def arrive_by_request(
+    request: HttpRequest, caller: Caller, door: Door, model: str, *, session_key: str = ""
+) -> Arrival:
+    """As `arrive`, of a caller who sends an HTTP request; `session_key` is that of the login by which the caller is
+    known. Raises what `admit` raises."""
+    return await arrive(
+        read_resumption(request.GET.dict()),
+        caller,
+        door,
+        model,
+        lambda: admit(
+            caller,
+            door,
+            model,
+            address_of_request(request),
+            time_zone=request.GET.get("time_zone", ""),
+            session_key=session_key,
+        ),
+    )
 
 
 def _name(caller: Caller) -> tuple[int, int | None, int | None, str]:

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from voiceapp.engines import weights
+from voiceapp.engines import tokens, weights
 from voiceapp.engines.embedded import skills
 from voiceapp.engines.embedded.documents import Folder, Passage
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
@@ -53,7 +53,6 @@ _MORE = Phrases(
 )
 MAX_READ_CHARS = 2_000
 """Of each message, how much is read: a question is shorter, and reading megabytes would hold up everybody's voice."""
-MAX_COUNTED_CHARS = 20_000
 MAX_LOOK_BACK = 6
 """How many turns back the topic of a follow-up may lie."""
 
@@ -104,21 +103,22 @@ class RetrievalAssistant(Provider):
 
     async def say(self, reply: SkillReply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """A reply in the form of a chat model's."""
-        pieces, is_cut = _within(reply.text, request.max_tokens)
+        (written,) = await tokens.count([reply.text], limit=request.max_tokens)
+        splitter = SentenceSplitter(first_clause_chars=0)
         if reply.speech_rate is not None:
             yield ChatDelta(speech_rate=reply.speech_rate)
         if reply.source is not None:
             yield ChatDelta(source=reply.source)
         if reply.reminders is not None:
             yield ChatDelta(reminders=reply.reminders)
-        for piece in pieces:
+        for piece in (*splitter.feed(written.text), *splitter.flush()):
             yield ChatDelta(text=piece)
         yield ChatDelta(
             usage=ChatUsage(
-                input_tokens=sum(count_tokens(message.content) for message in request.messages),
-                output_tokens=sum(map(count_tokens, pieces)),
+                input_tokens=sum(tokens.estimated(message.content) for message in request.messages),
+                output_tokens=written.count,
             ),
-            finish_reason="length" if is_cut else "stop",
+            finish_reason="length" if written.was_cut else "stop",
         )
 
     async def passages(self, request: ChatRequest) -> list[Passage]:
@@ -238,19 +238,3 @@ def unknown(request: ChatRequest) -> SkillReply:
     """What is said when nothing fits: one short sentence, and another one after it."""
     replies = [message.content for message in request.messages if message.role == "assistant"]
     return SkillReply(NOT_FOUND_AGAIN if NOT_FOUND in replies[-1:] else NOT_FOUND)
-
-
-def count_tokens(text: str) -> int:
-    """Words and marks: near to what a tokenizer counts for English, and costs nothing. Long texts are estimated."""
-    read = text[:MAX_COUNTED_CHARS]
-    return len(re.findall(r"\w+|[^\w\s]", read)) * max(len(text), 1) // max(len(read), 1)
-
-
-def _within(text: str, max_tokens: int | None) -> tuple[list[str], bool]:
-    """The sentences of `text`, cut after `max_tokens`; whether they were cut."""
-    tokens = list(re.finditer(r"\w+|[^\w\s]", text))
-    is_cut = max_tokens is not None and len(tokens) > max_tokens
-    if max_tokens is not None and is_cut:
-        text = text[: tokens[max_tokens].start()].rstrip() if max_tokens > 0 else ""
-    splitter = SentenceSplitter(first_clause_chars=0)
-    return [*splitter.feed(text), *splitter.flush()], is_cut

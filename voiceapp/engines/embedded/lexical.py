@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 K1 = 1.2
 B = 0.75
+IMAGINED_DOCUMENTS = 10
 
 _STOP_WORDS = (
     "a about all also am an and any anything are as at be been being but by can cannot could did do does doing for "
@@ -43,10 +44,20 @@ def _stem(word: str) -> str:
 class Lexicon:
     """Term statistics of a list of texts."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        *,
+        words: Callable[[str], list[str]] = terms,
+        presence: Callable[[str], float] | None = None,
+    ) -> None:
+        """`words` splits a text; `presence` is the share of all documents in the language that hold a word. With it,
+        texts may be few: imagined documents, which hold words as the language does, are counted beside them."""
+        self._words = words
+        self._presence = presence
         self._count = len(texts)
         self._postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
-        counted = [Counter(terms(text)) for text in texts]
+        counted = [Counter(words(text)) for text in texts]
         lengths = [sum(counts.values()) for counts in counted]
         mean = sum(lengths) / len(lengths) if lengths and sum(lengths) else 1.0
         for place, (counts, length) in enumerate(zip(counted, lengths, strict=True)):
@@ -59,7 +70,7 @@ class Lexicon:
         """BM25 of each text, divided by the most it could be: within [0, 1]."""
         scores = np.zeros(self._count, dtype=np.float32)
         bound = 0.0
-        for term in set(terms(query)):
+        for term in set(self._words(query)):
             idf = self._idf(term)
             bound += idf * (K1 + 1)
             for place, saturated in self._postings.get(term, ()):
@@ -72,13 +83,17 @@ class Lexicon:
 
     def overlap(self, query: str, text: str) -> float:
         """The same for a text from outside the list."""
-        return self._share(query, frozenset(terms(text)))
+        return self._share(query, frozenset(self._words(text)))
 
     def _share(self, query: str, held: frozenset[str]) -> float:
-        asked = set(terms(query))
+        asked = set(self._words(query))
         total = sum(map(self._idf, asked))
         return sum(self._idf(term) for term in asked & held) / total if total else 0.0
 
     def _idf(self, term: str) -> float:
-        held = len(self._postings.get(term, ()))
-        return math.log(1 + (self._count - held + 0.5) / (held + 0.5))
+        held: float = len(self._postings.get(term, ()))
+        count = self._count
+        if self._presence is not None:
+            held += IMAGINED_DOCUMENTS * self._presence(term)
+            count += IMAGINED_DOCUMENTS
+        return math.log(1 + (count - held + 0.5) / (held + 0.5))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.embedded import bm25
 from voiceapp.engines.embedded.english import share_of_english
 from voiceapp.engines.embedded.pair import DIMENSIONS, EncoderPair
 from voiceapp.engines.embedded.recent_vectors import RecentVectors
+from voiceapp.engines.embedded.vocabulary import scores_by_words
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
@@ -84,7 +84,7 @@ class FusedReranker(Provider):
             EngineUnavailable: if the weights are missing or the lane is full.
         """
         texts = [document.text for document in request.documents]
-        lexical = await lanes().batch.run(bm25.scores, request.query.text, texts)
+        lexical = await lanes().batch.run(scores_by_words, request.query.text, texts)
         english = await lanes().batch.run(_shares, (request.query, *request.documents))
         places = _to_be_read(lexical, english)
         vectors = await self._vectors([request.query, *(request.documents[place] for place in places)])

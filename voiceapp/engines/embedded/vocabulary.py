@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from voiceapp.engines import tokens
-from voiceapp.engines.embedded.lexical import terms
+from voiceapp.engines.embedded.lexical import Lexicon, terms
 
 FIRST_WORD = 1_996
 """Number of the most frequent word. Marks and single characters come before it, by code point."""
@@ -49,6 +53,11 @@ def words(text: str) -> list[str]:
         else:
             found += _terms(word[:MAX_WORD_CHARS])
     return found
+
+
+def scores_by_words(query: str, documents: Sequence[str]) -> NDArray[np.float32]:
+    """BM25 of each document of one request, which may be a single one: within [0, 1]."""
+    return Lexicon(documents, words=words, presence=presence).scores(query)
 
 
 @lru_cache(maxsize=32_768)

@@ -18,10 +18,9 @@ from voiceapp.engines.interfaces import (
     ChatMessage,
     ChatRequest,
     ChatUsage,
-    Provider,
     ToolCallDelta,
 )
-from voiceapp.engines.openai.client import RemoteServer, read
+from voiceapp.engines.openai.client import ServerProvider, read
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
 from voiceapp.errors import EngineUnavailable
 
@@ -30,35 +29,21 @@ DRAIN_TIMEOUT_S = 0.2
 _FINISH_REASONS = {"length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls"}
 
 
-class OpenAIChat(Provider):
+class OpenAIChat(ServerProvider):
     """A `ChatModel`. One per process."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str = "",
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 60.0,
-        server: RemoteServer | None = None,
-        path: str = "/chat/completions",
-    ) -> None:
-        """`base_url` is what comes before `path`; `timeout_s` bounds each wait for bytes. Images are sent as they come,
-        by address or as data. A `server` takes the place of its address, key and patience."""
-        self._server = server or RemoteServer(
-            title="chat server", settings="CHAT", base_url=base_url, api_key=api_key, timeout_s=timeout_s
-        )
-        self._model = model or "default"
+    title = "chat server"
+    settings = "CHAT"
+
+    def __init__(self, *, path: str = "/chat/completions", **about: Any) -> None:
+        """For `about` see `ServerProvider`. Images are sent as they come, by address or as data."""
+        super().__init__(**about)
         self._path = path
 
     def check(self) -> None:
         """See `Provider`: it cannot serve while its server does not answer."""
         if self._server.trouble is not None:
             raise self._server.trouble.with_traceback(None)
-
-    async def probe(self) -> None:
-        """See `Provider`."""
-        await self._server.probe()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """The reply of the server in deltas and function calls; it can fail before the first and between two of them.
@@ -85,10 +70,6 @@ class OpenAIChat(Provider):
         finally:
             if response is not None:
                 response.close()
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
     def _deltas(self, reply: _StreamedReply, data: str) -> list[ChatDelta]:
         """One event of the stream, read."""

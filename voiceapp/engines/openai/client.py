@@ -290,10 +290,30 @@ def _written(body: Body) -> bytes:
 
 
 class ServerProvider(Provider):
-    """A provider whose model runs on a server, and which conversations can do without."""
+    """A provider whose model runs on a server with OpenAI's interface."""
 
-    def __init__(self, server: RemoteServer) -> None:
-        self._server = server
+    title = ""
+    """Name of the server in messages, such as "chat server"."""
+    settings = ""
+    """Prefix of the server's settings, such as "CHAT"."""
+    any_model = "default"
+    """Name that asks the server for the model of its own choice."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str = "",
+        api_key: str = "",
+        model: str = "",
+        timeout_s: float = 60.0,
+        server: RemoteServer | None = None,
+    ) -> None:
+        """`base_url` is what comes before the operation's path; `timeout_s` bounds each wait for bytes. A `server`
+        takes the place of its address, key and timeout."""
+        self._server = server or RemoteServer(
+            title=self.title, settings=self.settings, base_url=base_url, api_key=api_key, timeout_s=timeout_s
+        )
+        self._model = model or self.any_model
 
     @property
     def trouble(self) -> EngineError | None:

@@ -9,30 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.openai.client import ServerProvider
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 
-class OpenAIEmbedder(Provider):
+class OpenAIEmbedder(ServerProvider):
     """A `TextEmbedder`, dense only. An `instruct` is put before a query's text, as models trained with one read it."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 60.0,
-    ) -> None:
-        """`base_url` is what comes before `/embeddings`."""
-        self._server = RemoteServer(
-            title="embedding server", settings="EMBEDDING", base_url=base_url, api_key=api_key, timeout_s=timeout_s
-        )
-        self._model = model or "default"
+    title = "embedding server"
+    settings = "EMBEDDING"
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
         """The vectors that the server gives, in the order of the texts.
@@ -53,10 +41,6 @@ class OpenAIEmbedder(Provider):
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise EngineUnavailable("The embedding server sent something that is not a list of embeddings.") from error
         return EmbeddingResult(_of_length(vectors, request.dimension), total_tokens=total or None)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
 
 def _instructed(text: str, request: EmbeddingRequest) -> str:

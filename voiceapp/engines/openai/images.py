@@ -7,8 +7,7 @@ import binascii
 from typing import Any
 
 from voiceapp.engines.image_interfaces import GeneratedImage, ImageRequest
-from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.openai.client import ServerProvider
 from voiceapp.engines.openai.forms import MultipartForm
 from voiceapp.errors import EngineUnavailable
 
@@ -16,17 +15,17 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """One picture of a good size as base64, several times over."""
 
 
-class OpenAIImages(Provider):
+class OpenAIImages(ServerProvider):
     """A `Painter`; one per process and model."""
 
-    def __init__(self, *, base_url: str, api_key: str, model: str, timeout_s: float) -> None:
-        """`base_url` is what comes before `/images`; `model` is the name that the server knows, empty for its own
-        choice."""
+    title = "server of images"
+    settings = "IMAGES"
+    any_model = ""
+
+    def __init__(self, *, base_url: str, **about: Any) -> None:
+        """See `ServerProvider`."""
+        super().__init__(base_url=base_url, **about)
         self.base_url = base_url
-        self._server = RemoteServer(
-            title="server of images", settings="IMAGES", base_url=base_url, api_key=api_key, timeout_s=timeout_s
-        )
-        self._model = model
 
     async def paint(self, request: ImageRequest) -> GeneratedImage:
         """One image, in whichever of the two ways the server gives it: servers differ in whether they let one choose.
@@ -48,10 +47,6 @@ class OpenAIImages(Provider):
         else:
             found = await self._server.ask("/images/generations", self._fields(request), limit=MAX_RESPONSE_BYTES)
         return _painted(found)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
     def _fields(self, request: ImageRequest) -> dict[str, Any]:
         """What is asked for and nothing else: some servers refuse what they do not know."""

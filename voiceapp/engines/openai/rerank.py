@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.openai.client import RemoteServer
+from voiceapp.engines.openai.client import ServerProvider
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
 from voiceapp.errors import EngineUnavailable
 
@@ -18,24 +17,16 @@ MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 Shape = Literal["documents", "texts"]
 
 
-class OpenAIReranker(Provider):
+class OpenAIReranker(ServerProvider):
     """A `Reranker`."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 60.0,
-        shape: Shape = "documents",
-    ) -> None:
-        """`base_url` is what comes before `/rerank`; `shape` is what the server calls the documents: `texts` for Text
-        Embeddings Inference, `documents` for all others."""
-        self._server = RemoteServer(
-            title="rerank server", settings="RERANK", base_url=base_url, api_key=api_key, timeout_s=timeout_s
-        )
-        self._model = model or "default"
+    title = "rerank server"
+    settings = "RERANK"
+
+    def __init__(self, *, shape: Shape = "documents", **about: Any) -> None:
+        """`shape` is what the server calls the documents: `texts` for Text Embeddings Inference, `documents` for all
+        others. For the rest see `ServerProvider`."""
+        super().__init__(**about)
         self._shape = shape
         self._sends_logits = False
         """Some servers (llama.cpp) give raw scores; the first one outside [0, 1] gives them away."""
@@ -59,10 +50,6 @@ class OpenAIReranker(Provider):
         self._sends_logits |= any(not 0 <= score <= 1 for score in scores.values())
         results = [Ranked(index, self._relevance(score)) for index, score in scores.items()]
         return Ranking(sorted(results, key=lambda result: (-result.score, result.index)), total or None)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._server.close()
 
     def _body(self, request: RerankRequest) -> dict[str, Any]:
         documents = [document.text for document in request.documents]

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import Voice
-from voiceapp.engines.openai.client import RemoteServer, ServerProvider
+from voiceapp.engines.openai.client import ServerProvider
 from voiceapp.engines.resampling import OutputConverter
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, split_wav_header
@@ -24,20 +24,12 @@ MAX_SPEECH_S = 10 * 60
 class OpenAISpeech(ServerProvider):
     """A `Synthesizer`; one per process."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 30.0,
-        voices: Sequence[str] = (),
-    ) -> None:
-        """`base_url` is what comes before `/audio/speech`; for `voices` see `named`."""
-        super().__init__(
-            RemoteServer(title="speech server", settings="TTS", base_url=base_url, api_key=api_key, timeout_s=timeout_s)
-        )
-        self._model = model or "default"
+    title = "speech server"
+    settings = "TTS"
+
+    def __init__(self, *, voices: Sequence[str] = (), **about: Any) -> None:
+        """For `voices` see `named`, for the rest `ServerProvider`."""
+        super().__init__(**about)
         self.voices = named(voices) or VOICES
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
 from voiceapp.engines.languages import is_one_of
-from voiceapp.engines.openai.client import RemoteServer, ServerProvider
+from voiceapp.engines.openai.client import ServerProvider
 from voiceapp.engines.openai.forms import MultipartForm
 from voiceapp.errors import EngineRefused, EngineUnavailable
 from voiceapp.protocol.audio import to_pcm16, wav_header
@@ -19,23 +19,12 @@ class OpenAIRecognizer(ServerProvider):
     """A `Recognizer`; one per process."""
 
     reads_early = False
+    title = "recognition server"
+    settings = "ASR"
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 30.0,
-        languages: Sequence[str] = (),
-    ) -> None:
-        """`base_url` is what comes before `/audio/transcriptions`; `languages` that it knows, empty for all."""
-        super().__init__(
-            RemoteServer(
-                title="recognition server", settings="ASR", base_url=base_url, api_key=api_key, timeout_s=timeout_s
-            )
-        )
-        self._model = model or "default"
+    def __init__(self, *, languages: Sequence[str] = (), **about: Any) -> None:
+        """`languages` that it knows, empty for all; for the rest see `ServerProvider`."""
+        super().__init__(**about)
         self.languages = tuple(languages)
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
 from voiceapp.engines.languages import is_one_of
-from voiceapp.engines.wyoming.server import WyomingProvider, WyomingServer
+from voiceapp.engines.wyoming.server import WyomingProvider
 from voiceapp.errors import EngineError, EngineRefused
 from voiceapp.protocol.audio import to_pcm16
 
@@ -18,21 +19,12 @@ class WyomingRecognizer(WyomingProvider):
     """A `Recognizer`; one per process."""
 
     reads_early = False
+    title = "recognition server"
+    settings = "ASR"
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 30.0,
-        languages: Sequence[str] = (),
-    ) -> None:
-        """`languages` that it knows; empty takes those that it names itself. The protocol has no keys."""
-        super().__init__(
-            WyomingServer(title="recognition server", settings="ASR", address=base_url, timeout_s=timeout_s)
-        )
-        self._model = model
+    def __init__(self, *, languages: Sequence[str] = (), **about: Any) -> None:
+        """`languages` that it knows; empty takes those that it names itself. For the rest see `WyomingProvider`."""
+        super().__init__(**about)
         self.languages = tuple(languages)
 
     async def probe(self) -> None:

@@ -110,8 +110,13 @@ class WyomingServer:
 class WyomingProvider(Provider):
     """What the recognizer and the synthesizer have in common."""
 
-    def __init__(self, server: WyomingServer) -> None:
-        self._server = server
+    title = ""
+    settings = ""
+
+    def __init__(self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 30.0) -> None:
+        """`base_url` is `tcp://HOST:PORT`. The protocol has no keys."""
+        self._server = WyomingServer(title=self.title, settings=self.settings, address=base_url, timeout_s=timeout_s)
+        self._model = model
 
     @property
     def trouble(self) -> EngineError | None:

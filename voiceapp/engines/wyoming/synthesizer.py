@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from voiceapp.engines.interfaces import Voice
 from voiceapp.engines.openai.speech import MAX_SPEECH_S, named
 from voiceapp.engines.resampling import OutputConverter
-from voiceapp.engines.wyoming.server import WyomingProvider, WyomingServer
+from voiceapp.engines.wyoming.server import WyomingProvider
 from voiceapp.errors import EngineError, EngineUnavailable
 
 
 class WyomingSpeech(WyomingProvider):
     """A `Synthesizer`; one per process. The protocol knows no speaking rate."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str = "",
-        model: str = "",
-        timeout_s: float = 30.0,
-        voices: Sequence[str] = (),
-    ) -> None:
-        """`voices` to choose from; empty takes those that it names itself. The protocol has no keys."""
-        super().__init__(WyomingServer(title="speech server", settings="TTS", address=base_url, timeout_s=timeout_s))
+    title = "speech server"
+    settings = "TTS"
+
+    def __init__(self, *, voices: Sequence[str] = (), **about: Any) -> None:
+        """`voices` to choose from; empty takes those that it names itself. For the rest see `WyomingProvider`."""
+        super().__init__(**about)
         self.voices = named(voices)
 
     @property

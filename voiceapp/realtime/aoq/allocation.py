@@ -12,15 +12,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import InvalidParameter
-from voiceapp.realtime.admission import admit
 from voiceapp.realtime.aoq import grants, relays
 from voiceapp.realtime.aoq.upstream import upstream
 from voiceapp.realtime.aoq.visits import Visit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.handshake import listening_model
-from voiceapp.realtime.resume import arrive
-from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.resume import arrive_by_request
 
 KNOWN_HEADER = "x-dashscope-rtc-transport"
 """As client programs have it built in; `AOQ_TRANSPORT_HEADER` names another one."""
@@ -41,26 +39,12 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         EngineUnavailable: no relay lives, or the service that serves the model gives no grant.
     """
     client_ip = client_ip_of(request.body)
-    address = address_of_request(request)
     named = request.GET.get("model", "")
     model = listening_model(named) if door.runs_tasks and named else named
-    arrival = await arrive(
-        read_resumption(request.GET.dict()),
-        caller,
-        door,
-        model,
-        lambda: admit(
-            caller,
-            door,
-            model,
-            address,
-            time_zone=request.GET.get("time_zone", ""),
-            session_key=session_key,
-        ),
-    )
+    arrival = await arrive_by_request(request, caller, door, model, session_key=session_key)
     admitted = arrival.admitted
     if admitted.is_passed_on:
-        near = client_ip or address
+        near = client_ip or address_of_request(request)
         ask = partial(admitted.provider.request_grant, model, near, runs_tasks=door.runs_tasks)
         grant = await forward(admitted, ask)
         return HttpResponse(
@@ -72,7 +56,7 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         await admitted.prepared()
         if not settings.AOQ_UPSTREAM_RELAY:  # the caller who comes to our own relay is admitted anew
             admitted.provider.abandon(admitted.call)
-    routes = await relays.routes_for(client_ip or address)
+    routes = await relays.routes_for(client_ip or address_of_request(request))
     issued = await grants.issue(admitted, routes, session_key=session_key, runs_tasks=door.runs_tasks)
     if settings.AOQ_UPSTREAM_RELAY:
         await upstream().expect(Visit(door, arrival), issued)

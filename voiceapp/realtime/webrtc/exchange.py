@@ -5,15 +5,12 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.http.error_responses import MediaTypeRefused
 from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.realtime.admission import admit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward, report_headers
-from voiceapp.realtime.resume import Arrival, arrive
-from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.resume import Arrival, arrive_by_request
 from voiceapp.realtime.webrtc import peers, sdp
 
 SDP_TYPE = "application/sdp"
@@ -37,21 +34,7 @@ async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_
         EngineUnavailable: the server cannot talk over WebRTC now, or the service that the offer is for does not.
     """
     require_offer(request)
-    model = request.GET.get("model", "")
-    arrival = await arrive(
-        read_resumption(request.GET.dict()),
-        caller,
-        door,
-        model,
-        lambda: admit(
-            caller,
-            door,
-            model,
-            address_of_request(request),
-            time_zone=request.GET.get("time_zone", ""),
-            session_key=session_key,
-        ),
-    )
+    arrival = await arrive_by_request(request, caller, door, request.GET.get("model", ""), session_key=session_key)
     answer = await answered(request.body, arrival)
     headers = {"Cache-Control": "no-store", **report_headers(arrival.admitted.beginning)}
     return HttpResponse(answer, content_type=SDP_TYPE, headers=headers)
