@@ -36,7 +36,7 @@ settings.register_profile("beside others", deadline=None, suppress_health_check=
 settings.load_profile("beside others")
 
 APART = {
-    *("daphne", "uvicorn", "daphne embedded", "uvicorn elsewhere"),
+    *("embedded", "elsewhere"),
     *("sqlite", "postgresql"),
     *("work", "news"),
 }

@@ -156,13 +156,12 @@ class ServerProcess(Process):
         self,
         environment: Mapping[str, str],
         *,
-        server: str = "daphne",
         port: int = 0,
         arguments: Sequence[str] = (),
         code: Path = ROOT,
     ) -> None:
         """Without a port it takes a free one, and another one each time that it starts."""
-        command = ("serve", "--port", str(port), "--server", server, *arguments)
+        command = ("serve", "--port", str(port), *arguments)
         super().__init__(*command, environment=environment, code=code)
 
     def start(self) -> None:

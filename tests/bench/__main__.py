@@ -29,7 +29,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a minute instead of seven: fewer and shorter turns")
     parser.add_argument("--sessions", type=int, nargs="+", help="conversations at once, one run each (1 8 16)")
     parser.add_argument("--turns", type=int, help="clips that each session says")
-    parser.add_argument("--server", choices=("daphne", "uvicorn"), default="daphne", help="server for conversations")
     parser.add_argument("--no-sockets", action="store_true", help="leave out the cost of events without speech")
     parser.add_argument("--only-sockets", action="store_true", help="leave out the conversations")
     parser.add_argument("--code", type=Path, default=ROOT, help="another working copy whose server is measured")
@@ -47,12 +46,12 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
         said = [clip for clip in said if clip.seconds < QUICK_CLIP_S]
     report.print_machine(facts, source)
 
-    server = Server(var_dir, kind=chosen.server, code_dir=chosen.code)
+    server = Server(var_dir, code_dir=chosen.code)
     key = server.prepare()
     with server:
         first_start_s = server.ready_s
     found: list[Conversation] = []
-    server = Server(var_dir, kind=chosen.server, code_dir=chosen.code)
+    server = Server(var_dir, code_dir=chosen.code)
     with server:
         print(f"Start to /readyz 200: {first_start_s:.1f} s the first time, {server.ready_s:.1f} s the second\n")
         idle = server.cost()
@@ -69,7 +68,6 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
     figures = {
         "machine": facts,
         "speech": source,
-        "server": chosen.server,
         "start_s": {"first": first_start_s, "second": server.ready_s},
         "idle": asdict(idle),
         "conversations": [asdict(row) for row in found],
@@ -107,11 +105,10 @@ async def _talk(server: Server, key: str, said: Sequence[Clip], callers: int, tu
 
 def _carry(var_dir: Path, key: str, chosen: argparse.Namespace) -> list[Carried]:
     carried: list[Carried] = []
-    for kind in ("daphne", "uvicorn"):
-        with Server(var_dir, kind=kind, code_dir=chosen.code) as server:
-            for count in (40,) if chosen.quick else (40, 100):
-                seconds = 4.0 if chosen.quick else 10.0
-                carried.append(asyncio.run(sockets.carry(server, key, kind=kind, sockets=count, seconds=seconds)))
+    with Server(var_dir, code_dir=chosen.code) as server:
+        for count in (40,) if chosen.quick else (40, 100):
+            seconds = 4.0 if chosen.quick else 10.0
+            carried.append(asyncio.run(sockets.carry(server, key, sockets=count, seconds=seconds)))
     return carried
 
 

@@ -1,7 +1,7 @@
 """What a bridge is measured against: a service that echoes audio, and proxies that do nothing but pass frames on.
 
 `python -m tests.bench.bare_proxy service PORT`, or `websockets PORT SERVICE_PORT`; `application` is the ASGI one, for
-daphne and uvicorn, with the port of the service in BARE_SERVICE_PORT.
+daphne, with the port of the service in BARE_SERVICE_PORT.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bridging", description=__doc__)
     parser.add_argument("--sessions", type=int, nargs="+", default=[50, 200])
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--servers", nargs="+", default=["daphne", "uvicorn"])
     parser.add_argument("--ways", nargs="+", default=["direct", "bare", "ours", "read"], help="which of them")
     chosen = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
@@ -78,25 +77,23 @@ def _compare(service_port: int, chosen: argparse.Namespace) -> None:
         command = ("-m", "tests.bench.bare_proxy", "websockets", str(port), str(service_port))
         with _running(*command, port=port) as pid:
             _measure(Way("bare websockets", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
-    for server in chosen.servers:
-        if "bare" in chosen.ways:
-            port = free_port()
-            target = "tests.bench.bare_proxy:application"
-            with _running("-m", server, *_options(server, port), target, port=port) as pid:
-                _measure(Way(f"bare {server}", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
-        with _ours(server, service_port) as way:
-            if "ours" in chosen.ways:
-                _measure(way, chosen)
-            if "read" in chosen.ways:
-                _measure(replace(way, name=f"{way.name}, read", url=way.url + RESUMABLE), chosen)
+    if "bare" in chosen.ways:
+        port = free_port()
+        daphne = ("-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "--access-log", os.devnull)
+        with _running(*daphne, "tests.bench.bare_proxy:application", port=port) as pid:
+            _measure(Way("bare daphne", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+    with _ours(service_port) as way:
+        if "ours" in chosen.ways:
+            _measure(way, chosen)
+        if "read" in chosen.ways:
+            _measure(replace(way, name=f"{way.name}, read", url=way.url + RESUMABLE), chosen)
 
 
 @contextlib.contextmanager
-def _ours(server: str, service_port: int) -> Iterator[Way]:
+def _ours(service_port: int) -> Iterator[Way]:
     with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
         ours = Server(
             Path(folder),
-            kind=server,
             UPSTREAM_BASE_URL=f"http://127.0.0.1:{service_port}",
             UPSTREAM_REALTIME_MODEL="bench",
             CHAT_ENGINE="retrieval",
@@ -104,13 +101,7 @@ def _ours(server: str, service_port: int) -> Iterator[Way]:
         )
         key = ours.prepare()
         with ours:
-            yield Way(f"ours {server}", f"ws://127.0.0.1:{ours.port}{PATH}?model=upstream", ours.pid, key)
-
-
-def _options(server: str, port: int) -> tuple[str, ...]:
-    if server == "daphne":
-        return ("-b", "127.0.0.1", "-p", str(port), "--access-log", os.devnull)
-    return ("--host", "127.0.0.1", "--port", str(port), "--ws", "websockets-sansio", "--no-access-log")
+            yield Way("ours", f"ws://127.0.0.1:{ours.port}{PATH}?model=upstream", ours.pid, key)
 
 
 @contextlib.contextmanager

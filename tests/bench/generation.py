@@ -41,7 +41,6 @@ MESSAGES = [{"role": "user", "content": "Say something."}]
 class Overhead:
     """Milliseconds that the server added, by call; the same call asked of the backend directly is subtracted."""
 
-    server: str
     style: str
     direct_p50_ms: float
     added_p50_ms: float
@@ -61,17 +60,15 @@ def main() -> None:
     chosen = parser.parse_args()
     facts = report.machine()
     report.print_machine(facts, "none")
-    found: list[Overhead] = []
     with stub_backend() as backend:
         os.environ |= {"CHAT_BASE_URL": f"{backend}/v1", "RATE_LIMITS": "default=off"}
         os.environ |= {"UPSTREAM_BASE_URL": backend, "UPSTREAM_CHAT_MODELS": "far:stub"}
-        for kind in ("daphne", "uvicorn"):
-            with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
-                server = Server(Path(folder), kind=kind)
-                key = server.prepare()
-                with server:
-                    calls = 100 if chosen.quick else 400
-                    found += asyncio.run(_measure(f"http://127.0.0.1:{server.port}", backend, key, kind, calls))
+        with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
+            server = Server(Path(folder))
+            key = server.prepare()
+            with server:
+                calls = 100 if chosen.quick else 400
+                found = asyncio.run(_measure(f"http://127.0.0.1:{server.port}", backend, key, calls))
     _print(found)
     report.write(chosen.output, {"machine": facts, "overhead": [asdict(row) for row in found]})
 
@@ -92,14 +89,12 @@ def stub_backend() -> Iterator[str]:
         process.wait()
 
 
-async def _measure(server: str, backend: str, key: str, kind: str, calls: int) -> list[Overhead]:
+async def _measure(server: str, backend: str, key: str, calls: int) -> list[Overhead]:
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session:
-        return [await _style(session, server, backend, kind, style, calls) for style in STYLES]
+        return [await _style(session, server, backend, style, calls) for style in STYLES]
 
 
-async def _style(
-    session: aiohttp.ClientSession, server: str, backend: str, kind: str, style: str, calls: int
-) -> Overhead:
+async def _style(session: aiohttp.ClientSession, server: str, backend: str, style: str, calls: int) -> Overhead:
     direct = f"{backend}/v1/chat/completions"
     whole, streamed = _request(server, style, stream=False), _request(server, style, stream=True)
     asked: tuple[str, dict[str, Any], dict[str, str]] = (
@@ -121,7 +116,6 @@ async def _style(
     usual = report.percentile([own for own, _ in times], 50)
     usual_first = report.percentile([own for own, _ in firsts], 50)
     return Overhead(
-        kind,
         style,
         usual,
         # Medians for the one asked directly: single pairs would add its jitter to ours.
@@ -161,10 +155,10 @@ async def _call(
 def _print(found: list[Overhead]) -> None:
     print("Chat through the server, against the same stub backend asked directly")
     print(f"aim: added p50 <= {AIM_P50_MS:g} ms, p95 <= {AIM_P95_MS:g} ms")
-    print("server   style       direct p50  added p50  added p95  first added p50      p95   events/s")
+    print("style       direct p50  added p50  added p95  first added p50      p95   events/s")
     for row in found:
         print(
-            f"{row.server:8} {row.style:10} {row.direct_p50_ms:11.2f} {row.added_p50_ms:10.2f} "
+            f"{row.style:10} {row.direct_p50_ms:11.2f} {row.added_p50_ms:10.2f} "
             f"{row.added_p95_ms:10.2f} {row.first_added_p50_ms:16.2f} {row.first_added_p95_ms:8.2f} "
             f"{row.events_per_s:10.0f}"
         )

@@ -145,10 +145,10 @@ def added_session_mb(found: Sequence[Conversation]) -> float | None:
 
 def print_sockets(found: Sequence[Carried]) -> None:
     print("Events without speech, 20 a second each way and socket")
-    print("server   sockets  events/s  us CPU/event  core %  sockets/core  round trip p50 ms    p99 ms")
+    print("sockets  events/s  us CPU/event  core %  sockets/core  round trip p50 ms    p99 ms")
     for row in found:
         print(
-            f"{row.server:8} {row.sockets:7d} {row.events_per_s:9.0f} {row.cpu_us_per_event:13.0f} "
+            f"{row.sockets:7d} {row.events_per_s:9.0f} {row.cpu_us_per_event:13.0f} "
             f"{row.core_share * 100:7.0f} {row.sockets_per_core:13d} {row.round_trip_p50_ms:18.1f} "
             f"{row.round_trip_p99_ms:9.1f}"
         )

@@ -80,12 +80,11 @@ def main() -> None:
     """Parse the command line, measure, print and write."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.retrieval", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--server", choices=("daphne", "uvicorn"), default="daphne")
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "retrieval.json")
     chosen = parser.parse_args()
     print_quality(found := asyncio.run(quality()))
     with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
-        server = Server(Path(folder), kind=chosen.server)
+        server = Server(Path(folder))
         key = server.prepare()
         with server:
             speed = asyncio.run(measure(f"http://127.0.0.1:{server.port}", key, rounds=2 if chosen.quick else 5))

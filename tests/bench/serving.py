@@ -40,18 +40,17 @@ class Cost:
 class Server:
     """`manage.py serve` with a folder of its own; a context manager that ends it."""
 
-    def __init__(self, var_dir: Path, *, kind: str = "daphne", code_dir: Path = ROOT, **variables: str) -> None:
+    def __init__(self, var_dir: Path, *, code_dir: Path = ROOT, **variables: str) -> None:
         self._variables = variables
         self._var_dir = var_dir
         self._code_dir = code_dir
-        self._kind = kind
         self.port = free_port()
         self.ready_s = 0.0
         """From the start of the process to the first 200 of /readyz."""
 
     def __enter__(self) -> Server:
         begun = time.monotonic()
-        self._process = ServerProcess(self._environment(), server=self._kind, port=self.port, code=self._code_dir)
+        self._process = ServerProcess(self._environment(), port=self.port, code=self._code_dir)
         self._process.wait_until_ready(every_s=0.02)
         self.ready_s = time.monotonic() - begun
         return self

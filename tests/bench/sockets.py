@@ -20,7 +20,6 @@ EVENTS_PER_S = 20
 class Carried:
     """Events each way through many sockets."""
 
-    server: str
     sockets: int
     events_per_s: float
     """Both ways together, through the whole server."""
@@ -33,7 +32,7 @@ class Carried:
     round_trip_p99_ms: float
 
 
-async def carry(server: Server, key: str, *, kind: str, sockets: int, seconds: float) -> Carried:
+async def carry(server: Server, key: str, *, sockets: int, seconds: float) -> Carried:
     """Open the sockets, let each retrieve an item 20 times a second, and count."""
     trips: list[float] = []
     is_measured = asyncio.Event()
@@ -55,7 +54,6 @@ async def carry(server: Server, key: str, *, kind: str, sockets: int, seconds: f
     elapsed = after.at - before.at
     us_per_event = (after.cpu_s - before.cpu_s) / (2 * done) * 1e6
     return Carried(
-        server=kind,
         sockets=sockets,
         events_per_s=2 * done / elapsed,
         cpu_us_per_event=us_per_event,

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environments import is_tried, reached, run
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.docs.connect import KEY, LIBRARIES
@@ -38,11 +37,6 @@ WITH_MICROPHONE = "browser.html"
 FILES = [example.file for library in LIBRARIES for example in library.examples if example.file != WITH_MICROPHONE]
 WORDS = {"curl.sh": ["2 plus 2 is 4.", "welve times twelve"]}
 """What a program without comments prints."""
-
-
-@pytest.fixture
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 @pytest.fixture

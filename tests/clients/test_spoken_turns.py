@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.environments import is_tried, reached, run
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Servers
+from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.engines.interfaces import Samples
 
@@ -41,8 +41,7 @@ def recording(voices: Callable[[str], Samples], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name, environment in PROGRAMS.items() if is_tried(environment)])
-def test_it_completes(name: str, servers: Servers, recording: Path) -> None:
-    product = servers("daphne")
+def test_it_completes(name: str, product: Product, recording: Path) -> None:
     program = Path(shutil.copy(Path(__file__).with_name("spoken") / name, recording.parent))
 
     with reached(name, product.address, recording.parent) as (address, variables):

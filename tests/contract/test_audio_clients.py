@@ -19,11 +19,11 @@ SENTENCES = "The weather is very nice today. We are going to walk in the park th
 SRT = re.compile(r"1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\n[^\n]+\n")
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def product(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served", server=request.param)
+    running = Product(make_home(folder / "home"), folder / "served")
     yield running
     running.stop()
 

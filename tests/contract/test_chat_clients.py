@@ -37,26 +37,26 @@ def elsewhere() -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["daphne embedded", "uvicorn elsewhere"])
+@pytest.fixture(scope="module", params=["embedded", "elsewhere"])
 def product(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer
 ) -> Iterator[Product]:
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
-    server, _, engine = request.param.partition(" ")
-    model: dict[str, Any] = {"CHAT_BASE_URL": elsewhere.base_url, "CHAT_API_KEY": KEY} if engine == "elsewhere" else {}
-    running = Product(make_home(folder / "home"), folder / "served", server=server, **model)
+    is_elsewhere = request.param == "elsewhere"
+    model: dict[str, Any] = {"CHAT_BASE_URL": elsewhere.base_url, "CHAT_API_KEY": KEY} if is_elsewhere else {}
+    running = Product(make_home(folder / "home"), folder / "served", **model)
     yield running
     running.stop()
 
 
-elsewhere_only = pytest.mark.parametrize("product", ["uvicorn elsewhere"], indirect=True)
+elsewhere_only = pytest.mark.parametrize("product", ["elsewhere"], indirect=True)
 """What takes a language model; the embedded assistant answers at once and calls no functions."""
 
 
 @pytest.fixture
 def has_language_model(request: pytest.FixtureRequest) -> bool:
-    return "elsewhere" in request.node.callspec.params["product"]
+    return bool(request.node.callspec.params["product"] == "elsewhere")
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ QUESTION = "How do I stop the assistant while it speaks?"
 TEXTS = [QUESTION, "You can interrupt it by talking.", "Two eggs and some butter."]
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def product(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served", server=request.param)
+    running = Product(make_home(folder / "home"), folder / "served")
     yield running
     running.stop()
 

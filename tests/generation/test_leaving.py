@@ -1,4 +1,4 @@
-"""Clients that go away, and first words that come at once, through both servers as they run in production."""
+"""Clients that go away, and first words that come at once, through the server as it runs in production."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ def elsewhere() -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def product(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer
-) -> Iterator[Product]:
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer) -> Iterator[Product]:
     folder: Path = tmp_path_factory.mktemp("product")
     running = Product(
         make_home(folder / "home"),
         folder / "served",
-        server=request.param,
         CHAT_BASE_URL=elsewhere.base_url,
         CHAT_API_KEY=KEY,
     )

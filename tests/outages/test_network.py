@@ -32,7 +32,6 @@ from tests.postgres import PostgresServer
 from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.product import Product, make_home
 from tests.realtime.talker import call
-from tests.thorough import usually
 
 NARROW = 10_000
 TOO_LATE_S = 15.0
@@ -239,10 +238,9 @@ async def test_a_way_to_a_chat_server_that_breaks_fails_the_reply_and_not_the_se
 # ── The client ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("server", usually("daphne", more=("uvicorn",)))
-async def test_a_client_behind_a_bad_network_is_served_or_missed(proxied: Proxied, tmp_path: Path, server: str) -> None:
+async def test_a_client_behind_a_bad_network_is_served_or_missed(proxied: Proxied, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
-    product = Product(home, tmp_path / "served", server=server, PING_S="2", SEND_TIMEOUT_S="5")
+    product = Product(home, tmp_path / "served", PING_S="2", SEND_TIMEOUT_S="5")
     proxy = proxied(int(product.address.rpartition(":")[2]))
     url = product.url.replace(product.address, f"127.0.0.1:{proxy.port}")
     try:

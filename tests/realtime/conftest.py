@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import Samples
 
 Serve = Callable[..., Product]
-Servers = Callable[[str], Product]
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="module")
 def serve(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Start servers, `serve(server="uvicorn", SESSION_LIFETIME_S="3")`; all of them are stopped after the module."""
+    """Start servers, `serve(SESSION_LIFETIME_S="3")`; all of them are stopped after the module."""
     with ExitStack() as running:
 
         def start(**options: Any) -> Product:
@@ -47,17 +45,11 @@ def serve(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 
 @pytest.fixture(scope="session")
-def servers(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """The product with its usual settings, one for all modules, by server: `servers("daphne")`."""
-    with ExitStack() as running:
-
-        @cache
-        def serving(server: str) -> Product:
-            product = Product(home, tmp_path_factory.mktemp(server), server=server, DEFAULT_VOICE="")
-            running.callback(product.stop)
-            return product
-
-        yield serving
+def product(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The product with its usual settings, one for all modules of a worker."""
+    product = Product(home, tmp_path_factory.mktemp("shared"), DEFAULT_VOICE="")
+    yield product
+    product.stop()
 
 
 @pytest.fixture(scope="module")

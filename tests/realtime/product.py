@@ -109,7 +109,6 @@ class Product(ServerProcess):
         home: Home,
         folder: Path,
         *,
-        server: str = "daphne",
         port: int = 0,
         arguments: Sequence[str] = (),
         is_ready: bool = True,
@@ -121,7 +120,7 @@ class Product(ServerProcess):
         self._is_ready = is_ready
         self._database = folder / "voiceapp.sqlite3"
         environment = environment_of(folder) | light_models(variables) | home.variables | variables
-        super().__init__(environment, server=server, port=port, arguments=arguments)
+        super().__init__(environment, port=port, arguments=arguments)
 
     def start(self) -> None:
         """Start the server, again after a crash; returns when it is ready. One that never is, is not left behind."""

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import call
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 async def test_a_timer_is_heard_when_it_is_up(product: Product) -> None:

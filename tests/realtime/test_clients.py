@@ -9,13 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
 from dashscope import Client
 from dashscope.audio.qwen_omni import MultiModality, OmniRealtimeCallback, OmniRealtimeConversation
 from openai import AsyncOpenAI
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import in_order, pcm_at
 from voiceapp.engines.interfaces import Samples
@@ -28,11 +26,6 @@ TYPED = {"type": "message", "role": "user", "content": [{"type": "input_text", "
 PATIENCE_S = 20.0
 BEAT_S = 0.1
 """How much sound one message carries, and how often one is sent."""
-
-
-@pytest.fixture
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 def utterance(voices: Voices, rate_hz: int = 16_000) -> Iterator[bytes]:

@@ -12,11 +12,10 @@ import aiohttp
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 
-SERVERS = ("daphne", "uvicorn")
 LONG_QUESTION = "What can you do?"
 SECOND_OF_SILENCE = bytes(32_000)
 LIFETIME_S = 5
@@ -24,11 +23,6 @@ PROMPT_KEY_S = 10
 """A temporary key that is used at once, on a busy machine as well, and expires soon."""
 PROMPT_S = 15.0
 """Five seconds are promised, to those whose machine does not run tests meanwhile."""
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def product(request: pytest.FixtureRequest, servers: Servers) -> Product:
-    return servers(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -254,9 +248,8 @@ async def leave_in_the_middle(product: Product) -> str:
 # ── The server stops ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("server", SERVERS)
-async def test_a_stopping_server_lets_answers_finish(serve: Serve, server: str) -> None:
-    product = serve(server=server)
+async def test_a_stopping_server_lets_answers_finish(serve: Serve) -> None:
+    product = serve()
     async with call(product.url, product.keys["good"]) as speaking, call(product.url, product.keys["good"]) as quiet:
         await speaking.ask("Say after me the garden is green today.")
         await speaking.wait("response.audio.delta")

@@ -1,4 +1,4 @@
-"""Who gets through the door: refusals of the handshake are real HTTP answers, on both servers."""
+"""Who gets through the door: refusals of the handshake are real HTTP answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 from voiceapp.accounts.auth import KEY_WANTED
 
-SERVERS = ("daphne", "uvicorn")
 
-
-@pytest.fixture(scope="module", params=SERVERS)
-def product(request: pytest.FixtureRequest, serve: Serve) -> Product:
-    return serve(server=request.param, MAX_SESSIONS="2", PUBLIC_PAGE="guest")
+@pytest.fixture(scope="module")
+def product(serve: Serve) -> Product:
+    return serve(MAX_SESSIONS="2", PUBLIC_PAGE="guest")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.engines.speech import samples, word_errors, words
-from tests.realtime.conftest import Servers
+from tests.realtime.product import Product
 from tests.realtime.talker import call
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
@@ -11,8 +11,7 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
 OUTPUT = {"output": {"format": {"type": "pcm", "sample_rate": ENGINE_SAMPLE_RATE_HZ}}}
 
 
-async def test_what_a_caller_hears_is_what_was_replied(servers: Servers) -> None:
-    product = servers("daphne")
+async def test_what_a_caller_hears_is_what_was_replied(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
         assert (await talker.wait("session.created"))["session"]["voice"] == "joe"
         await talker.send("session.update", session={"audio": OUTPUT})

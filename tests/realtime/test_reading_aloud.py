@@ -16,7 +16,6 @@ from dashscope.audio.qwen_tts_realtime import QwenTtsRealtime, QwenTtsRealtimeCa
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 
 PATIENCE_S = 30.0
@@ -25,8 +24,7 @@ MODEL = "qwen3-tts-flash-realtime"
 
 
 @pytest.fixture
-def product(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Product:
-    product = servers("daphne")
+def product(product: Product, monkeypatch: pytest.MonkeyPatch) -> Product:
     monkeypatch.setattr(dashscope, "api_key", product.keys["good"])
     return product
 

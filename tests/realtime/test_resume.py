@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.doors import guest
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
@@ -13,11 +13,6 @@ QUESTION = "What is twelve times twelve?"
 RESUMABLE = "&resume=on"
 HEARD_MS = 250
 BYTES_PER_MS = 48
-
-
-@pytest.fixture(scope="module", params=("daphne", "uvicorn"))
-def product(request: pytest.FixtureRequest, servers: Servers) -> Product:
-    return servers(request.param)
 
 
 def number(event_id: str) -> int:

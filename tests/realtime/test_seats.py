@@ -12,9 +12,9 @@ from tests.realtime.talker import call
 ONE_AFTER_THE_OTHER = 40
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def product(request: pytest.FixtureRequest, serve: Serve) -> Product:
-    return serve(server=request.param, MAX_SESSIONS_PER_ACCOUNT="1")
+@pytest.fixture(scope="module")
+def product(serve: Serve) -> Product:
+    return serve(MAX_SESSIONS_PER_ACCOUNT="1")
 
 
 async def held_and_finished(product: Product) -> None:

@@ -24,7 +24,6 @@ from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
 from tests.realtime.webrtc.test_offers import mutated
-from tests.thorough import usually
 
 OFFERS = int(os.environ.get("SDP_MUTATIONS", "200"))
 AT_ONCE = 4
@@ -36,9 +35,9 @@ QUESTION = "What can you do?"
 ROOM = {"MAX_CONNECTIONS_PER_ADDRESS": "400", "MAX_SESSIONS": "100", "MAX_SESSIONS_PER_ACCOUNT": "100"}
 
 
-@pytest.fixture(scope="module", params=usually("daphne", more=("uvicorn",)))
-def product(serve: Serve, request: pytest.FixtureRequest) -> Product:
-    return serve(server=request.param, DJANGO_SETTINGS_MODULE="tests.realtime.watched_settings", **ROOM)
+@pytest.fixture(scope="module")
+def product(serve: Serve) -> Product:
+    return serve(DJANGO_SETTINGS_MODULE="tests.realtime.watched_settings", **ROOM)
 
 
 def longest_stall_ms(product: Product) -> float:

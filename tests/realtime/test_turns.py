@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call, samples_at
 from voiceapp.engines.embedded.asr import Moonshine
@@ -46,15 +46,10 @@ ANSWERED = [
 
 
 @pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
-
-
-@pytest.fixture(scope="module")
 def conversations(product: Product, serve: Serve, voices: Voices) -> Conversations:
     """All of them, held at the same time; a test looks at one."""
     key = product.keys["good"]
-    other = serve(server="uvicorn", TRANSCRIPT_DAYS="0")
+    other = serve(TRANSCRIPT_DAYS="0")
 
     def spoken(server: Product = product, **options: Any) -> Coroutine[Any, Any, Talker]:
         return ask_aloud(server, voices(QUESTION), **options)
@@ -118,7 +113,7 @@ def conversations(product: Product, serve: Serve, voices: Voices) -> Conversatio
 
     scenarios: dict[str, Coroutine[Any, Any, Talker]] = {
         "spoken": spoken(),
-        "spoken, uvicorn": spoken(other),
+        "spoken, nothing kept": spoken(other),
         "spoken, 24 kHz": spoken(input_rate_hz=24_000),
         "spoken, 8 kHz": spoken(input_rate_hz=8_000),
         "spoken, gpt": spoken(model="gpt-realtime", input_rate_hz=24_000, headers={"OpenAI-Beta": "realtime=v1"}),
@@ -187,7 +182,7 @@ def assert_one_end_per_response(talker: Talker) -> None:
             over.add(about)
 
 
-@pytest.mark.parametrize("name", ["spoken", "spoken, uvicorn", "spoken, 24 kHz", "spoken, 8 kHz", "spoken, gpt"])
+@pytest.mark.parametrize("name", ["spoken", "spoken, nothing kept", "spoken, 24 kHz", "spoken, 8 kHz", "spoken, gpt"])
 async def test_it_answers_a_spoken_question(conversations: Conversations, name: str) -> None:
     talker = held(conversations, name)
 

@@ -1,4 +1,4 @@
-"""One server of each kind for the tests that leave it as they found it."""
+"""One server for the tests that leave it as they found it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 from .process import Served, served
 
 
-@pytest.fixture(scope="session", params=["daphne", "uvicorn"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The small application, with deadlines short enough to wait for."""
     folder = tmp_path_factory.mktemp("served")
     with served(
-        request.param,
         folder,
         HEADER_TIMEOUT_S="2",
         BODY_TIMEOUT_S="2",
@@ -24,8 +23,3 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         MAX_CONNECTIONS_PER_ADDRESS="60",
     ) as process:
         yield process
-
-
-@pytest.fixture(params=["daphne", "uvicorn"])
-def server_kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)

@@ -69,9 +69,9 @@ class Served(ServerProcess):
 
 
 @contextmanager
-def served(server: str, folder: Path, **environment: str) -> Iterator[Served]:
-    """The small application on `server`, with a folder for its database and models, until the block ends."""
-    process = Served(environment_in(folder, **environment), server=server)
+def served(folder: Path, **environment: str) -> Iterator[Served]:
+    """The small application, with a folder for its database and models, until the block ends."""
+    process = Served(environment_in(folder, **environment))
     try:
         yield process
     finally:

@@ -54,7 +54,7 @@ def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
     with closing(sqlite3.connect(database)) as rows:
         rows.execute("INSERT INTO django_session VALUES ('old', '', '2020-01-01')")
         rows.commit()
-    with served("daphne", tmp_path, DATABASE_URL=f"sqlite:///{database}"), closing(sqlite3.connect(database)) as rows:
+    with served(tmp_path, DATABASE_URL=f"sqlite:///{database}"), closing(sqlite3.connect(database)) as rows:
         deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
         while rows.execute("SELECT 1 FROM django_session").fetchone():
             assert time.monotonic() < deadline, "the expired login is still there"

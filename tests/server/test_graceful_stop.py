@@ -15,7 +15,6 @@ import pytest
 
 from tests.realtime.product import Home, Product, make_home
 from tests.realtime.talker import Talker, call
-from tests.thorough import usually
 
 CONVERSATIONS = 50
 SPEAKING = 5
@@ -24,7 +23,6 @@ STOPPED_S = 25.0
 """Promised for the defaults: DRAIN_S, and what comes after it. Here the drain is shorter."""
 ROOM: dict[str, Any] = {"MAX_SESSIONS": "100", "MAX_SESSIONS_PER_ACCOUNT": "100", "MAX_CONNECTIONS_PER_ADDRESS": "400"}
 LONG_QUESTION = "What can you do?"
-SERVERS = usually("daphne", more=("uvicorn",))
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +45,10 @@ async def answered(talker: Talker) -> None:
     await talker.wait("response.done", timeout_s=60)
 
 
-@pytest.mark.parametrize("server", SERVERS)
 async def test_fifty_conversations_are_told_and_written_before_the_process_ends(
-    home: Home, tmp_path: Path, starting: list[Product], server: str
+    home: Home, tmp_path: Path, starting: list[Product]
 ) -> None:
-    product = Product(home, tmp_path / "served", server=server, DRAIN_S="3", **ROOM)
+    product = Product(home, tmp_path / "served", DRAIN_S="3", **ROOM)
     starting.append(product)
     async with AsyncExitStack() as open_:
         talkers = await asyncio.gather(
@@ -105,12 +102,11 @@ def read(product: Product) -> int:
         return int(response.status)
 
 
-@pytest.mark.parametrize("server", SERVERS)
 async def test_a_new_process_takes_over_from_an_old_one_without_a_session_refused(
-    home: Home, tmp_path: Path, starting: list[Product], server: str
+    home: Home, tmp_path: Path, starting: list[Product]
 ) -> None:
     """Both listen on one port (`--share-port`); the old one is told to stop while sessions go on coming."""
-    sharing: dict[str, Any] = {"server": server, "arguments": ("--share-port",), "DRAIN_S": "20", **ROOM}
+    sharing: dict[str, Any] = {"arguments": ("--share-port",), "DRAIN_S": "20", **ROOM}
     old = Product(home, tmp_path / "old", **sharing)
     starting.append(old)
     new = await asyncio.to_thread(

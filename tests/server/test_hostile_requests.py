@@ -28,7 +28,6 @@ from tests.realtime.hostile_frames import BROKEN, ODD, opened, text_frame, until
 from tests.realtime.product import Product, make_home
 from tests.realtime.test_ends import NO_EVENTS
 from tests.realtime.webrtc.test_offers import bad_offers, mutated
-from tests.thorough import usually
 
 from .test_http import FRAMINGS
 
@@ -82,12 +81,11 @@ NO_REQUESTS = (
 WITHOUT_AN_ANSWER_S = 3.0
 
 
-@pytest.fixture(scope="module", params=usually("daphne", more=("uvicorn",)))
-def product(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     running = Product(
         make_home(tmp_path_factory.mktemp("home") / "home"),
         tmp_path_factory.mktemp("served") / "served",
-        server=request.param,
         HEADER_TIMEOUT_S="1",
         BODY_TIMEOUT_S="1",
         WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8",

@@ -171,11 +171,9 @@ def test_it_logs_a_request_without_its_query(server: Served) -> None:
     assert "do-not-log" not in log
 
 
-def test_it_names_the_client_that_the_trusted_proxy_saw(
-    server_kind: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_it_names_the_client_that_the_trusted_proxy_saw(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("proxied")
-    with served(server_kind, folder, TRUST_PROXY="1", MAX_CONNECTIONS_PER_ADDRESS="1") as server:
+    with served(folder, TRUST_PROXY="1", MAX_CONNECTIONS_PER_ADDRESS="1") as server:
         forged = {"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "X-Forwarded-Proto": "https"}
         _, seen, _ = server.request("GET", "/", headers=forged)
         assert (seen["client"], seen["scheme"]) == ("203.0.113.7", "https")
@@ -199,7 +197,6 @@ def test_a_client_cannot_claim_to_come_by_https(proxied: Served, forwarded: str,
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The product behind a proxy that ends TLS."""
     with served(
-        "daphne",
         tmp_path_factory.mktemp("proxied"),
         TESTED_APPLICATION="voiceapp.asgi.application",
         TESTED_URLS="voiceapp.urls",

@@ -62,12 +62,12 @@ def test_it_is_not_ready_before_migrations_and_models(server: Served) -> None:
     assert "python manage.py fetch_models" in sentences["models_missing"]
 
 
-def test_it_is_ready_with_rows_and_models(server_kind: str, tmp_path: Path) -> None:
+def test_it_is_ready_with_rows_and_models(tmp_path: Path) -> None:
     place_models(tmp_path / "models")
     environment = environment_in(tmp_path)
     migrate = [sys.executable, "manage.py", "migrate", "--noinput", "-v0"]
     subprocess.run(migrate, cwd=ROOT, env={"PATH": "/usr/bin:/bin", **environment}, check=True)
-    with served(server_kind, tmp_path) as server:
+    with served(tmp_path) as server:
         server.wait_until_warm()
         assert server.request("GET", "/readyz")[:2] == (200, {"status": "ready"})
 
@@ -132,7 +132,7 @@ async def test_it_tells_the_page_the_same() -> None:
 
 def test_it_says_that_the_database_does_not_answer(tmp_path: Path) -> None:
     place_models(tmp_path / "models")
-    with served("daphne", tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3") as server:
+    with served(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3") as server:
         server.wait_until_warm()
         status, answer, _ = server.request("GET", "/readyz")
         assert status == 503

@@ -59,7 +59,7 @@ print(files.link(name, "http://x"))
 class Product(Served):
     """The product without models, and a result of a gigabyte that takes no room on the disk."""
 
-    def __init__(self, server: str, folder: Path, **variables: str) -> None:
+    def __init__(self, folder: Path, **variables: str) -> None:
         prepare(folder)
         environment = environment_in(
             folder,
@@ -79,7 +79,7 @@ class Product(Served):
         )
         assert made.returncode == 0, made.stderr
         self.file = made.stdout.strip().removeprefix("http://x")
-        super().__init__(environment, server=server)
+        super().__init__(environment)
 
     @contextlib.contextmanager
     def asked(self, path: str, *, times: int = 1, peers: int = 1) -> Iterator[None]:
@@ -107,9 +107,9 @@ class Product(Served):
         raise AssertionError("its memory never stands still")
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def product(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    running = Product(request.param, tmp_path_factory.mktemp("product"))
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    running = Product(tmp_path_factory.mktemp("product"))
     try:
         with running.asked("/openapi.json"):  # made at the first request, and kept
             pass
@@ -118,10 +118,10 @@ def product(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         running.kill()
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def strict(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The small application, which cuts off after two seconds."""
-    with served(request.param, tmp_path_factory.mktemp("strict"), SEND_TIMEOUT_S="2", TASK_ENGINE="worker") as process:
+    with served(tmp_path_factory.mktemp("strict"), SEND_TIMEOUT_S="2", TASK_ENGINE="worker") as process:
         process.wait_until_warm()
         yield process
 

@@ -26,8 +26,8 @@ AT_ONCE_S = 30.0
 
 
 @pytest.fixture
-def start(server_kind: str, tmp_path: Path) -> Start:
-    return lambda **environment: served(server_kind, tmp_path, **environment)
+def start(tmp_path: Path) -> Start:
+    return lambda **environment: served(tmp_path, **environment)
 
 
 def test_it_stops_at_once_when_nobody_is_served(start: Start) -> None:
@@ -100,15 +100,14 @@ def test_it_stops_waiting_at_a_second_interrupt(start: Start) -> None:
         assert_clean(server)
 
 
-def test_it_says_which_port_is_taken(server_kind: str, tmp_path: Path) -> None:
+def test_it_says_which_port_is_taken(tmp_path: Path) -> None:
     from tests.serving import Process
 
     from .process import environment_in
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        arguments = ("serve", "--port", port, "--server", server_kind)
-        process = Process(*arguments, environment=environment_in(tmp_path))
+        process = Process("serve", "--port", port, environment=environment_in(tmp_path))
         assert process.wait() == 1
         process.kill()
     assert f"Cannot listen on 127.0.0.1 port {port}" in process.log

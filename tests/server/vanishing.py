@@ -117,7 +117,7 @@ class FarAway(Frozen):
         subprocess.run(["nsenter", there, "ip", "link", "set", "near", "down"], check=True)
 
 
-def lab(how: str, count: int, server: str, variables: dict[str, str]) -> dict[str, Any]:
+def lab(how: str, count: int, variables: dict[str, str]) -> dict[str, Any]:
     from tests.outages.conftest import accepted
     from tests.realtime.product import Product, make_home
 
@@ -127,7 +127,7 @@ def lab(how: str, count: int, server: str, variables: dict[str, str]) -> dict[st
     with tempfile.TemporaryDirectory(prefix="vanishing-") as folder:
         arguments = ("--host", SERVER) if how == "cable" else ()
         home = make_home(Path(folder) / "home")
-        product = Product(home, Path(folder) / "served", server=server, arguments=arguments, **ROOM | variables)
+        product = Product(home, Path(folder) / "served", arguments=arguments, **ROOM | variables)
 
         def held() -> tuple[int, int]:
             """Connections and conversations."""
@@ -168,4 +168,4 @@ if __name__ == "__main__":
     else:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
         django.setup()
-        print(json.dumps(lab(sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]))), flush=True)
+        print(json.dumps(lab(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))), flush=True)

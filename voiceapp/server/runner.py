@@ -1,6 +1,6 @@
-"""The life of the server process: bind, serve, drain, stop. Which server speaks HTTP is the adapter's business.
+"""The life of the server process: bind, serve, drain, stop. `daphne_adapter` speaks HTTP.
 
-What an application may rely on, whichever server runs it:
+What an application may rely on:
 
 - **Refusing a handshake has one way**: the ASGI extension `websocket.http.response`. Before accepting, send
   `{"type": "websocket.http.response.start", "status": 401, "headers": […]}` and
@@ -11,7 +11,7 @@ What an application may rely on, whichever server runs it:
 - `receive` and `send` push back: a socket that its application does not read from stops reading, `send` waits while
   the client is slow, and a pipelined request begins when the client has read the response before it.
 - Close codes 1000 to 1014 and 3000 to 4999 go out as given, with their reason. `websocket.disconnect` comes when the
-  socket ended for whatever reason; what is sent afterwards is lost, and under uvicorn raises an `OSError`.
+  socket ended for whatever reason; what is sent afterwards is lost.
 - An exception before the accept answers 500, one after it closes with 1011; returning without closing closes with 1000.
 - When the server stops, `drain_event().wait_begun()` returns; a socket still open DRAIN_S later is closed with 4012.
   On a port that it shares, it stops listening first, and what it has accepted by then is still served.
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import math
 import os
@@ -41,7 +40,6 @@ from .limits import BACKLOG, ServerLimits
 
 logger = logging.getLogger(__name__)
 
-SERVERS = ("daphne", "uvicorn")
 STOPPING = 4012
 """Close code of a socket that the stopping server ends; clients connect again on it."""
 
@@ -57,7 +55,7 @@ CLOSE_S = 2.0
 
 
 class ServerAdapter(Protocol):
-    """One kind of server, inside its running event loop."""
+    """What listens, inside its running event loop: the server, or a relay."""
 
     name: str
 
@@ -208,11 +206,12 @@ def _bind_shared(host: str, port: int, family: socket.AddressFamily) -> socket.s
     return bound
 
 
-def serve(application: Application, listening: socket.socket, *, server: str, life: Life) -> None:
-    """Run the application on one of SERVERS until the process is told to stop; returns after a clean stop."""
-    adapter = importlib.import_module(f"voiceapp.server.{server}_adapter")
+def serve(application: Application, listening: socket.socket, life: Life) -> None:
+    """Run the application until the process is told to stop; returns after a clean stop."""
+    from . import daphne_adapter  # installs the reactor of this process
+
     front = Front(application, life.limits, life.drain, life.readiness)
     host, port = listening.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     with contextlib.closing(listening):
-        adapter.run(front, listening, life.limits, lambda running: life.run(running, address))
+        daphne_adapter.run(front, listening, life.limits, lambda running: life.run(running, address))

@@ -20,7 +20,6 @@ from dashscope.audio.tts_v2 import AudioFormat, ResultCallback, SpeechSynthesize
 from websockets.sync.client import ClientConnection, connect
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.engines.interfaces import Samples
@@ -36,8 +35,7 @@ PIECE = 12_800
 
 
 @pytest.fixture
-def product(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Product:
-    product = servers("daphne")
+def product(product: Product, monkeypatch: pytest.MonkeyPatch) -> Product:
     monkeypatch.setattr(dashscope, "base_websocket_api_url", address(product))
     monkeypatch.setattr(dashscope, "api_key", product.keys["good"])
     return product

@@ -11,7 +11,7 @@ import pytest
 from dashscope.audio.asr import Recognition
 
 from tests.engines.speech import word_errors
-from tests.realtime.conftest import Servers
+from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 
 from .test_clients import PIECE, Notes, Voices, address
@@ -30,9 +30,8 @@ twice that as numbers."""
 
 
 def test_a_long_dictation_is_written_down_without_growth(
-    servers: Servers, voices: Voices, monkeypatch: pytest.MonkeyPatch
+    product: Product, voices: Voices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    product = servers("daphne")
     monkeypatch.setattr(dashscope, "base_websocket_api_url", address(product))
     monkeypatch.setattr(dashscope, "api_key", product.keys["good"])
     pause = np.zeros(int(PAUSE_S * 16_000), dtype=np.float32)

@@ -25,8 +25,6 @@ class Server:
         self.sent: list[dict[str, Any]] = []
         self.is_stuck = False
         """The client does not read: `send` waits."""
-        self.is_gone = False
-        """The client is gone, and the server says so by raising, as uvicorn does."""
         self.attempts = 0
         self.transport = WebSocketTransport(self.receive, self.send)
 
@@ -37,8 +35,6 @@ class Server:
         self.attempts += 1
         if self.is_stuck:
             await asyncio.Event().wait()
-        if self.is_gone:
-            raise OSError("gone")
         self.sent.append(message)
 
 
@@ -99,16 +95,6 @@ async def test_closing_does_not_wait_for_a_caller_who_does_not_read(server: Serv
 
     async with asyncio.timeout(10):
         await server.transport.close(1000, "")
-
-
-async def test_a_server_that_says_the_caller_is_gone_is_believed(server: Server) -> None:
-    server.is_gone = True
-
-    await server.transport.send(CLEARED)
-    await server.transport.send(CLEARED)
-    await server.transport.close(1000, "")
-
-    assert server.attempts == 1
 
 
 async def test_it_closes_once(server: Server) -> None:

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import Caller, calling
 
 ANNOUNCED_BYTES = 262_144
 """The max-message-size of answers."""
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 async def assert_ended_as_flood(caller: Caller) -> None:

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.conf import settings
 
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S
 from tests.realtime.webrtc.caller import LOUD, Caller, calling, post_offer
@@ -27,11 +26,6 @@ AT_ONCE = 5
 WARM_UP = 150
 CALLS = int(os.environ.get("CALLS_IN_A_ROW", "200"))
 """`make soak` has thousands; what is left of them may be no more."""
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 async def closed_books(product: Product, caller: Caller) -> dict[str, Any]:
@@ -146,7 +140,7 @@ async def test_the_session_s_lifetime_is_announced(serve: Serve) -> None:
 
 
 async def test_a_stopping_server_says_so_and_refuses_new_calls(serve: Serve) -> None:
-    product = serve(server="uvicorn", DRAIN_S="8")
+    product = serve(DRAIN_S="8")
     async with calling(product.origin, product.keys["good"]) as caller:
         await caller.ask("What can you do?")
         await caller.wait_loud()

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
 
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S
 from tests.realtime.webrtc.caller import calling, post_offer
@@ -26,11 +26,6 @@ from voiceapp.realtime.webrtc import sdp
 MUTATIONS = int(os.environ.get("SDP_MUTATIONS", "600"))
 """20,000 take half a minute: `make soak`."""
 STALL_S = 0.1
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 @pytest.fixture

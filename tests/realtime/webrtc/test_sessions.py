@@ -11,18 +11,13 @@ import pytest
 
 from tests.engines.speech import word_errors
 from tests.realtime.chat_server import KEY, ChatServer
-from tests.realtime.conftest import Serve, Servers
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.test_chat_elsewhere import WEATHER
 from tests.realtime.webrtc.caller import calling, post_offer
 from tests.realtime.webrtc.network import Faults
 from tests.realtime.webrtc.test_turns import QUESTION, Voices, ask_aloud, question_errors
 from voiceapp.engines.embedded.asr import Moonshine
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.engines.speech import samples, word_errors, words
-from tests.realtime.conftest import Servers
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import LOUD, Caller, calling
 from tests.realtime.webrtc.network import Faults
@@ -28,11 +27,6 @@ STUCK_S = 3.0
 recognise the words; about half a second, unless events get stuck."""
 TRIES = 8
 LONG_QUESTION = "What can you do?"
-
-
-@pytest.fixture(scope="module")
-def product(servers: Servers) -> Product:
-    return servers("daphne")
 
 
 def question_errors(understood: str) -> int:

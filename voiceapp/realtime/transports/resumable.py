@@ -23,7 +23,7 @@ from voiceapp.realtime.transports.sent_events import SentEvents
 logger = logging.getLogger(__name__)
 
 LOST = frozenset({ABANDONED, NO_CODE, GOES_ON_ELSEWHERE})
-"""Codes of callers who may come back. uvicorn tells a lost connection by the second."""
+"""Close codes of callers who may come back."""
 MAX_AHEAD = 64
 """Events that may wait for a connection that takes them slowly."""
 LAST_WORDS_S = 2.5

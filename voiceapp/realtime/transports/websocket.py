@@ -55,8 +55,6 @@ class WebSocketTransport:
         except TimeoutError:
             self._is_slow = True  # a second wait would end no better
             raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
-        except OSError:  # how uvicorn says that the caller is gone; daphne drops the message
-            self._is_open = False
 
     async def _send_all(self, texts: list[str]) -> None:
         for text in texts:
@@ -69,7 +67,7 @@ class WebSocketTransport:
         if not self._is_open:
             return
         self._is_open = False
-        with suppress(OSError):  # a timeout is one of them
+        with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._send(
                     {"type": "websocket.close", "code": _sendable(code), "reason": reason[:CLOSE_REASON_LENGTH]}

@@ -24,7 +24,7 @@ from voiceapp.realtime.stale_sessions import close_abandoned
 from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import ServerLimits
-from voiceapp.server.runner import SERVERS, Life, bind, serve
+from voiceapp.server.runner import Life, bind, serve
 from voiceapp.server.work import EmbeddedWork, lines, woken
 
 
@@ -34,12 +34,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for every interface")
         parser.add_argument("--port", type=int, default=settings.PORT, help="default: the variable PORT, else 8000")
-        parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
         parser.add_argument(
             "--share-port", action="store_true", help="listen beside other processes that share the port as well"
         )
 
-    def handle(self, *, host: str, port: int, server: str, share_port: bool, **options: Any) -> None:
+    def handle(self, *, host: str, port: int, share_port: bool, **options: Any) -> None:
         limits = ServerLimits.from_settings()
         try:
             refuse_development(host)
@@ -58,7 +57,7 @@ class Command(BaseCommand):
             close=_close,
             shares_port=share_port,
         )
-        serve(application, listening, server=server, life=life)
+        serve(application, listening, life)
 
 
 def refuse_development(host: str) -> None:
