@@ -129,6 +129,7 @@ async def test_failures_name_the_field(ask: Asker) -> None:
         ({"messages": []}, "messages"),
         ({"temperature": 3}, "temperature"),
         ({"n": 9}, "n"),
+        ({"tools": [TOOL] * 129}, "tools"),
         ({"model": "plain", "tools": [TOOL], "tool_choice": "required"}, "tool_choice"),
     ):
         response = await ask.post(PATH, body("say: a") | more)

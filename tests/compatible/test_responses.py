@@ -20,7 +20,8 @@ TOOL = {"type": "function", "name": "dim", "description": "Dims.", "parameters":
 EVENT_TYPES = {
     get_args(event.model_fields["type"].annotation)[0]: event for event in get_args(get_args(ResponseStreamEvent)[0])
 }
-LETTER = {"type": "json_schema", "name": "letter", "schema": {"type": "object"}, "strict": True}
+SCHEMA = {"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"enum": [*range(200)]}}}
+LETTER = {"type": "json_schema", "name": "letter", "schema": SCHEMA, "strict": True}
 
 
 async def response_to(ask: Asker, said: Any, **more: Any) -> Any:
@@ -180,7 +181,7 @@ async def test_items_become_messages(ask: Asker, engine: Obedient) -> None:
 async def test_structured_output_reaches_the_engine(ask: Asker, engine: Obedient) -> None:
     found = await response_to(ask, "say: {}", text={"format": LETTER, "verbosity": "low"})
     assert found["text"] == {"format": LETTER}
-    shape = {"name": "letter", "schema": {"type": "object"}, "strict": True}
+    shape = {"name": "letter", "schema": SCHEMA, "strict": True}
     assert engine.asked[0].extra["response_format"] == {"type": "json_schema", "json_schema": shape}
     error = await refused(ask, model="plain", text={"format": LETTER})
     assert (error["param"], "follows no schema" in error["message"]) == ("text.format", True)
@@ -272,9 +273,12 @@ async def test_nothing_stored_can_be_retrieved(ask: Asker) -> None:
         ({"input": [{"type": "function_call_output", "call_id": "call_1"}]}, "input.0.output"),
         ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
         ({"tools": [{"type": "function"}]}, "tools.0.name"),
+        ({"tools": [{"name": "a", "parameters": {"enum": [*range(201)]}}]}, "tools.0.parameters"),
+        ({"tools": [TOOL] * 129}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "glow"}}, "tool_choice"),
         ({"text": {"format": {"type": "json_schema", "name": "letter"}}}, "text.format.schema"),
+        ({"text": {"format": LETTER | {"schema": {"enum": [*range(201)]}}}}, "text.format.schema"),
         ({"temperature": 3}, "temperature"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
     ],

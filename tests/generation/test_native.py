@@ -16,6 +16,14 @@ from voiceapp.engines.interfaces import ChatMessage, ToolCall
 TOOL = {"type": "function", "function": {"name": "dim", "description": "Dims.", "parameters": {"type": "object"}}}
 
 
+def with_choices(most: int) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "dim", "parameters": {"enum": [*range(most)]}}}
+
+
+def shape(schema: object) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+
+
 def refused(response: Any, status: int, code: str = "InvalidParameter") -> str:
     assert (response.status_code, response.json()["code"]) == (status, code), response.content
     return str(response.json()["message"])
@@ -167,6 +175,13 @@ async def test_json_is_left_to_an_engine_that_writes_it(ask: Asker, engine: Obed
     assert engine.asked[0].extra["response_format"] == shape
 
 
+async def test_tools_and_schemas_within_their_bounds_reach_the_engine(ask: Asker, engine: Obedient) -> None:
+    tools = [with_choices(200)] * 5 + [TOOL] * 123
+    form = shape({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"enum": [*range(200)]}}})
+    assert (await ask.native("say: {}", tools=tools, response_format=form)).status_code == 200
+    assert (len(engine.asked[0].tools), engine.asked[0].extra["response_format"]) == (128, form)
+
+
 async def test_other_engines_answers_are_put_into_json(ask: Asker, plain: Obedient) -> None:
     response = await ask.native('say: It "is"|\nso.', model="plain", response_format={"type": "json_object"})
     assert response.json()["output"]["text"] == r'{"answer": "It \"is\"\nso."}'
@@ -181,8 +196,7 @@ async def test_an_engine_that_cannot_is_not_asked_to(ask: Asker, plain: Obedient
     assert "input.messages.0.content holds an image" in said
     assert "without eyes" in said
     assert "functions" in refused(await ask.native("say: a", model="plain", tools=[TOOL], tool_choice="required"), 400)
-    shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}
-    assert "schema" in refused(await ask.native("say: a", model="plain", response_format=shape), 400)
+    assert "schema" in refused(await ask.native("say: a", model="plain", response_format=shape({})), 400)
     assert plain.asked == []
 
 
@@ -237,6 +251,24 @@ async def test_a_part_that_nobody_reads_is_refused_by_its_place(ask: Asker, part
         ({"result_format": "html"}, "parameters.result_format must be 'text' or 'message'."),
         ({"incremental_output": "yes"}, "parameters.incremental_output must be true or false."),
         ({"tools": [{"type": "function"}]}, "parameters.tools.0.function is required."),
+        ({"tools": [TOOL] * 129}, "parameters.tools may have at most 128 items."),
+        (
+            {"tools": [with_choices(201)]},
+            "parameters.tools.0.function.parameters is refused: the schema has more than 200 members of enum.",
+        ),
+        (
+            {"tools": [with_choices(200)] * 5 + [with_choices(1)]},
+            "parameters.tools is refused: all tools together have more than 1,000 enum members.",
+        ),
+        (
+            {"response_format": shape({"$ref": "https://example.com/a"})},
+            "parameters.response_format.json_schema is refused: $ref 'https://example.com/a' does not lead to a schema "
+            "inside this one.",
+        ),
+        (
+            {"response_format": shape(7)},
+            "parameters.response_format.json_schema is refused: its schema must be an object.",
+        ),
     ],
 )
 async def test_a_value_out_of_range_is_named(ask: Asker, parameters: dict[str, Any], message: str) -> None:

@@ -16,6 +16,11 @@ CONFIG = SessionConfig(model="voice", voice="Tina", transcription_model="ear")
 TOOL = {"type": "function", "function": {"name": "weather", "description": "…", "parameters": {"type": "object"}}}
 
 
+def with_choices(most: int) -> dict[str, Any]:
+    schema = {"properties": {"city": {"enum": [f"City {number}" for number in range(most)]}}}
+    return {"type": "function", "function": {"name": "weather", "parameters": schema}}
+
+
 def refusal(patch: dict[str, Any], config: SessionConfig = CONFIG) -> InvalidParameter:
     with pytest.raises(InvalidParameter) as refused:
         merge(config, patch)
@@ -95,6 +100,7 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"turn_detection": None}, "turn_detection", None),
     ({"tools": None}, "tools", ()),
     ({"tools": [TOOL]}, "tools", (TOOL,)),
+    ({"tools": [with_choices(200)] * 5}, "tools", (with_choices(200),) * 5),
     ({"tools": [{"type": "function", **TOOL["function"]}]}, "tools", (TOOL,)),  # type: ignore[dict-item]
     ({"tool_choice": None}, "tool_choice", "auto"),
     ({"tool_choice": "none"}, "tool_choice", "none"),
@@ -176,6 +182,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"type": "function", "function": "f"}]}, "session.tools[0].function"),
     ({"tools": [{"type": "function", "name": "f", "parameters": "x"}]}, "session.tools[0].function.parameters"),
     ({"tools": [{"type": "function", "name": "f", "description": 5}]}, "session.tools[0].function.description"),
+    ({"tools": [with_choices(201)]}, "session.tools[0].function.parameters"),
+    ({"tools": [with_choices(200)] * 5 + [with_choices(1)]}, "session.tools"),
     ({"tools": [TOOL], "enable_search": True}, "session.tools"),
     ({"tool_choice": "maybe"}, "session.tool_choice"),
     ({"tool_choice": ["auto"]}, "session.tool_choice"),

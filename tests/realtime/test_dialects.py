@@ -63,7 +63,8 @@ def test_a_browser_gives_its_key_in_a_subprotocol() -> None:
 
 
 def test_a_client_secret_brings_model_and_settings() -> None:
-    settings = {"type": "realtime", "model": "gpt-realtime", "audio": {"output": {"voice": "marin"}}}
+    tools = [{"type": "function", "name": "f", "parameters": {"enum": [*range(200)]}}]
+    settings = {"type": "realtime", "model": "gpt-realtime", "audio": {"output": {"voice": "marin"}}, "tools": tools}
     secret = client_secret(TEMPORARY_KEY, settings)
     handshake = read_handshake(Wire({}, authorization=f"Bearer {secret}"))
 
@@ -85,7 +86,15 @@ def test_settings_that_do_not_fit_a_header_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "session", [{"audio": 7}, {"output_modalities": []}, {"max_output_tokens": "many"}, {"type": "foo"}, {"type": {}}]
+    "session",
+    [
+        {"audio": 7},
+        {"output_modalities": []},
+        {"max_output_tokens": "many"},
+        {"type": "foo"},
+        {"type": {}},
+        {"tools": [{"type": "function", "name": "f", "parameters": {"enum": [*range(201)]}}]},
+    ],
 )
 def test_settings_that_cannot_be_read_are_refused_before_the_session(session: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter, match="session"):

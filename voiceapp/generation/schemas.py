@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.protocol.json_schemas import check_schema, check_tools
+from voiceapp.protocol.tools import MAX_TOOLS
 
 MAX_MESSAGES = 2_000
 """Messages of one conversation: two megabytes hold far more, and reading those would hold up everybody."""
@@ -19,6 +21,15 @@ Penalty = Annotated[float | None, Field(ge=-2, le=2)]
 TopLogprobs = Annotated[int | None, Field(ge=0, le=20)]
 Stop = CleanStr | Annotated[list[CleanStr | int | list[int]], Field(max_length=16)]
 """A text, or several of them, or numbers of tokens."""
+
+
+def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
+    check_schema(schema)
+    return schema
+
+
+JsonSchema = Annotated[dict[str, Any], AfterValidator(_bounded)]
+"""One that an engine can compile in time."""
 
 
 class ImageAddress(Schema):
@@ -78,13 +89,21 @@ class Function(Schema):
 
     name: CleanStr = Field(min_length=1, max_length=128)
     description: CleanStr | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonSchema | None = None
     """JSON schema of the arguments."""
 
 
 class Tool(Schema):
     type: Literal["function"] = "function"
     function: Function
+
+
+def _bounded_tools(tools: list[Tool]) -> list[Tool]:
+    check_tools(tool.function.parameters or {} for tool in tools)
+    return tools
+
+
+Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_bounded_tools)]
 
 
 class ChosenFunction(Schema):
@@ -99,9 +118,17 @@ class ChosenTool(Schema):
 ToolChoice = Literal["none", "auto", "required"] | ChosenTool
 
 
+def _with_bounded_schema(named: dict[str, Any]) -> dict[str, Any]:
+    schema = named.get("schema")
+    if not isinstance(schema, dict | None):
+        raise ValueError("its schema must be an object")
+    check_schema(schema or {})
+    return named
+
+
 class ResponseFormat(Schema):
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: dict[str, Any] | None = None
+    json_schema: Annotated[dict[str, Any], AfterValidator(_with_bounded_schema)] | None = None
     """Passed on to engines that follow schemas."""
 
 
@@ -134,7 +161,7 @@ class Sampling(Schema):
     logprobs: bool | None = None
     top_logprobs: TopLogprobs = None
     logit_bias: dict[str, float] | None = None
-    tools: list[Tool] | None = None
+    tools: Tools | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.json_schemas import check_schema, check_tools
 from voiceapp.protocol.values import read_object, read_text
 
 MAX_TOOLS = 128
@@ -22,7 +23,12 @@ def read_tools(value: object, at: str) -> tuple[dict[str, Any], ...]:
         return ()
     if not isinstance(value, list) or len(value) > MAX_TOOLS:
         raise InvalidParameter(f"tools must be a list of at most {MAX_TOOLS} tools.", param=at)
-    return tuple(_tool(tool, f"{at}[{position}]") for position, tool in enumerate(value))
+    tools = tuple(_tool(tool, f"{at}[{position}]") for position, tool in enumerate(value))
+    try:
+        check_tools(tool["function"].get("parameters", {}) for tool in tools)
+    except ValueError as error:
+        raise InvalidParameter(f"{at} is refused: {error}.", param=at) from None
+    return tools
 
 
 _OF_A_FUNCTION = ("name", "description", "parameters", "strict")
@@ -38,5 +44,9 @@ def _tool(value: object, at: str) -> dict[str, Any]:
     if not read_text(function.get("name"), f"{at}.function.name", limit=128):
         raise InvalidParameter(f"{at}.function.name is empty.", param=f"{at}.function.name")
     read_text(function.get("description", ""), f"{at}.function.description", limit=MAX_DESCRIPTION)
-    read_object(function.get("parameters", {}), f"{at}.function.parameters")
+    try:
+        check_schema(read_object(function.get("parameters", {}), f"{at}.function.parameters"))
+    except ValueError as error:
+        param = f"{at}.function.parameters"
+        raise InvalidParameter(f"{param} is refused: {error}.", param=param) from None
     return {"type": "function", "function": function}

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from voiceapp.generation.schemas import MAX_MESSAGES, MessagePart, TopLogprobs, TopP
+from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, MessagePart, TopLogprobs, TopP
 from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.protocol.tools import MAX_TOOLS
 
 MAX_METADATA = 16
 """Pairs of one request, as OpenAI bounds them."""
@@ -37,7 +38,7 @@ class FunctionTool(Schema):
     """`function`; tools that a server elsewhere would run are refused."""
     name: Annotated[CleanStr, Field(min_length=1, max_length=128)] | None = None
     description: CleanStr | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonSchema | None = None
     """JSON schema of the arguments."""
     strict: bool | None = None
 
@@ -51,7 +52,7 @@ class TextFormat(Schema):
     type: Literal["text", "json_object", "json_schema"]
     name: CleanStr | None = None
     description: CleanStr | None = None
-    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    json_schema: Annotated[JsonSchema | None, Field(alias="schema")] = None
     """With the type `json_schema`: what the answer has to follow."""
     strict: bool | None = None
 
@@ -76,7 +77,7 @@ class ResponseBody(Schema):
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     top_p: TopP = None
     max_output_tokens: Annotated[int | None, Field(ge=1)] = None
-    tools: list[FunctionTool] | None = None
+    tools: Annotated[list[FunctionTool] | None, Field(max_length=MAX_TOOLS)] = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
     text: TextSettings | None = None
