@@ -1,1 +1,1 @@
-"""What a conversation is: no I/O, no await, no Django; time is an argument."""
+"""The session core: no I/O, no await, no Django; time is an argument."""

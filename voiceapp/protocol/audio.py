@@ -23,7 +23,7 @@ SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 48_000)
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """How PCM is laid out on the wire."""
+    """Layout of PCM on the wire."""
 
     name: str
     """One of `FORMATS`, as the client spelled it."""
@@ -42,7 +42,7 @@ class AudioFormat:
         return n_bytes / self.bytes_per_ms
 
     def wire_ms(self, n_bytes: int) -> float:
-        """How long the audio in so many bytes of the wire is."""
+        """Return the length of the audio in so many bytes of the wire."""
         return self.duration_ms(n_bytes) * (2 if self.is_telephone else 1)
 
     def size(self, ms: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 KEPT_S = 0.6
 """Words on show for so long stay until the final text replaces them."""
 REACH = 2
-"""How many words a later reading may have put in or left out before the words that stay."""
+"""Words that a later reading may have added or left out before the words that stay."""
 
 
 class Captions:
@@ -45,7 +45,7 @@ def _latest(kept: list[str], words: list[str]) -> list[str]:
 
 
 def _behind(kept: list[str], words: list[str]) -> int:
-    """Where a reading goes on behind the words that stay."""
+    """Return the position in a reading at which it continues the words that stay."""
     if not kept:
         return 0
     last = bare(kept[-1])

@@ -33,7 +33,7 @@ def client_event_wire(event: ClientEvent) -> JsonObject:
 
 
 MOST = 2**53
-"""Of a number, the largest integer that a JavaScript client can hold."""
+"""Largest integer that a JavaScript client can hold exactly."""
 _OF_AUDIO = ("audio", "heard_from")
 """Fields of `AudioDelta` that are not on the wire under their names."""
 

@@ -24,7 +24,7 @@ Interruptions = Literal["cut", "duck"]
 
 @dataclass(frozen=True, slots=True)
 class TurnDetection:
-    """How the end of a turn is found. A session without it (None) is in manual mode."""
+    """Settings of turn detection. A session without it (None) is in manual mode."""
 
     type: TurnType = "server_vad"
     threshold: float = 0.5
@@ -63,9 +63,9 @@ class SessionConfig:
     transcription_language: str | None = None
     turn_detection: TurnDetection | None = TurnDetection()
     echo_cancellation: EchoCancellation = "auto"
-    """Whether what comes back from the caller's loudspeaker is taken out; `auto`: once it is found."""
+    """Removal of the reply that comes back through the caller's loudspeaker; `auto`: once it is found."""
     interruptions: Interruptions = "cut"
-    """What the first sound of a caller does to a reply; `duck`: it is ducked until their words are known."""
+    """Effect of a caller's first sound on a reply; `duck`: it is ducked until their words are known."""
     tools: tuple[dict[str, Any], ...] = ()
     tool_choice: str | dict[str, Any] = "auto"
     temperature: float = 0.9
@@ -81,7 +81,7 @@ class SessionConfig:
     has_track: bool = False
     """Replies go out on a media track that this server paces, as PCM; decided when the session begins."""
     metadata: dict[str, str] | None = None
-    """What the client gave a response, to be given back with it."""
+    """Metadata that the client gave a response, returned with it."""
     passthrough: dict[str, Any] = field(default_factory=dict)
     """Settings that only models elsewhere act on: enable_search, search_options, smooth_output, translation."""
 

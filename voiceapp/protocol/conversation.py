@@ -8,7 +8,7 @@ from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, ItemStat
 MAX_ITEMS = 1000
 """Older items are forgotten; hosted models keep about 100 turns."""
 MAX_CHARACTERS = 4_000_000
-"""Of all items together; older ones are forgotten."""
+"""Length of all items together; the oldest are forgotten beyond it."""
 
 
 class Conversation:

@@ -26,10 +26,10 @@ class _Ducked:
 
     response: Response
     utterance: Utterance
-    """What may interrupt it."""
+    """The utterance that may interrupt it."""
     at: float
     at_ms: float
-    """How much of the reply was heard then."""
+    """Length of the reply that had been heard then."""
     is_held: bool = False
 
 
@@ -49,7 +49,7 @@ class Ducking:
             self._send(ReplyDucked(response_id=response.id))
 
     def hold_due(self) -> float | None:
-        """When the reply is to be held. What may be its own echo does not hold it."""
+        """Time at which the reply is to be held. What may be its own echo does not hold it."""
         ducked = self._ducked
         if ducked is None or ducked.is_held or not ducked.utterance.is_sure:
             return None

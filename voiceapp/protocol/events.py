@@ -318,13 +318,13 @@ class SessionUpdated(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResumable(ServerEvent):
-    """When the connection is lost, the session waits for its client to come back over another one."""
+    """The session survives the loss of its connection: it waits for its client to come back over another one."""
 
     type = "session.resumable"
     token: str
     """To be presented then; a secret."""
     grace_s: float
-    """How long the session waits."""
+    """Seconds that the session waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ class SessionResumed(ServerEvent):
 
     type = "session.resumed"
     received: int
-    """How many events of the client have arrived so far, `input_audio_buffer.append` not counted."""
+    """Number of the client's events that have arrived so far, `input_audio_buffer.append` not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,9 +431,9 @@ class ItemTruncated(ServerEvent):
     content_index: int
     audio_end_ms: int
     transcript: str
-    """What was heard."""
+    """The text that was heard."""
     unheard: str
-    """What was said after that, and dropped."""
+    """The text after that, which was dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,7 +543,7 @@ class AudioDelta(OfContent):
     type = "response.audio.delta"
     audio: bytes
     heard_from: float | None = None
-    """When the first of it is heard by a caller who plays it as it arrives (the session's clock); not on the wire."""
+    """Time at which a caller who plays it as it arrives begins to hear it (the session's clock); not on the wire."""
 
     def to_wire(self) -> JsonObject:
         return {
@@ -590,10 +590,10 @@ class SourceAdded(ServerEvent):
     type = "response.source.added"
     response_id: str
     title: str
-    """Of the document."""
+    """Title of the document."""
     text: str
     page: str
-    """Of this product's manual, as its address names it; empty for other documents."""
+    """Page of this product's manual, as its address names it; empty for other documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

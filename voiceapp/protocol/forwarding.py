@@ -38,19 +38,19 @@ _AFTER_DELTA = re.compile(r'"\s*}\s*')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedMessage(ClientEvent):
-    """What a client says, for the service to read."""
+    """A client's message for the service."""
 
     type: ClassVar[str] = "forwarded"
     text: str
     wire: JsonObject | None = None
     """The same, read; None where it carries audio."""
     audio_bytes: int = 0
-    """Of the audio that it carries."""
+    """Length of the audio that it carries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardedEvent(ServerEvent):
-    """What the service says, for the client to read."""
+    """An event of the service for the client."""
 
     type: ClassVar[str] = "forwarded"
     kind: str
@@ -63,7 +63,7 @@ class ForwardedEvent(ServerEvent):
 
 
 def appended_bytes(text: str) -> int | None:
-    """How much audio a client's text carries; None where that takes reading it."""
+    """Return the length of the audio in a client's text; None where that takes reading it."""
     return _base64_bytes(text, _APPEND, _AFTER_APPEND)
 
 

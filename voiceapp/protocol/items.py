@@ -1,4 +1,4 @@
-"""What a conversation is made of: messages, function calls, function outputs. How clients write them, and the wire."""
+"""Items of a conversation: messages, function calls, function outputs; as clients write them, and on the wire."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TEXT = 200_000
 
 
 class Role(StrEnum):
-    """Who a message is from."""
+    """Author of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class ItemStatus(StrEnum):
-    """How far an item is."""
+    """Progress of an item."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -41,11 +41,11 @@ class Message:
     spoken: bool = False
     """The words were or will be audio; the wire shows them as a transcript."""
     unheard: str = ""
-    """What the assistant said after it was interrupted."""
+    """Text that the assistant said after it was interrupted."""
     marks: list[tuple[int, float]] = field(default_factory=list)
-    """Where the audio of the assistant stands: (characters said, ms of audio), ascending."""
+    """Positions in the assistant's audio: (characters said, ms of audio), ascending."""
     audio_ms: float = 0.0
-    """How much audio there is of what the assistant says."""
+    """Length of the audio of what the assistant says."""
 
     @property
     def size(self) -> int:
@@ -103,7 +103,7 @@ class FunctionCall:
 
 @dataclass(slots=True, eq=False)
 class FunctionOutput:
-    """What a function came to, as the client says."""
+    """Output of a function, as the client reports it."""
 
     id: str
     call_id: str
@@ -194,8 +194,8 @@ CHARACTERS_PER_S = 14.0
 
 
 def _characters_heard(text: str, marks: list[tuple[int, float]], audio_end_ms: float) -> int:
-    """How many characters had sounded at `audio_end_ms`, at a word's end: exact at marks, in proportion between, and
-    behind the last one as many as a voice usually reads in that time."""
+    """Return how many characters had sounded at `audio_end_ms`, at a word's end: exact at marks, in proportion between,
+    and behind the last one as many as a voice usually reads in that time."""
     said, since_ms = 0, 0.0
     for characters, until_ms in marks:
         if audio_end_ms >= until_ms:

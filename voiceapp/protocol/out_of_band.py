@@ -18,7 +18,7 @@ PARAM = "response.input"
 def out_of_band_context(
     response: dict[str, Any], conversation: Conversation, new_id: Callable[[str], str]
 ) -> Conversation | None:
-    """What the response that a client asks for reads and is written into; None for an ordinary one.
+    """Return the conversation that a requested response reads and writes; None for an ordinary response.
 
     Raises:
         InvalidParameter: if `conversation` is neither auto nor none, if its items cannot be read, or if it has some and

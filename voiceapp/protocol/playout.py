@@ -17,16 +17,16 @@ LEAD_MS = 300.0
 PIECE_MS = 100.0
 """Least audio in one event, the last one of a response excepted."""
 QUEUE_LIMIT_MS = 1_500.0
-"""How far synthesis may run ahead of sending: what is interrupted was made for nothing, and others wait for theirs."""
+"""Lead of synthesis over sending: interrupted speech was made for nothing, and others wait for theirs."""
 KEPT_MS = 3_000.0
-"""Of what was sent of a reply, which may go on from earlier: the longest that it is ducked, the lead, and the word
+"""Sent audio that is kept of a reply, which may go on from earlier: the longest duck, the lead, and the word
 before."""
 NOTICED_MS = 100.0
 """A listener is so much later than is known here, at least: what they heard of a reply when it was ducked."""
 LONGEST_WORD_MS = 600.0
 LEVEL_MS = 10.0
 QUIET_SHARE = 0.1
-"""Of the loudness of what is around it: between two words."""
+"""Loudness between two words, as a share of the loudness around it."""
 ROUNDING_MS = 0.5
 """A timer that fires when a piece is due finds it due, whatever the clock's floating point did to it."""
 
@@ -47,7 +47,7 @@ class Playout:
         self._sent_bytes = 0
         self._pushed_at = 0.0
         self._began_at = not_before
-        """When the listener begins to hear the first byte at the earliest, moved later by every pause in the supply."""
+        """Earliest time at which the listener hears the first byte, moved later by every pause in the supply."""
         self.is_complete = False
         """No more audio will be pushed."""
         self.is_hurried = False
@@ -63,7 +63,7 @@ class Playout:
 
     @property
     def heard_at(self) -> float:
-        """When the listener has heard everything that was sent."""
+        """Time at which the listener has heard everything that was sent."""
         return self._began_at + self.sent_ms / 1000
 
     @property
@@ -82,7 +82,7 @@ class Playout:
             self._pushed_at = now
 
     def take(self, now: float) -> bytes:
-        """What is due now; empty when nothing is, or when less than a piece is."""
+        """Return the audio that is due now; empty when nothing is, or less than a piece."""
         least = 0 if self._is_held else self._least()
         allowed = self._queued_bytes if self.is_hurried else min(self._queued_bytes, self._allowed(now))
         if not least or allowed < least:
@@ -92,7 +92,7 @@ class Playout:
         return self._pop(allowed)
 
     def next_due(self) -> float | None:
-        """When `take` will have something; None while there is nothing to wait for."""
+        """Time at which `take` will have something; None while there is nothing to wait for."""
         least = 0 if self._is_held else self._least()
         if not least:
             return None
@@ -101,7 +101,7 @@ class Playout:
         return max(self._pushed_at, self.heard_at + (self._format.duration_ms(least) - self._lead_ms) / 1000)
 
     def heard_ms(self, now: float) -> float:
-        """How much of the response the listener has heard, if they play it as it arrives."""
+        """Length of the response that the listener has heard, if they play it as it arrives."""
         return min(self.sent_ms, max(0.0, (now - self._began_at) * 1000))
 
     def hold(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""What a session says later without being asked: timers and reminders that the caller set.
+"""Timers and reminders that the caller set: said later, without being asked.
 
 A session loses them with its connection, so its client is told of them, and brings them to the session in which the
 conversation goes on.
@@ -21,7 +21,7 @@ MAX_PENDING = MAX_REMINDERS + 1
 MAX_REMINDER_S = 2 * 3600
 """A conversation lasts so long at most."""
 MAX_CHARS = 500
-"""Of each text of a reminder that a client brings."""
+"""Length of each text of a reminder that a client restores."""
 MAX_KNOWN = 100
 """So many are remembered as taken, so that none is said twice."""
 
@@ -31,11 +31,11 @@ class Reminder:
     """Something to be said later."""
 
     name: str
-    """What the caller hears it called, such as `the 5 minute timer`."""
+    """Name that the caller hears, such as `the 5 minute timer`."""
     in_s: float
     """Seconds from now."""
     text: str
-    """What is said then."""
+    """Text that is said then."""
     id: str = ""
     """Given by the session that it is set in, and kept when another one takes it up."""
 
@@ -45,7 +45,7 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class ReminderChange:
-    """What a reply does to the reminders of its session."""
+    """Change that a reply makes to the reminders of its session."""
 
     sets: Reminder | None = None
     cancels_all: bool = False
@@ -87,21 +87,21 @@ class Reminders:
         self._has_news = True  # the client hears what stands now, whatever was new
 
     def take_wait_for_task(self) -> bool:
-        """Whether the caller has asked to be told of the end of a task; it is forgotten here."""
+        """Return whether the caller asked to be told of the end of a task, and forget it."""
         awaits, self._awaits_task = self._awaits_task, False
         return awaits
 
     def take_news(self) -> bool:
-        """Whether the client has yet to be told what is pending; it is forgotten here."""
+        """Return whether the client has yet to be told what is pending, and forget it."""
         has_news, self._has_news = self._has_news, False
         return has_news
 
     def next_due(self) -> float | None:
-        """When the first of them is to be said."""
+        """Time at which the first of them is to be said."""
         return self._due[0][0] if self._due else None
 
     def take_due(self, now: float) -> str:
-        """What is to be said now; it is forgotten here."""
+        """Return the text to be said now, and forget it."""
         said = [reminder.text for due, reminder in self._due if due <= now]
         self._due = [entry for entry in self._due if entry[0] > now]
         self._has_news = self._has_news or bool(said)

@@ -33,7 +33,7 @@ from voiceapp.protocol.work import (
 )
 
 PLAYED = (ResponseState.COMPLETED, ResponseState.INCOMPLETE)
-"""What was sent of such a response is heard to its end; others fall silent at once."""
+"""States of a response whose sent audio is heard to its end; others fall silent at once."""
 
 
 class Responder:
@@ -61,9 +61,9 @@ class Responder:
         self._owes_stock_reply = False
         """The response that is owed only says that nothing was understood."""
         self._to_say = ""
-        """What the latest response says without asking the chat model; empty lets that reply."""
+        """Text of the latest response that is said without asking the chat model; empty lets that reply."""
         self.ended_at = -math.inf
-        """When the latest response ended."""
+        """Time at which the latest response ended."""
         self._conversation = conversation
         self._conversation_id = new_id("conv")
         self._send = send
@@ -266,7 +266,7 @@ class Responder:
         )
 
     def _instead(self, response: Response) -> str:
-        """What is said in place of a reply: a reminder, or to words that were not understood, with nothing since."""
+        """Return the text in place of a reply: a reminder, or a sentence about words that were not understood."""
         if self._to_say:
             return self._to_say
         turn = self._taken_turn

@@ -24,7 +24,7 @@ AUDIO_TOKEN_MS = 40
 
 @dataclass(slots=True)
 class Metrics:
-    """When each stage of a response was reached, in ms after one origin: a stage took the difference to the one before.
+    """Times of the stages of a response, in ms after one origin: a stage took the difference to the one before.
 
     After an utterance the origin is the arrival of the caller's last frame with speech at this server, and
     `first_audio_ms` is the voice-to-voice latency; after anything else it is the arrival of the request. The network
@@ -83,26 +83,26 @@ class Response:
     """None for one out of band."""
     config: SessionConfig
     conversation: Conversation
-    """What it reads, and what its output is added to."""
+    """The conversation that it reads, and that its output is added to."""
     send: Callable[[ev.ServerEvent], None]
     new_id: Callable[[str], str]
     origin: float
     """The moment metrics count from: last speech sample, or the request."""
     not_before: float = -math.inf
-    """When the caller has heard the response before."""
+    """Time at which the caller has heard the response before."""
     is_idle_prompt: bool = False
     """Nobody asked: the caller was silent for long."""
     state: ResponseState = ResponseState.WAITING
     metrics: Metrics = field(default_factory=Metrics)
     served_by: str = ""
-    """Which of several models replies; empty where there is one."""
+    """The one of several models that replies; empty where there is one."""
     usage: Usage = field(default_factory=Usage)
     message: Message | None = None
     reason: str | None = None
-    """Why it ended other than completed."""
+    """Reason why it did not complete."""
     playout: Playout = field(init=False)
     _error: dict[str, Any] | None = None
-    """What an engine gave up with."""
+    """Error of the engine that failed."""
     _output: list[Message | FunctionCall] = field(default_factory=list)
     _calls: dict[int, FunctionCall] = field(default_factory=dict)
     """Function calls by the model's own number."""

@@ -56,7 +56,7 @@ class ContinueTask:
     task_id: str
     text: str = ""
     is_flush: bool = False
-    """What was sent so far is to be spoken now, whole sentence or not."""
+    """True if the text so far is to be spoken now, whole sentence or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class FinishTask:
     action = "finish-task"
     task_id: str
     is_cancelled: bool = False
-    """What is under way is to be dropped."""
+    """True if the speech under way is to be dropped."""
 
 
 RunCommand = RunTask | ContinueTask | FinishTask

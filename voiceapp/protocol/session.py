@@ -99,7 +99,7 @@ class Session:
         return self._responder.turn_log.take()
 
     def next_timer(self) -> float | None:
-        """When `tick` must be called, if nothing else happens before."""
+        """Time at which `tick` must be called, if nothing else happens before."""
         live = self._responder.live
         times = (
             live.playout.next_due() if live else None,

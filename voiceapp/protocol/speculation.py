@@ -13,9 +13,9 @@ from voiceapp.protocol.utterance import Utterance
 from voiceapp.protocol.work import Abandon, Confirm, Respond, Work
 
 MAX_SPEECH_MS = 10_000
-"""Who has spoken for longer is dictating or telling, and seldom at the end."""
+"""Longest speech that is speculated on: who speaks for longer is dictating, and seldom at the end."""
 MAX_TIMES = 2
-"""How often one turn is speculated on: who goes on twice may well go on again."""
+"""Speculations on one turn: who goes on twice may well go on again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Speculation:
         self._new_id = new_id
         self._begun: Begun | None = None
         self._times: tuple[str, int] = ("", 0)
-        """How often the latest turn was speculated on, and its item."""
+        """The latest turn's item, and the number of speculations on it."""
 
     def begin(self, turn: Utterance, config: SessionConfig, *, ordinal: int) -> None:
         """Have the reply to a turn begun that may be over."""

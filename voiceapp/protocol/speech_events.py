@@ -47,7 +47,7 @@ MAX_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SpeechEvent:
-    """What a client said."""
+    """A message of a client."""
 
     kind: str
     event_id: str | None

@@ -66,7 +66,7 @@ RESPONSE_STEPS: dict[tuple[ResponseState, str], ResponseState] = {
 
 
 class EchoState(Enum):
-    """Whether what is played comes back through the caller's microphone."""
+    """Presence of our own sound in the caller's microphone."""
 
     UNKNOWN = "unknown"
     SUSPECTED = "suspected"
@@ -89,7 +89,7 @@ ECHO_STEPS: dict[tuple[EchoState, str], EchoState] = {
 
 
 class EchoRisk(IntEnum):
-    """Whether a frame with speech may be the echo of the reply."""
+    """Likelihood that a frame with speech is the echo of the reply."""
 
     NONE = 0
     POSSIBLE = 1
@@ -98,7 +98,7 @@ class EchoRisk(IntEnum):
 
 
 class SpeechVerdict(Enum):
-    """What speech during a reply is."""
+    """Verdict on speech during a reply."""
 
     OPEN = "open"
     INTERRUPTS = "interrupts"

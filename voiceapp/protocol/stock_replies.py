@@ -1,4 +1,4 @@
-"""What is said where there is no reply, in the language of the session, in words that every visitor knows."""
+"""Sentences for where there is no reply, in the language of the session, in words that every visitor knows."""
 
 from __future__ import annotations
 

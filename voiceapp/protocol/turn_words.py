@@ -15,7 +15,7 @@ EARLY_CONFIDENCE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the session wants to know and provides."""
+    """Callbacks and facts that the session provides."""
 
     send: Callable[[ev.ServerEvent], None]
     start: Callable[[Work], None]
@@ -37,7 +37,7 @@ class TurnWords:
 
     def __init__(self, language: str | None, hooks: Hooks) -> None:
         self.language = language
-        """What is spoken; None leaves it to the engine."""
+        """Spoken language; None leaves it to the engine."""
         self._hooks = hooks
         self._committed: dict[str, Utterance] = {}
         """Turns whose words are not known yet, in order."""

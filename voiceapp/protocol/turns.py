@@ -1,4 +1,4 @@
-"""When the caller begins and ends to speak, from speech probabilities alone.
+"""Beginnings and ends of the caller's speech, from speech probabilities alone.
 
 The clock here is the audio itself: 32 ms a frame. A turn ends after a silence whose length the settings fix, or which a
 turn model shortens: asked again and again, it ends the turn at once or lets the silence grow to a cap.
@@ -94,7 +94,7 @@ class TurnDetector:
         self._run = 0
         """Speech frames in a row."""
         self._judged: list[float] = []
-        """What the turn model thought of the present pause."""
+        """Results of the turn model in the present pause."""
         self.configure(settings)
 
     def configure(self, settings: TurnDetection) -> None:

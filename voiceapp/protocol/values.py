@@ -26,7 +26,7 @@ MAX_METADATA = 16
 
 
 def read_metadata(value: object, param: str) -> dict[str, str] | None:
-    """What a client keeps with an object: names and short texts."""
+    """Return the metadata that a client keeps with an object: names and short texts."""
     if value is None or value == {}:
         return None
     given = read_object(value, param)

@@ -1,4 +1,4 @@
-"""What a session asks of the engines, what comes back, and the record it keeps of each turn."""
+"""Work that a session asks of the engines, its results, and the record of each turn."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Respond:
     config: SessionConfig
     history: tuple[Item, ...]
     ordinal: int
-    """Of the `TurnEnded` that it will come to."""
+    """Ordinal of the `TurnEnded` that it will come to."""
     input_audio_ms: int
-    """Of the user's speech that it follows."""
+    """Length of the user's speech before it."""
     is_idle_prompt: bool = False
     """Nobody asked: the caller has been silent for the session's `idle_timeout_ms`."""
     instead: str = ""
@@ -97,7 +97,7 @@ class PlayoutCut:
 
 @dataclass(frozen=True, slots=True)
 class TurnJudged:
-    """How likely the caller has finished, as the turn model finds."""
+    """Probability that the caller has finished, by the turn model."""
 
     item_id: str
     version: int
@@ -112,7 +112,7 @@ class Recognized:
     words: str
     """Empty when nothing was understood."""
     confidence: float = 1.0
-    """How sure the recognizer is, from 0 to 1."""
+    """Confidence of the recognizer, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +198,15 @@ class Source:
     """A passage of a document."""
 
     title: str
-    """Of the document."""
+    """Title of the document."""
     text: str
     page: str = ""
-    """Of this product's manual, as its address names it."""
+    """Page of this product's manual, as its address names it; empty for other documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySource:
-    """Where the reply was found."""
+    """Source of the reply."""
 
     response_id: str
     source: Source
@@ -214,7 +214,7 @@ class ReplySource:
 
 @dataclass(frozen=True, slots=True)
 class ReplyServedBy:
-    """Which of several models writes the reply."""
+    """The one of several models that writes the reply."""
 
     response_id: str
     served_by: str
@@ -262,7 +262,7 @@ class TurnEnded:
     user_text: str
     assistant_text: str
     heard_text: str
-    """What of the reply was heard before an interruption; all of it otherwise."""
+    """Part of the reply that was heard before an interruption; all of it otherwise."""
     is_interrupted: bool
     input_audio_ms: int
     output_audio_ms: int
@@ -277,4 +277,4 @@ class TurnEnded:
     first_token_ms: int | None
     first_audio_ms: int | None
     served_by: str = ""
-    """Which of several models replied; empty where there is one."""
+    """The one of several models that replied; empty where there is one."""
