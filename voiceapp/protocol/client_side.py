@@ -12,12 +12,13 @@ from voiceapp.protocol.reading import JsonObject
 
 _KINDS: dict[str, tuple[type, Any]] = {
     "str": (str, ""),
+    "bool": (bool, False),
     "int": (int, 0),
     "float": (float, 0.0),
     "JsonObject": (dict, {}),
     "list[JsonObject]": (list, []),
 }
-"""By annotation: what a field is, and what stands for it where a server leaves it out."""
+"""Type of a field by its annotation, and its value where a server leaves it out."""
 
 
 def client_event_wire(event: ClientEvent) -> JsonObject:
@@ -67,7 +68,7 @@ def _value(of: Field[Any], wire: JsonObject) -> Any:
     value = wire.get(of.name)
     if value is None:
         return of.default if of.default is not MISSING else None if annotation.endswith(" | None") else missing
-    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(of.name)
     if isinstance(value, int | float) and not abs(value) <= MOST:  # nor what is not a number
         raise ValueError(of.name)
