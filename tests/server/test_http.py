@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -42,6 +43,14 @@ def test_it_refuses_in_the_shape_that_the_clients_of_an_address_read(server: Ser
     _, refusal, _ = server.request("POST", "/compatible-mode/v1/chat/completions", body=b"x" * 3_000_000)
     assert "200000 bytes" in refusal["error"]["message"]
     assert refusal["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_page_of_another_origin_reads_a_refusal_of_the_server_itself(server: Served, chunked: bool) -> None:
+    for path, expected in (("/v1/chat/completions", "*"), ("/voice/webrtc", None)):
+        body: Any = iter([b"x" * 100_000] * 4) if chunked else b"x" * 400_000
+        status, _, headers = server.request("POST", path, body, {"Origin": "https://a.example"}, encode_chunked=chunked)
+        assert (status, headers["Access-Control-Allow-Origin"]) == (413, expected)
 
 
 def test_it_takes_more_where_recordings_are_uploaded_but_not_without_end(server: Served) -> None:

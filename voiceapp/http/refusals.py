@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from corsheaders.middleware import CorsMiddleware
+from django.http import HttpRequest, HttpResponse
+
 from voiceapp import formats
 from voiceapp.http.error_responses import ErrorResponse, error_json
 
@@ -18,6 +21,19 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
+
+
+_cors = CorsMiddleware(HttpResponse)
+
+
+def cors_headers(path: str, origin: str) -> list[tuple[bytes, bytes]]:
+    """Headers by which a page of another origin may read a response that was not written by Django."""
+    request, response = HttpRequest(), HttpResponse()
+    request.path_info = path
+    request.META["HTTP_ORIGIN"] = origin
+    del response["Content-Type"]
+    _cors.add_response_headers(request, response)
+    return [(name.lower().encode(), value.encode()) for name, value in response.items()]
 
 
 def json_headers(body: bytes, request_id: str) -> list[tuple[bytes, bytes]]:

@@ -10,6 +10,7 @@ from twisted.internet import reactor
 from twisted.web.http import HTTPChannel
 
 from voiceapp.formats import request_id as new_request_id
+from voiceapp.http.refusals import cors_headers
 
 from .daphne_flow import Flow
 from .limits import HEADERS_TOO_SLOW, LINGER_BYTES, MALFORMED, TOO_LARGE, TOO_SLOW, ServerLimits
@@ -133,7 +134,9 @@ class Request(WebRequest):
         self._stop_timer()
         self.requestHeaders.removeHeader(b"expect")  # no "100 Continue" after this answer
         request_id = new_request_id()
-        self.channel.transport.write(raw_refusal(status, code, message, request_id, path=self._path()))
+        path, origin = self._path(), self.getHeader("origin") or ""
+        headers = cors_headers(path, origin)
+        self.channel.transport.write(raw_refusal(status, code, message, request_id, headers, path=path))
         access_logger.info("- - %d %s - %s", status, self.channel.transport.getPeer().host, request_id)
 
     def _path(self) -> str:

@@ -23,6 +23,7 @@ from voiceapp.http.refusals import (
     Receive,
     Scope,
     Send,
+    cors_headers,
     json_headers,
     refuse,
     request_id_of,
@@ -119,8 +120,12 @@ class Front:
                 patience.lift()
                 status = message["status"]
                 headers = list(message.get("headers", []))
-                if not any(name.lower() == b"x-request-id" for name, _ in headers):
+                present = {name.lower() for name, _ in headers}
+                if b"x-request-id" not in present:
                     headers.append((b"x-request-id", request_id_of(scope).encode()))
+                if origin := dict(scope["headers"]).get(b"origin"):
+                    cors = cors_headers(scope["path"], origin.decode("latin-1"))
+                    headers += [header for header in cors if header[0] not in present]
                 message = {**message, "headers": headers}
             await send(message)
             if message.get("more_body"):

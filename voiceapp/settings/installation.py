@@ -33,6 +33,14 @@ ALLOWED_HOSTS: list[str] = hosts(env.list("ALLOWED_HOSTS", default=["localhost",
 CSRF_TRUSTED_ORIGINS: list[str] = stripped(env.list("CSRF_TRUSTED_ORIGINS", default=[]))
 """Origins such as https://voice.example.org from which the page may open its socket when they differ from the host."""
 
+CORS_ALLOWED_ORIGINS: list[str] = stripped(env.list("CORS_ALLOWED_ORIGINS", default=[]))
+"""Origins whose pages may call the API from a browser; empty for any, since only keys count there."""
+CORS_ALLOW_ALL_ORIGINS = not CORS_ALLOWED_ORIGINS
+CORS_URLS_REGEX = r"/+(v[12]|rerank|api|api-ws|compatible-mode|compatible-api)(/|$)"
+"""Addresses of the API. Whatever reads a cookie has another one."""
+CORS_ALLOW_HEADERS = ("*", "authorization")
+CORS_EXPOSE_HEADERS = ("*",)
+
 # ── Applications and the request line ────────────────────────────────────────────────────────────────────────────────
 
 INSTALLED_APPS = [
@@ -50,11 +58,13 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "channels",
+    "corsheaders",
     "csp",
 ]
 
 MIDDLEWARE = [
-    "voiceapp.http.middleware.EnvelopeMiddleware",  # first: it takes API requests past everything that only pages need
+    "corsheaders.middleware.CorsMiddleware",  # first: preflights carry no key
+    "voiceapp.http.middleware.EnvelopeMiddleware",  # it takes API requests past everything that only pages need
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
