@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.client_side import client_event_wire, server_event_of
+from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.events import parse_client_event
 from voiceapp.protocol.forwarding import FORWARDING, ForwardedEvent, ForwardedMessage, appended_bytes, spoken_bytes
 
@@ -81,7 +82,7 @@ def test_an_event_of_the_service_is_written_as_it_came() -> None:
 
 
 SERVER_EVENTS = [
-    ev.SessionCreated(event_id="event_1", session={"id": "sess_1"}),
+    ev.SessionCreated(event_id="event_1", session={"id": "sess_1", **SessionConfig(model="m", voice="v").to_wire()}),
     ev.SpeechStarted(event_id="event_2", audio_start_ms=120, item_id="item_1"),
     ev.SpeechStopped(event_id="event_2", audio_end_ms=120, item_id="item_1", reason="turn_invalid"),
     ev.AudioCommitted(event_id="event_2", item_id="item_1"),
@@ -101,7 +102,8 @@ def test_a_client_reads_what_a_server_writes(event: ev.ServerEvent) -> None:
 @pytest.mark.parametrize("cls", ev.SERVER_EVENTS.values(), ids=lambda cls: cls.type)
 def test_every_event_of_a_server_can_be_read(cls: type[ev.ServerEvent]) -> None:
     error = {"code": "invalid_value", "message": "No."}
-    found = server_event_of({"type": cls.type, "event_id": "event_1", "error": error, "delta": ""})
+    given = {"response": {"id": "resp_1"}, "item": {"id": "item_1", "type": "message"}, "error": error, "delta": ""}
+    found = server_event_of({"type": cls.type, "event_id": "event_1", **given})
     assert isinstance(found, cls)
 
 
@@ -117,6 +119,7 @@ def test_what_a_server_leaves_out_is_empty() -> None:
         {"type": 7},
         {"type": "session.imagined"},
         {"type": "session.created", "session": "mine"},
+        {"type": "response.done", "response": {}},
         {"type": "error", "error": "no"},
         {"type": "error"},
         {"type": "response.audio.delta", "delta": "?"},

@@ -140,6 +140,11 @@ class Product(ServerProcess):
         return f"ws://{self.address}/api-ws/v1/realtime"
 
     @property
+    def openai_url(self) -> str:
+        """Where OpenAI's dialects are spoken."""
+        return f"ws://{self.address}/v1/realtime"
+
+    @property
     def page_url(self) -> str:
         return f"ws://{self.address}/voice/socket"
 

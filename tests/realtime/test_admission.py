@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from tests.realtime.doors import OF_PROGRAMS, OF_THE_PAGE, Outcome, Visitor, gue
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 from voiceapp.accounts.auth import KEY_WANTED, Caller
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, PAGE_SOCKET, Door
+from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, HELD_OFFER, OPENAI_OFFER, PAGE_SOCKET, Door
 
 UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
 """A service that nobody reaches: who gets so far was not refused here."""
@@ -100,6 +102,14 @@ async def test_the_card_says_what_pcm_means_and_a_door_that_decodes_says_so_itse
 ) -> None:
     admitted = await admit(Caller.of(alice.row), door, model, "")
     assert admitted.call.input_rate_hz == rate_hz
+
+
+@pytest.mark.parametrize("door", [API_OFFER, OPENAI_OFFER, HELD_OFFER, API_SOCKET])
+@pytest.mark.parametrize("way", ["forwards_offers", "forwards_calls", "forwards_events"])
+def test_a_service_holds_only_sessions_of_callers_who_speak_its_dialect(door: Door, way: str) -> None:
+    card = replace(catalogue().default("realtime"), **{way: True})  # type: ignore[arg-type]
+    is_passed_on = (door, way) in ((API_OFFER, "forwards_offers"), (OPENAI_OFFER, "forwards_calls"))
+    assert door.transport_of(card) == ("relayed" if is_passed_on else door.transport)
 
 
 async def test_a_time_zone_that_does_not_exist_is_the_server_s(alice: Member, settings: Settings) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from dashscope import Client
 from dashscope.audio.qwen_omni import MultiModality, OmniRealtimeCallback, OmniRealtimeConversation
 from openai import AsyncOpenAI
@@ -164,20 +165,22 @@ class TestOpenAI:
 
     @staticmethod
     def client(product: Product) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            api_key=product.keys["good"], websocket_base_url=f"ws://{product.address}/api-ws/v1", max_retries=0
-        )
+        address = f"ws://{product.address}/v1"
+        return AsyncOpenAI(api_key=product.keys["good"], websocket_base_url=address, max_retries=0)
 
     async def test_it_completes_a_typed_turn(self, product: Product) -> None:
         async with (
             asyncio.timeout(PATIENCE_S),
-            self.client(product).beta.realtime.connect(model="gpt-4o-realtime-preview") as connection,
+            self.client(product).beta.realtime.connect(model="voice") as connection,
         ):
-            await connection.session.update(session={"modalities": ["text"]})
+            tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
+            await connection.session.update(session={"modalities": ["text"], "tools": [tool]})
             await connection.conversation.item.create(item=TYPED)
             await connection.response.create()
             async for event in connection:
                 assert event.type != "error", event
+                if event.type == "session.updated":
+                    assert [shown.to_dict() for shown in event.session.tools] == [tool]
                 if event.type == "response.text.done":
                     assert event.text == ANSWER
                 if event.type == "response.done":
@@ -194,6 +197,7 @@ class TestOpenAI:
             async for event in connection:
                 assert event.type != "error", event
                 if event.type == "conversation.item.input_audio_transcription.completed":
+                    require_valid(event)
                     assert word_errors(QUESTION, event.transcript) <= 1
                 if event.type == "response.audio.delta":
                     sound += base64.b64decode(event.delta)
@@ -231,11 +235,12 @@ class TestOpenAICurrent:
         assert (event.response.conversation_id, event.response.metadata) == (None, {"for": "me"})
         assert not [kind for kind in types if kind.startswith("conversation.")]
 
-    async def test_it_completes_a_spoken_and_a_written_turn(self, product: Product, voices: Voices) -> None:
+    @pytest.mark.parametrize("model", ["gpt-realtime", "voice"])
+    async def test_it_completes_a_spoken_and_a_written_turn(self, product: Product, voices: Voices, model: str) -> None:
         sound, words, types = b"", "", []
         async with (
             asyncio.timeout(2 * PATIENCE_S),
-            self.client(product).realtime.connect(model="gpt-realtime") as connection,
+            self.client(product).realtime.connect(model=model) as connection,
         ):
             created = await connection.recv()
             assert created.type == "session.created"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,33 +11,29 @@ from voiceapp.accounts.temporary_keys import client_secret, read_client_secret
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.dialects import OWN
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.realtime.handshake import Wire, read_handshake
 
 TEMPORARY_KEY = "st-" + "a" * 103
 
 
-def is_openais(wire: Wire) -> bool:
-    return isinstance(read_handshake(wire).dialect, OpenAIRealtimeDialect)
-
-
+@pytest.mark.parametrize("model", ["voice", "qwen3-omni-flash-realtime", "gpt-realtime", "fun-asr-realtime", "unknown"])
 @pytest.mark.parametrize(
     ("wire", "expected"),
     [
-        (Wire({"model": "voice"}), False),
-        (Wire({"model": "qwen3-omni-flash-realtime"}), False),
-        (Wire({"model": "gpt-realtime"}), True),
-        (Wire({"model": "gpt-realtime"}, beta="realtime=v1"), False),
-        (Wire({"model": "gpt-realtime"}, subprotocols=("realtime", "openai-beta.realtime-v1")), False),
-        (Wire({"model": "gpt-realtime"}, subprotocols=("realtime",)), True),
-        (Wire({"model": "voice"}, subprotocols=("realtime", "openai-insecure-api-key.sk-1")), True),
-        (Wire({"intent": "transcription"}), True),
-        (Wire({"model": "voice"}, session={"type": "realtime"}), True),
-        (Wire({"model": "fun-asr-realtime"}), False),
+        (Wire({}), OpenAIRealtimeDialect),
+        (Wire({}, subprotocols=("realtime", "openai-insecure-api-key.sk-1")), OpenAIRealtimeDialect),
+        (Wire({}, beta="realtime=v1"), OlderDialect),
+        (Wire({}, subprotocols=("realtime", "openai-beta.realtime-v1")), OlderDialect),
+        (Wire({"intent": "transcription"}), OpenAIRealtimeDialect),
+        (Wire({}, session={"type": "realtime"}), OpenAIRealtimeDialect),
+        (Wire({}, is_openais=False), type(OWN)),
+        (Wire({}, is_openais=False, beta="realtime=v1", subprotocols=("realtime",)), type(OWN)),
     ],
 )
-def test_header_name_and_subprotocol_choose_the_dialect(wire: Wire, expected: bool) -> None:
-    assert is_openais(wire) is expected
-    assert (read_handshake(wire).dialect is OWN) is not expected
+def test_path_and_header_choose_the_dialect_whatever_the_model(wire: Wire, expected: type, model: str) -> None:
+    wire = replace(wire, query={**wire.query, "model": model})
+    assert type(read_handshake(wire).dialect) is expected
 
 
 @pytest.mark.parametrize(
@@ -66,11 +63,13 @@ def test_a_client_secret_brings_model_and_settings() -> None:
     tools = [{"type": "function", "name": "f", "parameters": {"enum": [*range(200)]}}]
     settings = {"type": "realtime", "model": "gpt-realtime", "audio": {"output": {"voice": "marin"}}, "tools": tools}
     secret = client_secret(TEMPORARY_KEY, settings)
-    handshake = read_handshake(Wire({}, authorization=f"Bearer {secret}"))
+    wire = Wire({}, authorization=f"Bearer {secret}")
+    handshake = read_handshake(wire)
 
     assert handshake.model == "gpt-realtime"
     assert handshake.opening["audio"] == {"output": {"voice": "marin"}}
     assert handshake.opening["input_audio_format"] == "pcm24"
+    assert "input_audio_format" not in read_handshake(replace(wire, is_openais=False)).opening
     assert "input_audio_format" not in read_handshake(Wire({}, session=settings, has_track=True)).opening
 
 

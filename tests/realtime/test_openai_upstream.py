@@ -183,7 +183,7 @@ async def test_a_lost_service_fails_the_response_of_callers_of_either_dialect(ou
     heard: list[Event] = []
     async with (
         call(ours.url, ours.keys["good"], model="newer") as talker,
-        websockets.connect(f"{ours.url}?model=newer", subprotocols=protocols, proxy=None) as socket,
+        websockets.connect(f"{ours.openai_url}?model=newer", subprotocols=protocols, proxy=None) as socket,
     ):
         for each in (talker, Talker(socket)):
             await each.ask("Tell me something endless.")

@@ -186,7 +186,7 @@ async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> Non
     """Their events are translated here; the service is spoken to in ours."""
     protocols = [Subprotocol("realtime"), Subprotocol(f"openai-insecure-api-key.{ours.keys['good']}")]
     heard: list[Event] = []
-    async with websockets.connect(f"{ours.url}?model={MODEL}", subprotocols=protocols, proxy=None) as socket:
+    async with websockets.connect(f"{ours.openai_url}?model={MODEL}", subprotocols=protocols, proxy=None) as socket:
         talker = Talker(socket)
         await talker.ask("Are you there?")
         async with asyncio.timeout(PATIENCE_S):

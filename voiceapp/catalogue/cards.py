@@ -74,8 +74,6 @@ class ModelCard:
     """Sample rate of `pcm16` input when the caller of a realtime model states none."""
     input_rates_hz: Mapping[str, int] = field(default_factory=dict, hash=False)
     """The same by alias, for client libraries that mean another rate."""
-    openai_names: frozenset[str] = frozenset()
-    """Names of a realtime model whose client libraries speak OpenAI's current dialect, unless they say otherwise."""
     listens_only: frozenset[str] = frozenset()
     """Names of a realtime model under which it transcribes, and gives no responses."""
     languages: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ OPENAI_REALTIME_ALIASES = (
     "gpt-4o-mini-realtime-preview",
     *OPENAI_LISTENING_ALIASES,
 )
-"""Names whose client libraries send 24 kHz without saying so, and speak OpenAI's current dialect."""
+"""Names whose client libraries send 24 kHz without saying so."""
 REALTIME_ALIASES = (
     "qwen3.8-omni-flash-realtime",
     "qwen3.5-omni-flash-realtime",
@@ -114,7 +114,6 @@ def voice_cards() -> list[ModelCard]:
             runs_here=True,
             transports=("aoq", "webrtc", "websocket"),
             input_rates_hz=dict.fromkeys(OPENAI_REALTIME_ALIASES, 24_000),
-            openai_names=frozenset(OPENAI_REALTIME_ALIASES),
             listens_only=frozenset((*LISTENING_ALIASES, *OPENAI_LISTENING_ALIASES)),
         ),
         ModelCard("silero-vad-6", "vad", f"{_ENGINES}.embedded.vad.Silero", runs_here=True),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from voiceapp.protocol.events import SERVER_EVENTS, AudioAppend, AudioDelta, ClientEvent, ErrorEvent, ServerEvent
+from voiceapp.protocol.openai_realtime.hearing import item_of, response_of, session_of
 from voiceapp.protocol.reading import JsonObject
 
 _KINDS: dict[str, tuple[type, Any]] = {
@@ -35,12 +37,19 @@ def client_event_wire(event: ClientEvent) -> JsonObject:
 
 MOST = 2**53
 """Largest integer that a JavaScript client can hold exactly."""
+_COMPLETED: dict[str, Callable[[JsonObject], JsonObject | None]] = {
+    "session": session_of,
+    "response": lambda response: (known := response_of(response)) and {**response, **known},
+    "item": item_of,
+}
+"""Services leave out what other dialects have to show."""
 _OF_AUDIO = ("audio", "heard_from")
 """Fields of `AudioDelta` that are not on the wire under their names."""
 
 
 def server_event_of(wire: JsonObject) -> ServerEvent | None:
-    """The event that a server's message is; None where it is not known, or a field is not what it must be."""
+    """The event that a server's message is, with every field that this server's has; None where it is not known, or a
+    field is not what it must be."""
     kind = wire.get("type")
     cls = SERVER_EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
@@ -51,6 +60,10 @@ def server_event_of(wire: JsonObject) -> ServerEvent | None:
         given = {of.name: _value(of, wire) for of in fields(cls) if of.name not in _OF_AUDIO}
         if cls is AudioDelta:
             given["audio"] = base64.b64decode(wire["delta"], validate=True)
+        for name in given.keys() & _COMPLETED.keys():
+            given[name] = _COMPLETED[name](given[name])
+            if given[name] is None:
+                return None
         return cls(**given)
     except (TypeError, LookupError, binascii.Error, ValueError):
         return None

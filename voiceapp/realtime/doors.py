@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.cards import Transport as TransportName
@@ -26,9 +27,9 @@ class Door:
     """Whether a session of a temporary key ends with it, whatever TEMPORARY_KEYS_END_SESSIONS says."""
     runs_tasks: bool = False
     """Whether a connection carries tasks, each a session of its own, instead of one session."""
-
-    speaks_openai: bool = False
-    """Whether events on its data channel are those of OpenAI's current dialect."""
+    passes_on: Literal["offer", "call", ""] = "offer"
+    """Kind of request that a service which speaks its callers' dialect is given to hold their sessions: an offer (or a
+    request for a grant) in ours, a call in OpenAI's current one; empty: sessions are held here."""
 
     def transport_of(self, card: ModelCard) -> str:
         """The `TransportKind` of a session with this model."""
@@ -36,13 +37,14 @@ class Door:
 
     def forwards(self, card: ModelCard) -> bool:
         """Whether a session with this model is passed on to another service, and not seen here."""
-        return self.transport != "websocket" and (card.forwards_calls if self.speaks_openai else card.forwards_offers)
+        return {"offer": card.forwards_offers, "call": card.forwards_calls, "": False}[self.passes_on]
 
 
-API_SOCKET = Door("websocket", str(Entrance.PROGRAM), takes_seat=True)
-PAGE_SOCKET = Door("websocket", str(Entrance.PAGE), takes_seat=True)
+API_SOCKET = Door("websocket", str(Entrance.PROGRAM), takes_seat=True, passes_on="")
+PAGE_SOCKET = replace(API_SOCKET, entrance=str(Entrance.PAGE))
 API_OFFER = Door("webrtc", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
-OPENAI_OFFER = replace(API_OFFER, speaks_openai=True)
+OPENAI_OFFER = replace(API_OFFER, passes_on="call")
+HELD_OFFER = replace(API_OFFER, passes_on="")
 PAGE_OFFER = replace(API_OFFER, entrance=str(Entrance.PAGE))
 API_GRANT = Door("aoq", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
 TASK_GRANT = replace(API_GRANT, runs_tasks=True)

@@ -15,6 +15,7 @@ from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.protocol.forwarding import FORWARDING
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
 from voiceapp.protocol.reading import EventError
 from voiceapp.realtime.admission import Admitted
@@ -22,7 +23,7 @@ from voiceapp.realtime.media.client_events import without_formats
 from voiceapp.realtime.models import session_identifier
 
 BETA_HEADER = "realtime=v1"
-"""In `OpenAI-Beta`: the client speaks the older dialect, which is ours."""
+"""In `OpenAI-Beta`: the client speaks OpenAI's older dialect."""
 SUBPROTOCOL = "realtime"
 BETA_SUBPROTOCOL = "openai-beta.realtime-v1"
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
@@ -44,6 +45,11 @@ class Handshake:
         opened = admitted.opened_with(self.opening, listens_only=self.listens_only)
         return opened.forwarded() if is_plain and self.dialect is OWN and opened.card.forwards_events else opened
 
+    @property
+    def is_older(self) -> bool:
+        """The client speaks OpenAI's older dialect."""
+        return isinstance(self.dialect, OlderDialect)
+
     def dialect_of(self, admitted: Admitted) -> Dialect:
         """How the session's client is read and written to."""
         return FORWARDING if admitted.call.is_forwarded else self.dialect
@@ -54,6 +60,8 @@ class Wire:
     """Where a handshake says things."""
 
     query: Mapping[str, str]
+    is_openais: bool = True
+    """It came to one of the paths where OpenAI's clients connect; their dialects are spoken there, and nowhere else."""
     authorization: str = ""
     beta: str = ""
     """The header `OpenAI-Beta`."""
@@ -88,13 +96,13 @@ def read_handshake(wire: Wire) -> Handshake:
     transcribes = wire.query.get("intent") == TRANSCRIPTION or session.get("type") == TRANSCRIPTION
     model = listening_model(named) if transcribes else named
     card = catalogue().find(model, "realtime")
-    listens_only, openai_names = (card.listens_only, card.openai_names) if card else (frozenset(), frozenset())
-    listens = transcribes or model in listens_only
-    is_beta = BETA_HEADER in wire.beta or BETA_SUBPROTOCOL in wire.subprotocols
-    if is_beta or not (session or transcribes or wire.subprotocol or named in openai_names):
-        return Handshake(model, listens_only=listens)
-    dialect = OpenAIRealtimeDialect(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
+    listens = transcribes or (card is not None and model in card.listens_only)
     opening = _settings(session)
+    if not wire.is_openais:
+        return Handshake(model, OWN, opening, listens)
+    is_older = BETA_HEADER in wire.beta or BETA_SUBPROTOCOL in wire.subprotocols
+    kind = OlderDialect if is_older else OpenAIRealtimeDialect
+    dialect = kind(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
     return Handshake(model, dialect, without_formats(opening) if wire.has_track else _with_rates(opening), listens)
 
 
@@ -122,7 +130,7 @@ def _settings(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_rates(opening: dict[str, Any]) -> dict[str, Any]:
-    """24 kHz where nothing else is said: the one rate of `audio/pcm` in that dialect."""
+    """24 kHz where nothing else is said: the one rate of PCM in those dialects."""
     return {"input_audio_format": "pcm24", "output_audio_format": "pcm24", **opening}
 
 

@@ -13,9 +13,8 @@ from voiceapp.accounts.auth import Caller, mint_temporary_key
 from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import Schema, is_clean, read_json
-from voiceapp.protocol.dialects import OWN
 from voiceapp.realtime.admission import admit
-from voiceapp.realtime.doors import API_OFFER, OPENAI_OFFER
+from voiceapp.realtime.doors import HELD_OFFER, OPENAI_OFFER
 from voiceapp.realtime.forwarding import report_headers
 from voiceapp.realtime.handshake import Wire, described, read_handshake
 from voiceapp.realtime.resume import Arrival
@@ -89,7 +88,7 @@ async def create_call(request: HttpRequest) -> HttpResponse:
             has_track=True,
         )
     )
-    door = API_OFFER if handshake.dialect is OWN or handshake.listens_only else OPENAI_OFFER
+    door = HELD_OFFER if handshake.is_older or handshake.listens_only else OPENAI_OFFER
     admitted = await admit(request.auth, door, handshake.model, address_of_request(request))
     answer = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
     where = {

@@ -28,11 +28,12 @@ from voiceapp.realtime.transports.websocket import WebSocketTransport
 async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """`/api-ws/v1/realtime`, `/v1/realtime`: a program with a key. Cookies do not count, so the origin does not matter.
 
-    The dialect is chosen here; see `handshake`.
+    The path chooses the dialect.
     """
     await receive()  # websocket.connect
     wire = Wire(
         query_of(scope),
+        is_openais=not scope["path"].startswith("/api-ws/"),
         authorization=header_of(scope, b"authorization"),
         beta=header_of(scope, b"openai-beta"),
         subprotocols=tuple(scope.get("subprotocols", ())),

@@ -7,18 +7,26 @@ import json
 from typing import Any
 
 import pytest
+from openai.types.beta import realtime as beta
 from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
 
 from tests.protocol.conversations import Conversation
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.client_side import server_event_of
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect, usage_to
+from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.openai_realtime.settings import TRANSCRIPTION
 from voiceapp.protocol.work import PlayoutCut, Respond
 
-NAMES = {kind.model_fields["type"].annotation.__args__[0]: kind for kind in RealtimeServerEvent.__origin__.__args__}
-"""The library's types, by the names of their events."""
+
+def names_of(events: Any) -> dict[str, Any]:
+    """The library's types, by the names of their events."""
+    return {kind.model_fields["type"].annotation.__args__[0]: kind for kind in events.__origin__.__args__}
+
+
+NAMES = names_of(RealtimeServerEvent)
 ASKED_FOR = {"response.output_audio.ducked", "response.output_audio.restored"}
 """Events of our own that a session gets whose client chose `interruptions` "duck"."""
 TOOL = {"type": "function", "name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}
@@ -27,8 +35,11 @@ TOOL = {"type": "function", "name": "weather", "description": "Of a city.", "par
 class Call(Conversation):
     """A conversation in OpenAI's dialect. What the client gets is checked against the library's types."""
 
+    dialect_class: type[OpenAIRealtimeDialect] = OpenAIRealtimeDialect
+    names = NAMES
+
     def __init__(self, kind: str = "realtime", *, has_track: bool = False, **settings: Any) -> None:
-        self.dialect = OpenAIRealtimeDialect(kind=kind, has_track=has_track)
+        self.dialect = self.dialect_class(kind=kind, has_track=has_track)
         super().__init__(listens_only=kind == TRANSCRIPTION, input_format=AudioFormat("pcm16", 24_000), **settings)
 
     def tell_text(self, text: str) -> None:
@@ -47,10 +58,29 @@ class Call(Conversation):
                     message = json.loads(json.dumps(wire, allow_nan=False))
                     assert message["event_id"]
                     if message["type"] not in ASKED_FOR:
-                        TypeAdapter(NAMES[message["type"]]).validate_python(message, strict=True)
+                        self.check(message)
                     self.events.append(message)
         self.work.extend(self.session.work_to_start())
         self.records.extend(self.session.records())
+
+    @classmethod
+    def check(cls, message: dict[str, Any]) -> None:
+        """Check an event against the library's types."""
+        TypeAdapter(cls.names[message["type"]]).validate_python(message, strict=True)
+
+
+class OlderCall(Call):
+    """The same in the older dialect."""
+
+    dialect_class = OlderDialect
+    names = names_of(beta.RealtimeServerEvent)
+
+    @classmethod
+    def check(cls, message: dict[str, Any]) -> None:
+        """Check an event; that library lists the models of its day, and knows no choice of a function."""
+        if session := message.get("session"):
+            message = {**message, "session": {**session, "model": "gpt-realtime", "tool_choice": "auto"}}
+        super().check(message)
 
 
 @pytest.fixture
@@ -123,6 +153,60 @@ def test_telephone_audio_goes_both_ways(call: Call, theirs: str, ours: str) -> N
     assert sum(len(base64.b64decode(event["delta"])) for event in call.of("response.output_audio.delta")) == 8000
     (words,) = call.of("conversation.item.input_audio_transcription.completed")
     assert words["usage"]["seconds"] == 1
+
+
+def test_the_older_dialect_shows_tools_flat_and_counts_what_was_heard() -> None:
+    call = OlderCall()
+    chosen = {"type": "function", "name": "weather"}
+    call.update(tools=[TOOL], tool_choice=chosen, max_response_output_tokens=200)
+    session = call.assert_event("session.updated")["session"]
+    assert (session["tools"], session["tool_choice"]) == ([TOOL], chosen)
+    assert (session["input_audio_format"], session["max_response_output_tokens"]) == ("pcm16", 200)
+    assert call.session.config.tool_choice == {"type": "function", "function": {"name": "weather"}}
+
+    response_id = call.ask("What time is it?")
+    call.answer(response_id, "It is noon.", ms=200)
+    call.wait(500)
+    (words,) = call.of("conversation.item.input_audio_transcription.completed")
+    assert words["usage"] == {"type": "duration", "seconds": pytest.approx(1, abs=0.9)}
+    assert call.of("response.audio.delta")
+    assert call.assert_event("response.done")["response"]["status"] == "completed"
+
+
+GREETING = {
+    "id": "sess_1",
+    "object": "realtime.session",
+    "model": "qwen3-omni-flash-realtime",
+    "modalities": ["text", "audio"],
+    "voice": "Cherry",
+    "input_audio_format": "pcm24",
+    "output_audio_format": "pcm24",
+    "input_audio_transcription": {"model": "qwen3-asr-flash-realtime"},
+    "turn_detection": {"type": "semantic_vad", "threshold": 0.5, "silence_duration_ms": 800},
+    "tools": [{"type": "function", "function": {"name": "weather"}}],
+    "temperature": 2.0,
+}
+RESPONSE = {"id": "resp_1", "status": "in_progress", "modalities": ["text", "audio"], "voice": "Cherry", "output": []}
+USAGE = {"total_tokens": 3, "input_tokens": 1, "output_tokens": 2, "input_tokens_details": {"text_tokens": 1}}
+
+
+@pytest.mark.parametrize("kind", [Call, OlderCall])
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"type": "session.created", "session": GREETING},
+        {"type": "session.updated", "session": {**GREETING, "turn_detection": None, "audio": "none"}},
+        {"type": "conversation.item.created", "item": {"id": "item_1", "type": "message", "role": "assistant"}},
+        {"type": "response.created", "response": RESPONSE},
+        {"type": "response.done", "response": {**RESPONSE, "status": "completed", "usage": USAGE}},
+    ],
+    ids=lambda wire: wire["type"],
+)
+def test_what_a_service_leaves_out_fails_no_caller(kind: type[Call], wire: dict[str, Any]) -> None:
+    event = server_event_of({"event_id": "event_1", **wire})
+    assert event is not None
+    for told in kind.dialect_class().write(event):
+        kind.check(told)
 
 
 def test_a_spoken_turn_has_its_events_in_order(call: Call) -> None:

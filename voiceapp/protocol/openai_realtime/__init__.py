@@ -1,1 +1,2 @@
-"""OpenAI's current realtime dialect (GA): a translation of its events and settings to ours and back, sans-I/O."""
+"""OpenAI's realtime dialects, the current one (GA) and the older: translations of their events and settings to ours and
+back, sans-I/O."""

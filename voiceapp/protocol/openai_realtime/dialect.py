@@ -125,16 +125,19 @@ class OpenAIRealtimeDialect:
         return []
 
     def _session_shown(self, event: ev.SessionCreated | ev.SessionUpdated) -> list[JsonObject]:
-        shown = session_to(event.session, self._kind)
-        if self._has_track:  # the formats are the track's own
-            for side in shown["audio"].values():
-                side["format"] = TRACK_FORMAT
-        else:
+        if not self._has_track:
             audio = event.session["audio"]
             self._output_format = format_to(audio["output"]["format"])
             given = audio["input"]["format"]
             self._lengths.format = AudioFormat(given["type"], given["sample_rate"])
-        return [{**event.to_wire(), "session": shown}]
+        return [{**event.to_wire(), "session": self._shown(event.session)}]
+
+    def _shown(self, ours: JsonObject) -> JsonObject:
+        shown = session_to(ours, self._kind)
+        if self._has_track:  # the formats are the track's own
+            for side in shown["audio"].values():
+                side["format"] = TRACK_FORMAT
+        return shown
 
     def _refused(self, event: ev.ErrorEvent) -> list[JsonObject]:
         about, asked = self._asked

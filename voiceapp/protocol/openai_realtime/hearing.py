@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
@@ -23,8 +24,10 @@ _PARTS = {theirs: ours for ours, theirs in PARTS.items()}
 _NOT_OURS = ("type", "object", "id", "model", "input_audio_format", "output_audio_format")
 _PLACES = ("session.audio.input.", "session.audio.output.")
 _OF_A_MESSAGE = ("role", "content")
+_SHOWN_WHOLE = ("audio", "modalities", "input_audio_transcription", "turn_detection", "tools", "tool_choice")
 _COUNTS = ("total_tokens", "input_tokens", "output_tokens")
-_DETAILS = ("input_token_details", "output_token_details")
+_DETAILS = {"input_token_details": "input_tokens_details", "output_token_details": "output_tokens_details"}
+"""Of usage, and what other services call them."""
 
 
 def part_of(part: JsonObject) -> JsonObject:
@@ -43,6 +46,16 @@ def item_of(item: object) -> JsonObject | None:
     parts = item.get("content")
     known = [part_of(part) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return {**found, "role": str(item.get("role")), "content": known}
+
+
+def session_of(session: JsonObject) -> JsonObject:
+    """The settings that a service shows in our own dialect, with every field that this server shows."""
+    config = SessionConfig(model="", voice="")
+    for name, value in session.items():
+        with suppress(InvalidParameter):
+            config = merge(config, {name: value})
+    known = config.to_wire()
+    return {**known, **session, **{name: known[name] for name in _SHOWN_WHOLE}}
 
 
 def response_of(response: object) -> JsonObject | None:
@@ -83,10 +96,8 @@ def settings_after(config: SessionConfig, session: JsonObject) -> SessionConfig:
         shown["audio"] = {side: {**of_side, "format": None} for side, of_side in sides.items()}
     for name, value in shown.items():
         if name not in _NOT_OURS:
-            try:
+            with suppress(InvalidParameter):
                 config = merge(config, {name: value})
-            except InvalidParameter:
-                continue
     return config
 
 
@@ -121,7 +132,8 @@ def _usage(usage: object) -> JsonObject | None:
     if not isinstance(usage, dict):
         return None
     counts = {name: usage[name] if isinstance(usage.get(name), int) else 0 for name in _COUNTS}
-    return {**counts, **{name: usage[name] if isinstance(usage.get(name), dict) else {} for name in _DETAILS}}
+    details = {name: usage.get(name) or usage.get(other) for name, other in _DETAILS.items()}
+    return {**usage, **counts, **{name: each if isinstance(each, dict) else {} for name, each in details.items()}}
 
 
 def _at(wire: JsonObject, *names: str) -> Any:

@@ -41,7 +41,7 @@ def settings_from(given: JsonObject, at: str) -> JsonObject:
     if "output_modalities" in given:
         patch["modalities"] = _modalities(given["output_modalities"], f"{at}.output_modalities")
     if "tool_choice" in given:
-        patch["tool_choice"] = _tool_choice_from(given["tool_choice"])
+        patch["tool_choice"] = tool_choice_from(given["tool_choice"])
     audio = _object(given, "audio", at)
     source, sink = _object(audio, "input", f"{at}.audio"), _object(audio, "output", f"{at}.audio")
     sides: JsonObject = {}
@@ -89,7 +89,8 @@ def _modalities(value: object, at: str) -> list[str]:
     raise EventError(f'{at} must be ["audio"] or ["text"].', code="invalid_value", param=at)
 
 
-def _tool_choice_from(value: Any) -> Any:
+def tool_choice_from(value: Any) -> Any:
+    """A choice of a function as ours, which nests it as it does its tools."""
     if isinstance(value, dict) and "name" in value:
         return {"type": "function", "function": {"name": value["name"]}}
     return value
@@ -128,8 +129,8 @@ def session_to(ours: JsonObject, kind: str = REALTIME) -> JsonObject:
         "model": ours["model"],
         "output_modalities": modalities_to(ours["modalities"]),
         "instructions": ours["instructions"],
-        "tools": [_tool_to(tool) for tool in ours["tools"]],
-        "tool_choice": _tool_choice_to(ours["tool_choice"]),
+        "tools": [tool_to(tool) for tool in ours["tools"]],
+        "tool_choice": tool_choice_to(ours["tool_choice"]),
         "max_output_tokens": ours.get("max_tokens") or "inf",
         "tracing": None,
         "truncation": "auto",
@@ -169,11 +170,13 @@ def _turn_detection_to(ours: JsonObject | None, kind: str) -> JsonObject | None:
     return shown
 
 
-def _tool_to(tool: JsonObject) -> JsonObject:
+def tool_to(tool: JsonObject) -> JsonObject:
+    """A function tool, flat."""
     return {"type": "function", **tool["function"]}
 
 
-def _tool_choice_to(choice: Any) -> Any:
+def tool_choice_to(choice: Any) -> Any:
+    """A choice of a tool, flat too."""
     if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
         return {"type": "function", **choice["function"]}
     return choice
