@@ -31,7 +31,7 @@ class Volumes:
 
     def watched(self) -> Disks:
         places = {f"what is in {folder}": folder for folder in self.free}
-        return Disks(places, free_bytes=self.free_bytes, clock=self.clock)
+        return Disks(places, free_bytes=self.free_bytes, is_writable=lambda folder: True, clock=self.clock)
 
 
 @pytest.fixture(autouse=True)
@@ -72,11 +72,21 @@ def test_what_runs_may_use_half_of_the_reserve() -> None:
         watched.require_room()
 
 
-def test_without_a_reserve_nothing_is_looked_at(settings: Any) -> None:
+def test_without_a_reserve_no_disk_is_too_full(settings: Any) -> None:
     settings.DISK_RESERVE_BYTES = 0
-    volumes = Volumes(only=0)
-    volumes.watched().require_room()
-    assert not volumes.looks
+    Volumes(only=0).watched().require_room()
+
+
+@pytest.mark.parametrize("reserve", [0, 1])
+def test_a_folder_that_cannot_be_written_is_found(settings: Any, tmp_path: Path, reserve: int) -> None:
+    settings.DISK_RESERVE_BYTES = reserve
+    Disks({"VAR_DIR": tmp_path / "not" / "made"}).require_room()
+    (tmp_path / "file").touch()
+    watched = Disks({"VAR_DIR": tmp_path / "file" / "var"})
+    with pytest.raises(DiskFull) as refused:
+        watched.require_room()
+    assert refused.value.message == "The server cannot write its files. Try again later."
+    assert str(watched.shortage()).startswith(f"{tmp_path / 'file' / 'var'} cannot be written, the folder of VAR_DIR: ")
 
 
 def test_it_finds_what_is_free_where_a_folder_will_be(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from voiceapp.engines import providers
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineUnavailable
+from voiceapp.leases.rows import oldest_due_s
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class Readiness:
         self._looked_at = 0.0
         self._last: list[NotReadyReason] | None = None
         self._looking = False
+        self.oldest_due_s: dict[str, float] = {}
+        """Seconds for which work that is due has waited for a worker, by its kind; as of the last look."""
 
     async def reasons(self) -> list[NotReadyReason]:
         """Empty when a conversation can start."""
@@ -89,7 +92,7 @@ class Readiness:
     def _look(self) -> list[NotReadyReason]:
         found = self._database()
         if shortage := disks().shortage():
-            found.append(NotReadyReason("disk_full", "The server has too little disk space.", str(shortage)))
+            found.append(NotReadyReason(shortage.code, shortage.message, str(shortage)))
         return found + [_reason(error) for error in providers.unavailable()]
 
     def _database(self) -> list[NotReadyReason]:
@@ -103,10 +106,7 @@ class Readiness:
                         f"Let the user of this process write {connection.settings_dict['NAME']} and its folder.",
                     )
                 ]
-            if self._migrated:
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT 1")
-            else:
+            if not self._migrated:
                 executor = MigrationExecutor(connection)
                 plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
                 if plan:
@@ -118,6 +118,7 @@ class Readiness:
                         )
                     ]
                 self._migrated = True
+            self.oldest_due_s = oldest_due_s()
         except DatabaseError as error:
             logger.warning("The database does not answer: %s", error)
             return [
@@ -156,18 +157,19 @@ async def readiness() -> list[NotReadyReason]:
     return await _process.reasons()
 
 
-async def readiness_answer(readiness: Readiness) -> tuple[int, dict[str, Any]]:
-    """Status and body of `/readyz`."""
+async def readiness_answer(readiness: Readiness, *, for_operators: bool) -> tuple[int, dict[str, Any]]:
+    """Return status and body of `/readyz`; only operators read more than codes."""
     reasons = await readiness.reasons()
-    states = [_service(state) for state in providers.service_states()]
-    services = {"services": states} if states else {}
-    if not reasons:
-        return 200, {"status": "ready", **services}
-    return 503, {
-        "status": "not ready",
-        "reasons": [{"code": reason.code, "message": reason.for_operators} for reason in reasons],
-        **services,
-    }
+    answer: dict[str, Any] = {"status": "not ready" if reasons else "ready"}
+    if reasons:
+        answer["reasons"] = [
+            {"code": reason.code, **({"message": reason.for_operators} if for_operators else {})} for reason in reasons
+        ]
+    if for_operators and (states := providers.service_states()):
+        answer["services"] = [_service(state) for state in states]
+    if for_operators and readiness.oldest_due_s:
+        answer["oldest_due_s"] = readiness.oldest_due_s
+    return 503 if reasons else 200, answer
 
 
 def _service(state: ServiceState) -> dict[str, Any]:

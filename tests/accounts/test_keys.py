@@ -84,7 +84,7 @@ async def test_it_finds_whose_key_it_is(alice: Member, charlie: Member) -> None:
     known = await KeyDirectory().find(digest_of(alice))
     assert known is not None
     assert (known.key_id, known.account_id, known.workspace_id) == (alice.row.pk, alice.account.pk, alice.workspace.pk)
-    assert known.scopes == {"realtime", "inference", "tasks", "webhooks", "admin"}
+    assert known.scopes == {"realtime", "inference", "tasks", "webhooks"}
 
 
 async def test_it_remembers_a_key_for_five_seconds_and_not_longer(alice: Member) -> None:

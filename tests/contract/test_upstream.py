@@ -199,11 +199,11 @@ async def test_readiness_and_the_operators_site_say_what_is_reachable(
     gone = replace(wrong_key, alias="gone", base_url=f"http://127.0.0.1:{free_port()}", chat_models=["g"])
     others = [replace(each, embedding_models=[], rerank_models=[]) for each in (wrong_key, gone)]
     with offered(settings, with_services(settings.VOICE_MODELS, [here, *others])):
-        _, before = await readiness_answer(Readiness())
+        _, before = await readiness_answer(Readiness(), for_operators=True)
         await providers.probe_services()
         for model in ("far-plus", "w"):  # on a busy machine, a look may have been given up
             await Front(alice).post(COMPLETIONS, {"model": model, "messages": SUM})
-        _, after = await readiness_answer(Readiness())
+        _, after = await readiness_answer(Readiness(), for_operators=True)
         client = Client()
         await sync_to_async(client.force_login)(operator)
         shown = [(await sync_to_async(client.get)(path)).content.decode() for path in ("/admin/", *SHOWN)]

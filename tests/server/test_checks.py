@@ -14,6 +14,7 @@ from pytest_django.fixtures import Settings
 from tests.prepared import collect_static_files
 from tests.serving import ROOT
 from voiceapp.catalogue.servers import UpstreamSettings
+from voiceapp.disk import disks
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
 from voiceapp.server.management.commands.serve import refuse_development
 from voiceapp.settings.environment import development_key
@@ -104,6 +105,25 @@ def test_conversations_may_use_a_chat_model_of_a_service(settings: Settings) -> 
     settings.CHAT_MODEL = "large"
     settings.UPSTREAMS = (UpstreamSettings("https://voice.example.org", "", "", chat_models=["large"]),)
     assert ids() == []
+
+
+def test_secrets_are_for_their_owner(settings: Settings, tmp_path: Path) -> None:
+    settings.DEBUG, settings.BASE_DIR = False, tmp_path
+    assert ids() == []
+    (tmp_path / ".env").touch(mode=0o644)
+    assert ids() == ["server.W028"]
+    (tmp_path / ".env").chmod(0o640)
+    assert ids() == []
+
+
+def test_it_finds_a_folder_that_cannot_be_written(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    settings.VAR_DIR = tmp_path / "file" / "var"
+    disks.cache_clear()
+    try:
+        assert ids() == ["server.W027"]
+    finally:
+        disks.cache_clear()
 
 
 def test_it_misses_the_model_of_a_chat_server(settings: Settings) -> None:

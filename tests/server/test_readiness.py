@@ -6,17 +6,27 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from tests.conftest import Member
 from tests.serving import ROOT
+from voiceapp.accounts import temporary_keys
+from voiceapp.accounts.keys import parse
+from voiceapp.accounts.models import ApiKey
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import SMALL_MODEL
 from voiceapp.engines import weights
 from voiceapp.engines.embedded.multilingual import MODEL_FILE as MULTILINGUAL_MODEL
-from voiceapp.health import NotReadyReason, Readiness, process_readiness, readiness
+from voiceapp.health import NotReadyReason, Readiness, process_readiness, readiness, readiness_answer
+from voiceapp.server.client_address import is_operator
+from voiceapp.server.work import warn_of_late_work
+from voiceapp.tasks.models import Task
 
 from .process import Served, environment_in, served
 
@@ -86,6 +96,56 @@ async def test_it_names_every_missing_model(models_dir: Path) -> None:
 async def test_it_is_ready_when_nothing_is_missing(models_dir: Path) -> None:
     place_models(models_dir)
     assert await Readiness().reasons() == []
+
+
+def test_strangers_read_codes_and_no_words_of_operators(server: Served) -> None:
+    _, answer, _ = server.request("GET", "/readyz", headers={"X-Forwarded-For": "203.0.113.9"})
+    assert {"code": "migrations_pending"} in answer["reasons"]
+    assert set().union(*answer["reasons"]) == {"code"}
+
+
+async def test_an_operator_comes_from_this_machine_or_with_an_operators_key(alice: Member, charlie: Member) -> None:
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(scopes=["admin"])
+    digest = parse(alice.key)
+    assert digest
+    temporary = temporary_keys.mint(digest, 2**31)
+
+    async def is_one(client: str, **headers: str) -> bool:
+        named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        return await is_operator({"client": (client, 1), "headers": named})
+
+    assert await is_one("127.0.0.1")
+    assert await is_one("::1")
+    assert not await is_one("127.0.0.1", x_forwarded_for="203.0.113.9")
+    assert not await is_one("203.0.113.9")
+    assert await is_one("203.0.113.9", authorization=alice.authorization)
+    assert not await is_one("203.0.113.9", authorization=charlie.authorization)
+    assert not await is_one("203.0.113.9", authorization=f"Bearer {temporary}")
+    assert not await is_one("203.0.113.9", authorization="Bearer sk-nonsense")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_operators_read_for_how_long_work_waits_for_a_worker(
+    alice: Member, models_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place_models(models_dir)
+    now = timezone.now()
+    for due_at in (now - timedelta(minutes=5), now + timedelta(minutes=5)):
+        await Task.objects.acreate(
+            account=alice.account,
+            workspace=alice.workspace,
+            key=alice.row,
+            kind="audio/tts/synthesis",
+            model_name="tts-1",
+            due_at=due_at,
+        )
+    status, answer = await readiness_answer(Readiness(), for_operators=True)
+    assert (status, answer["status"], list(answer["oldest_due_s"])) == (200, "ready", ["tasks"])
+    assert 300 <= answer["oldest_due_s"]["tasks"] < 360
+    assert await readiness_answer(Readiness(), for_operators=False) == (200, {"status": "ready"})
+    await sync_to_async(warn_of_late_work)()
+    (said,) = caplog.messages
+    assert said.startswith("tasks: the oldest that is due has waited for 3")
 
 
 @pytest.mark.django_db(transaction=True)

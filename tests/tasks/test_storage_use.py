@@ -26,7 +26,7 @@ from tests.outbound.test_client import serving
 from tests.tasks.conftest import Program, only_kind, working
 from tests.tasks.test_uploads import a_file, address_of, sent
 from voiceapp.accounts.auth import caller_of_key
-from voiceapp.disk import free_bytes_of
+from voiceapp.disk import disks, free_bytes_of
 from voiceapp.errors import Throttled
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks import files, storage_use, store
@@ -282,8 +282,17 @@ def test_a_task_deleted_by_an_operator_gives_its_room_back(
     assert not Task.objects.exists()
 
 
-async def test_nothing_new_begins_while_disk_space_is_short(alice: Member, program: Program, settings: Any) -> None:
-    settings.DISK_RESERVE_BYTES = 2**62
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [("DISK_RESERVE_BYTES", 2**62, "disk space"), ("VAR_DIR", f"{__file__}/var", "cannot write")],
+)
+async def test_nothing_new_begins_without_room_for_it(
+    alice: Member, program: Program, settings: Any, request: pytest.FixtureRequest, variable: str, value: Any, why: str
+) -> None:
+    request.addfinalizer(disks.cache_clear)
+    usual = getattr(settings, variable)
+    setattr(settings, variable, value)
+    disks.cache_clear()
     body = {"model": "tts-1", "input": {"text": "Hello."}}
     for refused in (
         await program.post(f"/api/v1/services/{SPEECH}", body, **{"X-DashScope-Async": "enable"}),
@@ -291,10 +300,11 @@ async def test_nothing_new_begins_while_disk_space_is_short(alice: Member, progr
     ):
         assert refused.status_code == 503
         assert refused.json()["code"] == "ServiceUnavailable"
-        assert "disk space" in refused.json()["message"]
+        assert why in refused.json()["message"]
         assert refused.headers["Retry-After"] == "60"
     assert not await Task.objects.aexists()
-    settings.DISK_RESERVE_BYTES = 0
+    setattr(settings, variable, usual)
+    disks.cache_clear()
     assert await program.create(SPEECH, body)
 
 

@@ -34,8 +34,8 @@ class Scope(models.TextChoices):
 
 
 def all_scopes() -> list[str]:
-    """Every scope: what a new key may do unless somebody narrows it."""
-    return list(Scope.values)
+    """Return the scopes of a new key: all but the operator's."""
+    return [scope for scope in Scope.values if scope != Scope.ADMIN]
 
 
 def workspace_identifier() -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
+from django.apps import apps
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, models
 from django.db.models import F, QuerySet
@@ -63,6 +64,18 @@ class Lease:
 
 def database_now() -> Now:
     return Now()
+
+
+def oldest_due_s() -> dict[str, float]:
+    """Return, for each kind of work of which some is due, the seconds since its oldest row could have been claimed."""
+    tables = [model for model in apps.get_models() if issubclass(model, Leased)]
+    oldest = {table: Claims(table).due().order_by("due_at").values_list("due_at", flat=True)[:1] for table in tables}
+    now = timezone.now()
+    return {
+        str(table._meta.verbose_name_plural): max(0.0, round((now - due_at).total_seconds(), 1))
+        for table, rows in oldest.items()
+        for due_at in rows
+    }
 
 
 class Claims(Generic[Row]):

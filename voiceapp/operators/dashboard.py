@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from voiceapp.accounts.models import ApiKey
 from voiceapp.engines.providers import service_states, troubles
+from voiceapp.leases.rows import oldest_due_s
 from voiceapp.realtime.models import RealtimeSession, Turn
 
 
@@ -49,6 +50,10 @@ def figures_of_the_day(now: datetime) -> list[Figure]:
             "API keys used today",
             str(ApiKey.objects.filter(last_used_at__gte=midnight).count()),
             reverse("admin:accounts_apikey_changelist"),
+        ),
+        *(
+            Figure(f"Oldest waiting of {name}", f"{waited_s:.0f} s", note="Is a worker running that takes them?")
+            for name, waited_s in oldest_due_s().items()
         ),
         *(
             Figure("Speech server out of order", error.for_operators, note="Conversations use the embedded engine.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import stat
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from django.conf import settings
 from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core.checks import CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
+
+from voiceapp.disk import Unwritable, disks
 
 EPHEMERAL_HOSTS = {
     "DYNO": "Heroku",
@@ -44,7 +47,7 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
     """All findings about this installation's settings."""
-    looks = (_secret_key, _hosting, _https, _addresses, _values, _limits, _static_files, _removed)
+    looks = (_secret_key, _hosting, _https, _addresses, _values, _files, _limits, _static_files, _removed)
     return [finding for look in looks for finding in look()]
 
 
@@ -184,6 +187,18 @@ def _values() -> Iterator[CheckMessage]:
             f"VOICES_DIR is {str(settings.VOICES_DIR)!r}, which is no folder.",
             hint="Set it to an existing folder of Piper voices, or leave it empty.",
             id="server.E024",
+        )
+
+
+def _files() -> Iterator[CheckMessage]:
+    if isinstance(found := disks().shortage(), Unwritable):
+        yield Warning(f"{found.folder} cannot be written.", hint=f"It is {found.place}. {found}", id="server.W027")
+    env = Path(settings.BASE_DIR) / ".env"
+    if not settings.DEBUG and env.exists() and env.stat().st_uid == os.geteuid() and env.stat().st_mode & stat.S_IRWXO:
+        yield Warning(
+            "Every user of this machine can read .env, which holds secrets.",
+            hint="Run chmod 600 .env.",
+            id="server.W028",
         )
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from voiceapp.accounts.addresses import address_behind
+from voiceapp.accounts.auth import caller_from_bearer
+from voiceapp.accounts.models import Scope as AccountScope
+from voiceapp.database.thread import DatabaseUnavailable
+from voiceapp.errors import InvalidApiKey
 from voiceapp.http.refusals import Scope
+
+LOOPBACK = ("127.0.0.1", "::1")
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str | None:
@@ -23,3 +29,15 @@ def forwarded_scheme(scope: Scope, trusted_proxies: int) -> str | None:
         return None
     scheme = ",".join(values).split(",")[-trusted_proxies:][0].strip().lower()
     return scheme if scheme in ("http", "https") else None
+
+
+async def is_operator(scope: Scope) -> bool:
+    """Return whether a request comes from this machine past no proxy, or with a key of the scope `admin`."""
+    headers = dict(scope["headers"])
+    if scope["client"] and scope["client"][0] in LOOPBACK and b"x-forwarded-for" not in headers:
+        return True
+    try:
+        caller = await caller_from_bearer(headers.get(b"authorization", b"").decode("latin-1"))
+    except (InvalidApiKey, DatabaseUnavailable):
+        return False
+    return AccountScope.ADMIN in caller.scopes and not caller.is_temporary

@@ -29,7 +29,7 @@ from voiceapp.http.refusals import (
     request_id_of,
 )
 
-from .client_address import client_address, forwarded_scheme
+from .client_address import client_address, forwarded_scheme, is_operator
 from .limits import TOO_LARGE, Gate, LimitedBody, ServerLimits, declared_length
 from .logs import log_request, path_of
 
@@ -170,7 +170,7 @@ class Front:
     async def _health(self, scope: Scope, send: Send) -> None:
         status, answer = 200, {"status": "ok"}
         if scope["path"] == "/readyz":
-            status, answer = await readiness_answer(self._readiness)
+            status, answer = await readiness_answer(self._readiness, for_operators=await is_operator(scope))
         body = json.dumps(answer).encode()
         headers = json_headers(body, request_id_of(scope))
         await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -8,7 +8,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+
 from voiceapp.leases.loop import STOP_S, Loop, WorkQueue
+from voiceapp.leases.rows import oldest_due_s
 from voiceapp.leases.wake import listen, on_wake, wakes_elsewhere
 from voiceapp.tasks import signals
 from voiceapp.tasks.queue import TaskQueue
@@ -16,6 +21,9 @@ from voiceapp.webhooks import events
 from voiceapp.webhooks.queue import DeliveryQueue
 
 logger = logging.getLogger(__name__)
+
+LATE_S = 60.0
+"""A worker takes what is due within seconds, unless all are busy."""
 
 LINES = (signals.LINE, events.LINE)
 """Their names."""
@@ -52,6 +60,31 @@ async def keep_working(loop: Loop) -> None:
 def run_loop(loop: Loop) -> None:
     """`keep_working` on an event loop of its own. Fit for a thread."""
     asyncio.run(keep_working(loop))
+
+
+async def watch_for_workers() -> None:
+    """Warn of work that no worker takes, until cancelled."""
+    while True:
+        await asyncio.sleep(LATE_S)
+        await sync_to_async(warn_of_late_work, thread_sensitive=False)()
+
+
+def warn_of_late_work() -> None:
+    """Log for how long due work has waited, where that is longer than LATE_S."""
+    try:
+        waiting = oldest_due_s()
+    except DatabaseError:  # readiness says so
+        return
+    finally:
+        close_old_connections()
+    for name, waited_s in waiting.items():
+        if waited_s >= LATE_S:
+            logger.warning(
+                "%s: the oldest that is due has waited for %.0f s; is a worker running? (TASK_ENGINE=%s)",
+                name,
+                waited_s,
+                settings.TASK_ENGINE,
+            )
 
 
 class EmbeddedWork:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -32,6 +36,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Present value of `busy_timeout`."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        if not self.is_in_memory_db():
+            _keep_private(Path(conn_params["database"]))
         made = super().get_new_connection(conn_params)
         self._patience_ms = self._usual_ms
         return made
@@ -53,3 +59,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if wanted_ms != self._patience_ms and (abs(wanted_ms - self._patience_ms) >= STEP_MS or not wanted_ms):
             self.connection.execute(f"PRAGMA busy_timeout = {wanted_ms}")
             self._patience_ms = wanted_ms
+
+
+def _keep_private(file: Path) -> None:
+    """Make the file readable by its owner only; the files that SQLite makes beside it get its permissions."""
+    with suppress(OSError):  # connecting says what is wrong
+        if not file.exists():
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+        elif file.stat().st_mode & stat.S_IRWXO:
+            for name in ("", "-wal", "-shm"):
+                file.with_name(file.name + name).chmod(0o600)

@@ -25,7 +25,7 @@ from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import ServerLimits
 from voiceapp.server.runner import Life, bind, serve
-from voiceapp.server.work import EmbeddedWork, lines, woken
+from voiceapp.server.work import EmbeddedWork, lines, watch_for_workers, woken
 
 
 class Command(BaseCommand):
@@ -79,6 +79,8 @@ async def _keep_house(host: str, port: int) -> None:
     cancelled."""
     async with asyncio.TaskGroup() as beside:
         beside.create_task(providers.look_at_services(), name="looks at services")
+        if settings.TASK_ENGINE != "embedded":
+            beside.create_task(watch_for_workers(), name="watches for workers")
         async with relay_beside(host, port if settings.AOQ_PORT == settings.PORT else settings.AOQ_PORT):
             await _tidy_and_work()
 
