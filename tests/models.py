@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import providers
-from voiceapp.engines.upstream.client import services
+from voiceapp.engines.upstream.http.client import services
 
 
 @contextmanager

@@ -30,12 +30,12 @@
           LaneFull                  429   engines/lanes.py
           Busy                      503   engines/openai/client.py
           Unreachable               503   engines/openai/client.py
-          CircuitOpen               503   engines/upstream/client.py
+          CircuitOpen               503   engines/upstream/http/client.py
           VoiceUnusable             503   engines/piper/model.py
-          ServiceFull               429   engines/upstream/line.py
+          ServiceFull               429   engines/upstream/realtime/connection.py
         EngineTimeout               504
         EngineRefused               400
-          ModelNotThere             404   engines/upstream/line.py
+          ModelNotThere             404   engines/upstream/realtime/connection.py
           DataInspectionFailed      400   content inspection lets something not pass
       FetchFailed                   400   outbound/client.py
         TlsInvalid                  400   outbound/client.py

@@ -54,7 +54,7 @@ def names_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def every_kind_is_served(settings: Settings) -> Iterator[None]:
     """Models that draw and film are elsewhere; to be named, nobody has to be there."""
     options = {"base_url": "http://127.0.0.1:9", "api_key": "", "model": ""}
-    provider = "voiceapp.engines.upstream.tasks.RelayedTasks"
+    provider = "voiceapp.engines.upstream.http.tasks.RelayedTasks"
     cards = [
         ModelCard("qwen-image", "image", provider, options=options),
         ModelCard("wan2.2-t2v-plus", "video", provider, options=options),

@@ -15,7 +15,7 @@ from voiceapp.catalogue.servers import UpstreamSettings, named
 _UPSTREAM = "voiceapp.engines.upstream"
 RENAMED = ("embedding", "rerank")
 """Kinds whose models here are called `embedded-NAME` or `server-NAME` where a service serves NAME."""
-REALTIME = {False: "media.RelayedRealtime", True: "openai_family.OpenAIRealtime"}
+REALTIME = {False: "realtime.provider.RelayedRealtime", True: "realtime.openai_provider.OpenAIRealtime"}
 """Realtime provider by whether the service is of OpenAI's family."""
 CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
 """Kinds of which one model can stand in for another."""
@@ -52,7 +52,7 @@ def _text_cards(service: UpstreamSettings) -> Iterator[ModelCard]:
         yield ModelCard(
             ours,
             "chat",
-            f"{_UPSTREAM}.chat.UpstreamChat",
+            f"{_UPSTREAM}.http.chat.UpstreamChat",
             options=service.model_options(theirs),
             service=service.alias,
             chat=ChatCapabilities(images=service.sees_images, tools=True, response_format=True),
@@ -62,18 +62,18 @@ def _text_cards(service: UpstreamSettings) -> Iterator[ModelCard]:
         yield ModelCard(
             ours,
             "embedding",
-            f"{_UPSTREAM}.embedding.UpstreamEmbedder",
+            f"{_UPSTREAM}.http.embedding.UpstreamEmbedder",
             options=service.model_options(theirs),
             service=service.alias,
             embedding=replace(able, default_dimension=None),
         )
     for ours, theirs in named(service.rerank_models):
-        provider = f"{_UPSTREAM}.rerank.UpstreamReranker"
+        provider = f"{_UPSTREAM}.http.rerank.UpstreamReranker"
         yield ModelCard(ours, "rerank", provider, options=service.model_options(theirs), service=service.alias)
 
 
 def _task_cards(service: UpstreamSettings) -> Iterator[ModelCard]:
-    provider = f"{_UPSTREAM}.tasks.RelayedTasks"
+    provider = f"{_UPSTREAM}.http.tasks.RelayedTasks"
     for ours, theirs in named(service.image_models):
         yield ModelCard(ours, "image", provider, options=service.model_options(theirs), service=service.alias)
     for ours, theirs in named(service.video_models):

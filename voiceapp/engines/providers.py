@@ -20,7 +20,7 @@ from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
-from voiceapp.engines.upstream.client import Address, services
+from voiceapp.engines.upstream.http.client import Address, services
 from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 

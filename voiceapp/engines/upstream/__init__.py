@@ -1,1 +1,1 @@
-"""Models of services elsewhere that have this server's interface."""
+"""Models that other services serve."""

@@ -14,13 +14,13 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.kept import MAX_EVENT_ID
-from voiceapp.engines.upstream.line import LOST, Dialler, LineLost, ServiceLine, wire_of
-from voiceapp.engines.upstream.sound import WireConverter
+from voiceapp.engines.upstream.realtime.connection import LOST, Dialler, LineLost, ServiceLine, wire_of
+from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import EngineTimeout, FloodError, InvalidParameter
 from voiceapp.formats import identifier, one_line
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.openai_realtime.service import OpenAIService
+from voiceapp.protocol.forwarded.replay import MAX_EVENT_ID
+from voiceapp.protocol.openai_realtime.client import OpenAIService
 from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.session import FINISH_S
 

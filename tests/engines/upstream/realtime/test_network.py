@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.engines.upstream.test_realtime import KEY, STILL_S, Conversation, Service, Session
+from tests.engines.upstream.realtime.test_session import KEY, STILL_S, Conversation, Service, Session
 from tests.outages.faults import FaultProxy
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream import line
-from voiceapp.engines.upstream.media import RelayedRealtime
+from voiceapp.engines.upstream.realtime import connection as line
+from voiceapp.engines.upstream.realtime.provider import RelayedRealtime
 from voiceapp.protocol.forwarding import ForwardedMessage
 
 NARROW_BYTES_PER_S = 10_000

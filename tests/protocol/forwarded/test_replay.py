@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from voiceapp.engines.upstream.kept import (
+from voiceapp.protocol.forwarded.replay import (
     MAX_ITEMS,
     MAX_MESSAGES,
     MAX_SETTINGS_CHARACTERS,

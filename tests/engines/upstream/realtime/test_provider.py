@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from django.conf import settings
 
-from voiceapp.engines.upstream.media import MAX_ANSWER_BYTES, RelayedRealtime
+from voiceapp.engines.upstream.realtime.provider import MAX_ANSWER_BYTES, RelayedRealtime
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 KEY = "secret-key-of-the-operator"

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from voiceapp.engines.upstream.kept import KeptAudio, KeptConversation
-from voiceapp.engines.upstream.line import EventLine, LineLost
-from voiceapp.engines.upstream.opening import begin
+from voiceapp.engines.upstream.realtime.connection import EventLine, LineLost
+from voiceapp.engines.upstream.realtime.opening import begin
 from voiceapp.errors import EngineError
+from voiceapp.protocol.forwarded.replay import KeptAudio, KeptConversation
 
 logger = logging.getLogger(__name__)
 

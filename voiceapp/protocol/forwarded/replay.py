@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from voiceapp.engines.upstream.turns import words_of
+from voiceapp.protocol.forwarded.turns import words_of
 
 Wire = Mapping[str, Any]
 

@@ -13,18 +13,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream import losses
-from voiceapp.engines.upstream.fields import response_id_of
-from voiceapp.engines.upstream.kept import ANSWERS, KeptConversation
-from voiceapp.engines.upstream.line import REFUSED_FOR_GOOD, EventLine, LineLost, wire_of
-from voiceapp.engines.upstream.lines import ServiceLines
-from voiceapp.engines.upstream.names import Names
-from voiceapp.engines.upstream.playing import Playing
-from voiceapp.engines.upstream.turns import ForwardedTurns
+from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, EventLine, LineLost, wire_of
+from voiceapp.engines.upstream.realtime.sessions import ServiceLines
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter, read_format
 from voiceapp.protocol.client_side import client_event_wire, server_event_of
+from voiceapp.protocol.forwarded import lost_session as losses
+from voiceapp.protocol.forwarded.event_ids import Names
+from voiceapp.protocol.forwarded.fields import response_id_of
+from voiceapp.protocol.forwarded.playout_clock import Playing
+from voiceapp.protocol.forwarded.replay import ANSWERS, KeptConversation
+from voiceapp.protocol.forwarded.turns import ForwardedTurns
 from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, spoken_bytes
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 

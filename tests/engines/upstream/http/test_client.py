@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.engines.upstream.conftest import KEY, PATIENCE_S, FaultyService, Reply
+from tests.engines.upstream.http.conftest import KEY, PATIENCE_S, FaultyService, Reply
 from tests.ports import free_port
 from voiceapp.engines.openai.client import Busy, Unreachable
-from voiceapp.engines.upstream.breaker import MOST_FAILURES
-from voiceapp.engines.upstream.client import (
+from voiceapp.engines.upstream.http.breaker import MOST_FAILURES
+from voiceapp.engines.upstream.http.client import (
     EMBEDDING_PATH,
     Address,
     CircuitOpen,

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engines.upstream.conftest import PATIENCE_S, FaultyService, Reply
+from tests.engines.upstream.http.conftest import PATIENCE_S, FaultyService, Reply
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCallDelta
 from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest, SparseEntry
 from voiceapp.engines.tokens import Counted
-from voiceapp.engines.upstream.chat import UpstreamChat
-from voiceapp.engines.upstream.client import CHAT_PATH, EMBEDDING_PATH, RERANK_PATH
-from voiceapp.engines.upstream.embedding import UpstreamEmbedder
-from voiceapp.engines.upstream.rerank import UpstreamReranker
+from voiceapp.engines.upstream.http.chat import UpstreamChat
+from voiceapp.engines.upstream.http.client import CHAT_PATH, EMBEDDING_PATH, RERANK_PATH
+from voiceapp.engines.upstream.http.embedding import UpstreamEmbedder
+from voiceapp.engines.upstream.http.rerank import UpstreamReranker
 from voiceapp.errors import EngineError, EngineUnavailable
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

@@ -18,8 +18,8 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Call, Provider, Voice
 from voiceapp.engines.openai.client import RemoteServer, read
-from voiceapp.engines.upstream.line import Dialler, ServiceLine
-from voiceapp.engines.upstream.realtime import UpstreamStream
+from voiceapp.engines.upstream.realtime.connection import Dialler, ServiceLine
+from voiceapp.engines.upstream.realtime.session import UpstreamStream
 from voiceapp.errors import EngineUnavailable
 
 PATH = "/api/v1/webrtc/realtime"

@@ -6,7 +6,7 @@ from typing import Any
 
 from voiceapp.engines.openai.rerank import scores_of
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
-from voiceapp.engines.upstream.client import RERANK_PATH, UpstreamModel
+from voiceapp.engines.upstream.http.client import RERANK_PATH, UpstreamModel
 from voiceapp.errors import EngineUnavailable
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from voiceapp.engines.upstream.line import EventLine, LineLost, wire_of
+from voiceapp.engines.upstream.realtime.connection import EventLine, LineLost, wire_of
 from voiceapp.errors import EngineRefused, EngineTimeout
 
 BEGIN_S = 15.0

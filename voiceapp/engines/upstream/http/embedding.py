@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from voiceapp.engines.openai.embedding import unit_vectors
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, SparseEntry
-from voiceapp.engines.upstream.client import EMBEDDING_PATH, UpstreamModel
+from voiceapp.engines.upstream.http.client import EMBEDDING_PATH, UpstreamModel
 from voiceapp.errors import EngineUnavailable
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024

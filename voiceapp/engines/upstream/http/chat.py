@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp.engines.openai.chat import OpenAIChat
-from voiceapp.engines.upstream.client import CHAT_PATH, Address, services
+from voiceapp.engines.upstream.http.client import CHAT_PATH, Address, services
 
 
 class UpstreamChat(OpenAIChat):

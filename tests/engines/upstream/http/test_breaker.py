@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceapp.engines.upstream.breaker import (
+from voiceapp.engines.upstream.http.breaker import (
     BREAKER_STEPS,
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,

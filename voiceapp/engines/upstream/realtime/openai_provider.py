@@ -11,9 +11,9 @@ from typing import Any
 from uuid import uuid4
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.media import RelayedRealtime
-from voiceapp.engines.upstream.openai_line import OpenAIDialler
-from voiceapp.engines.upstream.realtime import UpstreamStream
+from voiceapp.engines.upstream.realtime.openai import OpenAIDialler
+from voiceapp.engines.upstream.realtime.provider import RelayedRealtime
+from voiceapp.engines.upstream.realtime.session import UpstreamStream
 from voiceapp.protocol.openai_realtime.asking import call_there
 
 CALLS = "/realtime/calls"

@@ -14,7 +14,7 @@ from voiceapp.engines.image_interfaces import UpstreamTask
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.engines.openai.forms import MultipartForm
-from voiceapp.engines.upstream.client import Address, services
+from voiceapp.engines.upstream.http.client import Address, services
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024

@@ -13,13 +13,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream import openai_line, playing
-from voiceapp.engines.upstream.line import wire_of
-from voiceapp.engines.upstream.openai_family import OpenAIRealtime
-from voiceapp.engines.upstream.sound import WireConverter
+from voiceapp.engines.upstream.realtime import openai as openai_line
+from voiceapp.engines.upstream.realtime.connection import wire_of
+from voiceapp.engines.upstream.realtime.openai_provider import OpenAIRealtime
+from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import EngineError, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.forwarded import playout_clock as playing
 
 KEY = "sk-canary-of-the-operator"
 PATIENCE_S = 20.0

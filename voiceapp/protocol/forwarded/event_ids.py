@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from voiceapp.engines.upstream.fields import object_of
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
+from voiceapp.protocol.forwarded.fields import object_of
 
 REMEMBERED = 64
 """Events that a refusal may still be about."""

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from voiceapp.engines.upstream.client import Address, services
+from voiceapp.engines.upstream.http.client import Address, services
 
 KEY = "canary-of-the-operator-0123456789"
 """Not in the form of a key: nothing but the text itself gives it away."""

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from voiceapp.engines.openai.client import Busy, Unreachable
-from voiceapp.engines.upstream.retries import MOST_RETRIES, MOST_SAVED, RetryBudget, pause_s
+from voiceapp.engines.upstream.http.retries import MOST_RETRIES, MOST_SAVED, RetryBudget, pause_s
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 FAULT = EngineUnavailable("It failed with status 500.")

@@ -14,10 +14,10 @@ from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream import line
-from voiceapp.engines.upstream.line import MAX_MESSAGE_BYTES
-from voiceapp.engines.upstream.media import RelayedRealtime
-from voiceapp.engines.upstream.realtime import UpstreamStream
+from voiceapp.engines.upstream.realtime import connection as line
+from voiceapp.engines.upstream.realtime.connection import MAX_MESSAGE_BYTES
+from voiceapp.engines.upstream.realtime.provider import RelayedRealtime
+from voiceapp.engines.upstream.realtime.session import UpstreamStream
 from voiceapp.errors import EngineError, EngineUnavailable, FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage

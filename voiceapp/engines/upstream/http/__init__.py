@@ -1,0 +1,1 @@
+"""Models that services with this server's interface serve over HTTP."""

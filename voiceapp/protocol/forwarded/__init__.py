@@ -1,0 +1,1 @@
+"""A realtime session that another service serves, sans-I/O."""
