@@ -15,12 +15,21 @@ MASK = b"\0\0\0\0"
 
 def text_frame(payload: bytes) -> bytes:
     """A whole text message, masked."""
+    return _frame(b"\x81", payload)
+
+
+def binary_frame(payload: bytes) -> bytes:
+    """A whole binary message, masked."""
+    return _frame(b"\x82", payload)
+
+
+def _frame(head: bytes, payload: bytes) -> bytes:
     length = len(payload)
     if length < 126:
-        return bytes((0x81, 0x80 | length)) + MASK + payload
+        return head + bytes((0x80 | length,)) + MASK + payload
     if length < 65_536:
-        return b"\x81\xfe" + length.to_bytes(2, "big") + MASK + payload
-    return b"\x81\xff" + length.to_bytes(8, "big") + MASK + payload
+        return head + b"\xfe" + length.to_bytes(2, "big") + MASK + payload
+    return head + b"\xff" + length.to_bytes(8, "big") + MASK + payload
 
 
 BROKEN = {

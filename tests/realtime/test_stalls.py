@@ -1,4 +1,5 @@
-"""Hostile offers and frames keep nobody else waiting: measured in the server's process, and in another's ears.
+"""Hostile offers and frames keep nobody else waiting, and floods fill no memory: measured in the server's process, and
+in another's ears.
 
 `make soak` sends 20,000 offers: SDP_MUTATIONS.
 """
@@ -12,8 +13,9 @@ import random
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from typing import Any
 
 import aiohttp
 import pytest
@@ -21,6 +23,7 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 from django.conf import settings
 
 from tests.realtime.conftest import Serve
+from tests.realtime.hostile_frames import binary_frame, opened, text_frame
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
 from tests.realtime.webrtc.test_offers import mutated
@@ -133,3 +136,64 @@ async def test_hostile_frames_leave_the_audio_of_others_without_a_gap(product: P
                 break
     assert attacked_ms < quiet_ms + GAP_MS
     assert "Traceback" not in product.log
+
+
+MIB = 1024 * 1024
+GROWN_MB = 30.0
+PADDED = json.dumps({"type": "input_audio_buffer.clear", "padding": ""}).encode()
+INFERENCE = "/api-ws/v1/inference"
+FULL_S = 2.0
+"""A server that takes nothing for this long has stopped reading."""
+
+
+def run_task(action: str, task_id: str, **payload: Any) -> bytes:
+    header = {"action": action, "task_id": task_id, "streaming": "duplex"}
+    return text_frame(json.dumps({"header": header, "payload": {"input": {}, **payload}}).encode())
+
+
+def conversation() -> Iterator[bytes]:
+    for _ in range(80):
+        yield text_frame(PADDED[:-2] + b"x" * (MIB - len(PADDED)) + PADDED[-2:])
+
+
+def recognition() -> Iterator[bytes]:
+    """Eight tasks, each with minutes of sound in frames of a mebibyte."""
+    parameters = {"format": "pcm", "sample_rate": 8000}
+    for number in range(8):
+        task_id = f"task {number}"
+        yield run_task("run-task", task_id, task="asr", model="fun-asr-realtime", parameters=parameters)
+        for _ in range(8):
+            yield binary_frame(bytes(MIB))
+        yield run_task("finish-task", task_id)
+
+
+FLOODS = {
+    "a conversation": ("/api-ws/v1/realtime?model=voice", conversation),
+    "tasks of recognition": (INFERENCE, recognition),
+}
+
+
+def flood(product: Product, path: str, frames: Callable[[], Iterator[bytes]], peers: ExitStack) -> None:
+    """Send as much as the server takes, and stay connected."""
+    peer = peers.enter_context(opened(product.address, product.keys["good"], path=path))
+    peer.settimeout(FULL_S)
+    with suppress(TimeoutError, ConnectionError):
+        for frame in frames():
+            peer.sendall(frame)
+
+
+@pytest.mark.parametrize("name", FLOODS)
+async def test_who_sends_faster_than_is_heard_fills_no_memory(product: Product, name: str) -> None:
+    path, frames = FLOODS[name]
+    before_mb = product.resident_mb
+    with ExitStack() as peers:
+        for _ in range(3):
+            flood(product, path, frames, peers)
+        flooded_mb = product.resident_mb
+    still_open = "select 1 from realtime_realtimesession where ended_at is null"
+    await product.row(f"select 1 as closed where not exists ({still_open})")
+    codes = {row["close_code"] for row in product.rows("select close_code from realtime_realtimesession")}
+    assert codes <= {1000, 1005, 1006, 4408}, "none was killed"
+    after_mb = product.resident_mb
+    print(f"{name}: {before_mb:.0f} MB before, {flooded_mb:.0f} MB flooded, {after_mb:.0f} MB after")
+    assert max(flooded_mb, after_mb) < before_mb + GROWN_MB

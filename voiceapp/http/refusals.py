@@ -21,6 +21,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
+LOST = "voiceapp.lost"
+"""Extension of the scope of a WebSocket: `code` is a future of the close code, done as soon as the connection ended."""
 
 
 _cors = CorsMiddleware(HttpResponse)

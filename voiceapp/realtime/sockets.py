@@ -12,7 +12,7 @@ from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.accounts.guests import guest_of
 from voiceapp.accounts.page import page_caller, require_own_page
-from voiceapp.http.refusals import Receive, Scope, Send, refuse
+from voiceapp.http.refusals import LOST, Receive, Scope, Send, refuse
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
@@ -93,7 +93,8 @@ async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
         await refuse_handshake(scope, send, error)
     else:
         await send({"type": "websocket.accept"})
-        await InferenceConnection.on_socket(caller, address_of_scope(scope), receive, send).run()
+        lost = scope["extensions"].get(LOST, {}).get("code")
+        await InferenceConnection.on_socket(caller, address_of_scope(scope), receive, send, lost).run()
 
 
 async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -23,7 +23,7 @@ from daphne.ws_protocol import WebSocketFactory
 from twisted.internet import reactor
 from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate, STDLibLogObserver, globalLogBeginner
 
-from voiceapp.http.refusals import Application, Message, Receive, Scope, Send
+from voiceapp.http.refusals import LOST, Application, Message, Receive, Scope, Send
 
 from .daphne_http import Channel, Request
 from .daphne_socket import DaphneSocket
@@ -93,7 +93,7 @@ class Server(daphne.server.Server):
         queue: asyncio.Queue[Message] = asyncio.Queue()
         if isinstance(protocol, DaphneSocket):
             scope["scheme"] = "ws"
-            scope["extensions"] = {"websocket.http.response": {}}
+            scope["extensions"] = {"websocket.http.response": {}, LOST: {"code": protocol.lost}}
             protocol.scope = scope
             running = self._run(protocol, self.application(scope, protocol.receive, protocol.send))
         else:

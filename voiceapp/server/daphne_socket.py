@@ -5,6 +5,7 @@ Its path is also shortened: autobahn formats log arguments for every read and wr
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -16,9 +17,13 @@ from voiceapp.http.error_responses import ErrorResponse, error_json
 from voiceapp.http.refusals import Message, Scope, json_headers, request_id_of
 
 from .daphne_flow import Flow
-from .limits import UNREAD_HIGH
+from .limits import UNREAD_BYTES, UNREAD_HIGH
 from .logs import log_socket
 from .raw import frame, raw_answer, raw_refusal
+
+
+def _size(message: Message) -> int:
+    return len(message.get("bytes") or message.get("text") or "")
 
 
 class DaphneSocket(WebSocketProtocol):
@@ -28,11 +33,14 @@ class DaphneSocket(WebSocketProtocol):
     _refusal: tuple[int, list[tuple[bytes, bytes]], bytes] | None = None
     _outcome: int | None = None
     _reading_paused = False
+    _unread_bytes = 0
 
     def connectionMade(self) -> None:
         super().connectionMade()
         self.started = time.monotonic()
         self.flow = Flow()
+        self.lost: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        """The close code, as soon as the connection has ended: the message about it waits behind those before it."""
         self.transport.unregisterProducer()  # the HTTP channel that was here before
         self.transport.registerProducer(self.flow, True)
 
@@ -62,7 +70,8 @@ class DaphneSocket(WebSocketProtocol):
                 return
         queue = self.application_queue
         queue.put_nowait(message)
-        if queue.qsize() >= UNREAD_HIGH and not self._reading_paused:
+        self._unread_bytes += _size(message)
+        if not self._reading_paused and (queue.qsize() >= UNREAD_HIGH or self._unread_bytes >= UNREAD_BYTES):
             self._reading_paused = True
             self.transport.pauseProducing()
 
@@ -72,10 +81,17 @@ class DaphneSocket(WebSocketProtocol):
 
     async def receive(self) -> Message:
         message: Message = await self.application_queue.get()
-        if self._reading_paused and self.application_queue.qsize() <= UNREAD_HIGH // 2:
+        self._unread_bytes -= _size(message)
+        if self._reading_paused and (
+            self.application_queue.qsize() <= UNREAD_HIGH // 2 and self._unread_bytes <= UNREAD_BYTES // 2
+        ):
             self._reading_paused = False
             self.transport.resumeProducing()
         return message
+
+    def onAutoPingTimeout(self) -> None:
+        if not self._reading_paused:  # else the pong may be what was not read
+            super().onAutoPingTimeout()
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         if not hasattr(self, "scope"):  # the handshake was malformed, no application ever saw it
@@ -83,6 +99,8 @@ class DaphneSocket(WebSocketProtocol):
         if hasattr(self, "handshake_deferred"):
             del self.handshake_deferred
         super().onClose(wasClean, code or 1005, reason)
+        if not self.lost.done():
+            self.lost.set_result(code or 1005)
         log_socket(self.scope, self._outcome or code or 1005, self.started)
 
     # What the application says

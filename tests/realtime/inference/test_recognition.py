@@ -14,7 +14,7 @@ import pytest
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.realtime.inference.line import Line
-from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
+from voiceapp.realtime.inference.recognition import RecognitionTransport, Unheard, settings_of
 from voiceapp.realtime.transports.interface import Disconnected
 
 
@@ -40,7 +40,7 @@ async def test_a_sentence_whose_beginning_nobody_noticed_begins_where_the_last_o
     async def send(message: Mapping[str, Any]) -> None:
         said.append(json.loads(message["text"])["payload"]["output"]["sentence"])
 
-    task = RecognitionTransport("task", Line(send).say, "pcm", 16_000)
+    task = RecognitionTransport("task", Line(send).say, "pcm", 16_000, Unheard())
     await task.hear(bytes(4 * 32_000))
     for _ in range(8):
         await task.receive()  # half a second each
@@ -66,7 +66,7 @@ def minutes_of_silence() -> bytes:
 
 
 async def test_little_that_decodes_to_much_is_decoded_as_it_is_heard() -> None:
-    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000)
+    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000, Unheard())
     await task.hear(minutes_of_silence())
     tracemalloc.start()
     heard = await task.receive()
@@ -79,7 +79,7 @@ async def test_little_that_decodes_to_much_is_decoded_as_it_is_heard() -> None:
 
 @pytest.mark.parametrize("waits", [False, True], ids=["between slices", "while its pace is kept"])
 async def test_what_a_client_who_left_has_sent_is_not_heard_any_more(waits: bool) -> None:
-    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000)
+    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000, Unheard())
     await task.hear(minutes_of_silence())
     slices_at_once = 30  # 15 seconds
     for _ in range(slices_at_once):

@@ -81,6 +81,8 @@ class AoqTracks:
         self._now = asyncio.get_running_loop().time
         self._ready = asyncio.Event()
         self._gone = asyncio.Event()
+        self._code = ABANDONED
+        """With which the caller left."""
         self._written_bytes = 0
         self._is_slow = False
 
@@ -120,6 +122,7 @@ class AoqTracks:
                     self._flooded(FloodError("A message is too large.", code="message_too_large"))
                     return
                 else:
+                    await self.arrivals.wait_room()
                     self.arrivals.message(_text(payload))
 
     async def _read_packets(self) -> None:
@@ -142,8 +145,14 @@ class AoqTracks:
         lost = await self._connection.wait_closed()
         self._lost(ABANDONED if lost.code in (None, GOES_ON_ELSEWHERE) else GONE)
 
+    async def wait_gone(self) -> int:
+        """Return the close code when the caller is gone."""
+        await self._gone.wait()
+        return self._code
+
     def _lost(self, code: int) -> None:
         if not self._gone.is_set():
+            self._code = code
             self._gone.set()
             self.leg.stop_listening()
             self.arrivals.lost(code)

@@ -31,6 +31,9 @@ class AoqTaskLine:
         except EventError as refused:
             raise RunTaskError(refused.message, code=refused.code) from None
 
+    async def gone(self) -> int:
+        return await self._tracks.wait_gone()
+
     async def say(self, message: JsonObject) -> None:
         await self._tracks.write(json_text(message))
 

@@ -23,7 +23,7 @@ from voiceapp.realtime.close_codes import FLOOD, NORMAL
 from voiceapp.realtime.doors import API_SOCKET, Door
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.inference.line import SocketLine, TaskLine
-from voiceapp.realtime.inference.recognition import RecognitionTransport, settings_of
+from voiceapp.realtime.inference.recognition import RecognitionTransport, Unheard, settings_of
 from voiceapp.realtime.inference.refusals import refusal
 from voiceapp.realtime.inference.synthesis import SynthesisTask
 from voiceapp.realtime.readings import connection_ended
@@ -37,9 +37,11 @@ class InferenceConnection:
     """One accepted connection."""
 
     @classmethod
-    def on_socket(cls, caller: Caller, address: str, receive: Receive, send: Send) -> InferenceConnection:
-        """An accepted WebSocket."""
-        return cls(caller, API_SOCKET, address, SocketLine(receive, send))
+    def on_socket(
+        cls, caller: Caller, address: str, receive: Receive, send: Send, lost: asyncio.Future[int] | None = None
+    ) -> InferenceConnection:
+        """An accepted WebSocket; `lost` is its close code when it has ended, where the server says so at once."""
+        return cls(caller, API_SOCKET, address, SocketLine(receive, send, lost))
 
     def __init__(self, caller: Caller, door: Door, address: str, line: TaskLine) -> None:
         self._caller = caller
@@ -51,6 +53,7 @@ class InferenceConnection:
         self._now = asyncio.get_running_loop().time
         self._idle_since = self._now()
         self._tasks = wire.RunTasks()
+        self._unheard = Unheard()
         self._hearing: dict[str, RecognitionTransport] = {}
         self._speaking: dict[str, SynthesisTask] = {}
         self._work: dict[str, asyncio.Task[None]] = {}
@@ -62,7 +65,7 @@ class InferenceConnection:
         code = NORMAL
         try:
             async with asyncio.TaskGroup() as group:
-                code = await self._listen(group)
+                code = await self._until_over(group)
                 for transport in self._hearing.values():
                     transport.lose(code)
                 for task_id in self._speaking:
@@ -70,6 +73,18 @@ class InferenceConnection:
         finally:
             self._over.cancel()
             await self._line.close(code, "")
+
+    async def _until_over(self, group: asyncio.TaskGroup) -> int:
+        """As `_listen`, which may be waiting for room when the client is gone."""
+        listening = asyncio.create_task(self._listen(group), name="inference connection: listening")
+        gone = asyncio.create_task(self._line.gone(), name="inference connection: gone")
+        try:
+            await asyncio.wait((listening, gone), return_when=asyncio.FIRST_COMPLETED)
+            return listening.result() if listening.done() else gone.result()
+        finally:
+            listening.cancel()
+            gone.cancel()
+            await asyncio.gather(listening, gone, return_exceptions=True)
 
     async def _listen(self, group: asyncio.TaskGroup) -> int:
         """Until the client leaves, is silent without a task, or a task has failed and no other runs."""
@@ -143,7 +158,7 @@ class InferenceConnection:
             await self._start(command, group)
         elif (transport := self._hearing.get(task_id)) is not None:
             if isinstance(command, wire.FinishTask):
-                await transport.finish()
+                transport.finish()
         elif (speech := self._speaking.get(task_id)) is not None:
             if isinstance(command, wire.ContinueTask):
                 await speech.write(command.text, is_flush=command.is_flush)
@@ -176,7 +191,7 @@ class InferenceConnection:
         opening, kind, rate_hz = settings_of(parameters, recognized_languages())
         admitted = await admit(self._caller, replace(self._door, takes_seat=True), model, self._address)
         admitted = admitted.opened_with(opening, listens_only=True)
-        transport = RecognitionTransport(command.task_id, self._line.say, kind, rate_hz)
+        transport = RecognitionTransport(command.task_id, self._line.say, kind, rate_hz, self._unheard)
         self._hearing[command.task_id] = transport
 
         async def work() -> None:

@@ -31,6 +31,9 @@ class TaskLine(Protocol):
             Disconnected: the client is gone.
         """
 
+    async def gone(self) -> int:
+        """Return the close code when the client is gone, whatever of theirs is still unread."""
+
     async def say(self, message: JsonObject) -> None:
         """Send an event.
 
@@ -91,9 +94,13 @@ class Line:
 class SocketLine(Line):
     """A WebSocket as a `TaskLine`: messages in text frames, audio in binary ones."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, lost: asyncio.Future[int] | None = None) -> None:
         super().__init__(send)
         self._receive = receive
+        self._lost: asyncio.Future[int] = lost or asyncio.get_running_loop().create_future()
+
+    async def gone(self) -> int:
+        return await asyncio.shield(self._lost)
 
     async def receive(self) -> str | bytes:
         message = await self._receive()

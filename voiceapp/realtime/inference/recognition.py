@@ -24,9 +24,9 @@ from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT
 from voiceapp.realtime.inference.sentences import Sentence, Sentences
 from voiceapp.realtime.transports.interface import Disconnected
 
-WAITING_FRAMES = 32
-"""Binary frames that were not heard yet; the client's next one waits in its connection."""
-PIECE_BYTES = 1024
+UNHEARD_BYTES = 256 * 1024
+"""Audio of one connection that was not heard yet; a frame that comes after it waits in the connection."""
+PIECE_BYTES = 256
 """Compressed audio is decoded in pieces: a few bytes may be minutes of silence."""
 SLICE_MS = 500
 """Audio is heard in slices, so that a recording in one frame does not hold up others."""
@@ -76,17 +76,41 @@ def _language(hints: object, languages: tuple[str, ...]) -> str | None:
     return known
 
 
+class Unheard:
+    """Counts the audio that waits in the tasks of one connection."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._heard = asyncio.Event()
+
+    async def add(self, size: int) -> None:
+        """Count `size` bytes when there is room; any number fits where little waits."""
+        while self._bytes >= UNHEARD_BYTES:
+            self._heard.clear()
+            await self._heard.wait()
+        self._bytes += size
+
+    def remove(self, size: int) -> None:
+        self._bytes -= size
+        self._heard.set()
+
+
 class RecognitionTransport:
     """The task as the transport of its session."""
 
-    def __init__(self, task_id: str, say: Say, kind: str, rate_hz: int) -> None:
+    def __init__(self, task_id: str, say: Say, kind: str, rate_hz: int, unheard: Unheard) -> None:
         """`say` sends an event to the client; `kind` and `rate_hz` are those of its audio."""
         self._task_id = task_id
         self._say = say
         self._decoder = stream_of(kind)
         self._format = DECODED if self._decoder else AudioFormat("pcm", rate_hz)
-        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_FRAMES)
+        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
         """None: nothing more follows."""
+        self._unheard = unheard
+        self._own_bytes = 0
+        """This task's part of what is unheard."""
+        self._read_bytes = 0
+        """Those of the frame that is being heard."""
         self._undecoded = memoryview(b"")
         """Of the frame that is being read."""
         self._slices: deque[bytes] = deque()
@@ -103,33 +127,43 @@ class RecognitionTransport:
     # ── From the connection ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def hear(self, data: bytes) -> None:
-        """Take a binary frame; waits while many were not heard yet."""
-        if not self._is_over:
-            await self._arrived.put(data)
+        """Take a binary frame; waits while too much was not heard yet."""
+        await self._unheard.add(len(data))
+        self._own_bytes += len(data)
+        if self._is_over:
+            self._forget(self._own_bytes)
+        else:
+            self._arrived.put_nowait(data)
 
-    async def finish(self) -> None:
+    def finish(self) -> None:
         """Nothing more follows."""
-        if not self._is_over:
-            await self._arrived.put(None)
+        self._arrived.put_nowait(None)
+
+    def _forget(self, size: int) -> None:
+        self._own_bytes -= size
+        self._read_bytes = 0
+        self._unheard.remove(size)
 
     def lose(self, code: int) -> None:
         """The connection is gone, or the task is given up."""
         self._is_over = True
         self._undecoded = memoryview(b"")
         self._slices.clear()
+        self._arrived = asyncio.Queue()
+        self._forget(self._own_bytes)
         if not self._lost.done():
             self._lost.set_result(code)
-        while not self._arrived.empty():
-            self._arrived.get_nowait()  # whoever waits to put one goes on
 
     # ── The session's transport ──────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(self) -> ev.ClientEvent:
         while not self._slices:
             if not self._undecoded:
+                self._forget(self._read_bytes)
                 if (data := await self._next()) is None:
                     return ev.SessionFinish()
                 self._undecoded = memoryview(data)
+                self._read_bytes = len(data)
             try:
                 self._cut(self._decoded_piece())
             except InvalidParameter as broken:

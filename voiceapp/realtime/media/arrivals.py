@@ -13,6 +13,8 @@ from voiceapp.realtime.transports.interface import Disconnected
 
 MESSAGES_PER_S = 100
 WAITING_EVENTS = 1000
+WAITING_BYTES = 2 * 1024 * 1024
+"""Of messages: one of the largest, and as much again that comes before it was read."""
 
 
 class Arrivals:
@@ -24,6 +26,8 @@ class Arrivals:
         self._now = asyncio.get_running_loop().time
         self._meter = Meter(rate_per_s=MESSAGES_PER_S)
         self._waiting_texts = 0
+        self._waiting_bytes = 0
+        self._room = asyncio.Event()
         self._is_flooded = False
 
     async def receive(self) -> ev.ClientEvent:
@@ -37,7 +41,10 @@ class Arrivals:
         arrival = await self._queue.get()
         if isinstance(arrival, Exception):
             raise arrival
-        self._waiting_texts -= isinstance(arrival, str)
+        if isinstance(arrival, str):
+            self._waiting_texts -= 1
+            self._waiting_bytes -= len(arrival)
+            self._room.set()
         return arrival
 
     async def _next(self) -> ev.ClientEvent | None:
@@ -47,11 +54,18 @@ class Arrivals:
         event = self._dialect.read(arrival)
         return None if event is None else without_audio(event)
 
+    async def wait_room(self) -> None:
+        """Wait until there is room for a message of any length, where its sender can be kept waiting."""
+        while self._waiting_bytes > WAITING_BYTES // 2:
+            self._room.clear()
+            await self._room.wait()
+
     def message(self, message: str | bytes) -> None:
         """A message came. Too many of them end the session; what comes after that is not read."""
         if self._is_flooded:
             return
-        if not self._meter.accept(1, self._now()) or self._waiting_texts >= WAITING_EVENTS:
+        is_full = self._waiting_texts >= WAITING_EVENTS or self._waiting_bytes + len(message) > WAITING_BYTES
+        if not self._meter.accept(1, self._now()) or is_full:
             self.flooded(FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages"))
         elif isinstance(message, bytes):
             self._queue.put_nowait(
@@ -59,6 +73,7 @@ class Arrivals:
             )
         else:
             self._waiting_texts += 1
+            self._waiting_bytes += len(message)
             self._queue.put_nowait(message)
 
     def hear(self, pcm: bytes) -> None:
