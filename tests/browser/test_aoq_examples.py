@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Playwright, expect
+from playwright.sync_api import Browser, Playwright, expect
 
 from tests.engines.speech import word_errors
 from tests.ports import free_udp_port
@@ -143,3 +143,53 @@ def test_another_implementation_holds_a_conversation(backend: str, playwright: P
         assert found["sounds"] > 50
     finally:
         browser.close()
+
+
+CALLS = """async ([origin, key]) => {
+    const offer = async () => {
+        const peer = new RTCPeerConnection();
+        peer.addTransceiver("audio");
+        peer.createDataChannel("events");
+        await peer.setLocalDescription();
+        return peer.localDescription.sdp;
+    };
+    const json = (body) => ({ method: "POST", type: "application/json", body: JSON.stringify(body) });
+    const speech = { method: "POST", type: "application/sdp" };
+    const model = "text-embedding-v4";
+    const calls = [
+        ["/v1/models"],
+        ["/v1/chat/completions", json({ model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] })],
+        ["/v1/embeddings", json({ model, input: "one" })],
+        ["/v1/rerank", json({ model: "gte-rerank-v2", query: "a", documents: ["a", "b"] })],
+        ["/v1/realtime/client_secrets", json({})],
+        ["/api/v1/tokens", { method: "POST" }],
+        ["/api/v1/tasks"],
+        ["/api/v1/webrtc/realtime?model=voice", { ...speech, body: await offer() }],
+        ["/api/v1/webrtc/realtime?model=voice", { method: "POST", transport: "moq" }],
+        ["/v1/realtime/calls", { ...speech, body: "no offer" }],
+        ["/v1/models/none"],
+    ];
+    const found = [];
+    for (const [path, { method, type, transport, body } = {}] of calls) {
+        const headers = { Authorization: `Bearer ${key}` };
+        if (type) headers["Content-Type"] = type;
+        if (transport) headers["x-service-rtc-transport"] = transport;
+        const response = await fetch(origin + path, { method, headers, body });
+        found.push([response.status, response.headers.has("X-Request-ID"), (await response.text()).length > 2]);
+    }
+    const private_pages = [];
+    for (const path of ["/voice/config", "/voice/webrtc", "/docs"]) {
+        await fetch(origin + path, { credentials: "include" }).then(() => private_pages.push(path), () => {});
+    }
+    return [found, private_pages];
+}"""
+"""What a page of another origin reads of the API, and what it does not read of the server's pages."""
+
+
+def test_a_page_of_another_origin_calls_the_api(backend: str, relay: Server, key: str, quiet_browser: Browser) -> None:
+    page = quiet_browser.new_page()
+    page.goto(backend)
+    found, private_pages = page.evaluate(CALLS, [f"http://127.0.0.1:{relay.port}", key])
+    assert found == [[status, True, True] for status in [*[200] * 9, 400, 404]]
+    assert private_pages == []
+    page.close()

@@ -2,71 +2,68 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Playwright, StorageState, expect
 
+from tests.ports import free_port
+
 from .conftest import launch
 from .page import PATIENCE_MS
 from .server import Server
 from .speech import write_microphone
+from .test_aoq_examples import LOUD
 
 QUESTION = "What is twelve times twelve?"
 REPLY = "12 times 12 is 144."
 
 
-class Site(BaseHTTPRequestHandler):
-    """A page of a developer's own."""
-
-    def __init__(self, page: str, *args: object) -> None:
-        self._page = page.encode()
-        super().__init__(*args)  # type: ignore[arg-type]
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(self._page)))
-        self.end_headers()
-        self.wfile.write(self._page)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def printed(quiet_browser: Browser, server: Server, operator_state: StorageState) -> Iterator[str]:
-    """The program for browsers, with a key that a person makes on the page."""
+def site(quiet_browser: Browser, server: Server, operator_state: StorageState, tmp_path: Path) -> Iterator[str]:
+    """The address of the page for browsers on a server of its own, both as printed, with a key made on the page."""
     server.manage("createkey", "--account", "Acme")  # the account that an operator talks in the name of
     context = quiet_browser.new_context(storage_state=operator_state)
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_role("status")).to_contain_text("This is a new key")
-    yield page.locator("#browser-html [data-program]").text_content() or ""
+    port = str(free_port())
+    for name in ("browser.html", "browser_server.py"):
+        program = page.locator(f"#{name.replace('.', '-').replace('_', '-')} [data-program]").text_content() or ""
+        (tmp_path / name).write_text(program.replace("8080", port))
     context.close()
+    serving = subprocess.Popen([sys.executable, "browser_server.py"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}/browser.html"
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while serving.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError), urllib.request.urlopen(address):
+            break
+        time.sleep(0.05)
+    yield address
+    serving.kill()
+    serving.wait()
 
 
-def test_the_page_that_talks_is_copied_and_talks(printed: str, playwright: Playwright, tmp_path: Path) -> None:
-    site = ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, printed))
-    threading.Thread(target=site.serve_forever, daemon=True).start()
+def test_the_page_that_talks_is_copied_and_talks(site: str, playwright: Playwright, tmp_path: Path) -> None:
     browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", 2.0, QUESTION, 60.0))
     try:
         page = browser.new_page()
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"http://127.0.0.1:{site.server_port}/")
+        page.goto(site)
         page.click("button")
         expect(page.locator("pre")).to_contain_text(REPLY, timeout=PATIENCE_MS)
+        page.wait_for_function(LOUD, timeout=PATIENCE_MS)
         assert complaints == []
     finally:
         browser.close()
-        site.shutdown()
-        site.server_close()
 
 
 def test_a_program_is_found_by_its_address_and_copied(quiet_browser: Browser, server: Server) -> None:

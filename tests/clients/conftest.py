@@ -7,4 +7,5 @@ from tests.realtime.conftest import home, product, voices
 
 __all__ = ["home", "product", "voices"]
 
-collect_ignore = [] if is_tried("llamaindex") else ["test_llamaindex.py"]
+NEEDED = {"test_llamaindex.py": "llamaindex", "test_pages.py": "javascript"}
+collect_ignore = [file for file, environment in NEEDED.items() if not is_tried(environment)]

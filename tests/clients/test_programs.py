@@ -33,8 +33,8 @@ ENVIRONMENTS = {
     "ai_sdk.mjs": "javascript",
 }
 """Of programs whose library is not among those of the tests."""
-WITH_MICROPHONE = "browser.html"
-FILES = [example.file for library in LIBRARIES for example in library.examples if example.file != WITH_MICROPHONE]
+IN_BROWSER = ("browser.html", "browser_server.py")
+FILES = [example.file for library in LIBRARIES for example in library.examples if example.file not in IN_BROWSER]
 WORDS = {"curl.sh": ["2 plus 2 is 4.", "welve times twelve"]}
 """What a program without comments prints."""
 

@@ -86,6 +86,7 @@ LIBRARIES = (
         "Without a library",
         (
             Program("browser.html", "A page that talks"),
+            Program("browser_server.py", "The server of that page, which keeps the key"),
             Program("curl.sh", "curl"),
         ),
     ),
