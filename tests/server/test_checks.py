@@ -69,6 +69,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("MAX_CONNECTIONS", 0, "server.E011"),
         ("SEND_TIMEOUT_S", 0.0, "server.E011"),
         ("PING_S", 0.0, "server.E011"),
+        ("DATABASE_POOL_SIZE", 0, "server.E011"),
         ("TASK_ENGINE", "elsewhere", "server.E014"),
         ("TASK_ENGINE", "celery", "server.E015"),
         ("DRAIN_S", 60.0, "server.W013"),

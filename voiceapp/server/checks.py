@@ -215,6 +215,7 @@ def _limits() -> Iterator[CheckMessage]:
         "MAX_BODY_BYTES",
         "MAX_UPLOAD_BYTES",
         "DATABASE_WAIT_S",
+        "DATABASE_POOL_SIZE",
     ):
         if getattr(settings, name) <= 0:
             yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")

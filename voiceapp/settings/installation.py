@@ -97,6 +97,8 @@ TEMPLATES = [
 
 # ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+DATABASE_POOL_SIZE: int = env.int("DATABASE_POOL_SIZE", default=8)
+"""Connections to PostgreSQL that one process has at most, beside the one that tells it of new work."""
 DATABASES = {"default": database(env.str("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}"))}
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
@@ -115,7 +117,7 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     _noticed = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
     # Async views run in many short threads; without a pool each would open a connection of its own.
     # It gives up connecting soon, and tries again for the next caller: left to itself, it doubles its pauses.
-    _pool = {"min_size": 1, "max_size": 8, "timeout": 5, "reconnect_timeout": 5}
+    _pool = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 5, "reconnect_timeout": 5}
     DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_noticed, "pool": _pool, **_options}
 DATABASE_WAIT_S: float = env.float("DATABASE_WAIT_S", default=3.5)
 """Seconds that a request waits for the database, in all, before it is refused with 503. Background work, such as tasks,

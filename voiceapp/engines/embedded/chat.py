@@ -74,7 +74,10 @@ class RetrievalAssistant(Provider):
             if settings.DOCUMENTS_DIR:
                 folders.append(Folder(Path(settings.DOCUMENTS_DIR)))
         self._retriever = Retriever(
-            folders, embedder=embedder or MiniLM(), cache_dir=cache_dir or Path(settings.VAR_DIR) / "retrieval"
+            folders,
+            embedder=embedder or MiniLM(),
+            cache_dir=cache_dir or Path(settings.VAR_DIR) / "retrieval",
+            fetched_dir=Path(settings.MODELS_DIR) / "retrieval",
         )
         self._clock = clock
 

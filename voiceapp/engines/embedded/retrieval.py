@@ -108,13 +108,14 @@ class Retriever:
         *,
         embedder: QueryEmbedder,
         cache_dir: Path,
+        fetched_dir: Path | None = None,
         check_s: float = CHECK_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
         """`check_s`: how long the folders are taken to be unchanged after a look; `patience_s`: see `ready`."""
         self._folders = tuple(folders)
         self._embedder = embedder
-        self._cache = VectorCache(cache_dir)
+        self._cache = VectorCache(cache_dir, fetched=fetched_dir)
         self._index: Index | None = None
         self._check_s = check_s
         self._patience_s = patience_s

@@ -19,9 +19,10 @@ Vector = NDArray[np.float32]
 class VectorCache:
     """One file. Losing it costs time only, so a broken or unwritable one is no error."""
 
-    def __init__(self, folder: Path, *, model: str = "minilm-l6-int8-1") -> None:
-        """`model` names what made the vectors: those of different models never mix."""
+    def __init__(self, folder: Path, *, fetched: Path | None = None, model: str = "minilm-l6-int8-1") -> None:
+        """`fetched` is a further folder to read, and `model` what made the vectors: those of two models never mix."""
         self._path = folder / f"{model}.npz"
+        self._fetched = fetched / self._path.name if fetched else None
 
     @staticmethod
     def key(text: str) -> bytes:
@@ -29,15 +30,7 @@ class VectorCache:
 
     def read(self) -> dict[bytes, Vector]:
         """All vectors by key; empty when there is no readable file."""
-        try:
-            with np.load(self._path, allow_pickle=False) as stored:
-                keys, vectors = stored["keys"], stored["vectors"]
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            log.warning("The cache of vectors cannot be read and is made anew: %s", error)
-            return {}
-        return {bytes(key): vector for key, vector in zip(keys, vectors, strict=True)}
+        return (_read(self._fetched) if self._fetched else {}) | _read(self._path)
 
     def write(self, vectors: dict[bytes, Vector]) -> None:
         """Replace what is stored."""
@@ -50,3 +43,15 @@ class VectorCache:
             part.replace(self._path)
         except OSError as error:
             log.warning("The cache of vectors cannot be written: %s", error)
+
+
+def _read(path: Path) -> dict[bytes, Vector]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            keys, vectors = stored["keys"], stored["vectors"]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        log.warning("The cache of vectors cannot be read and is made anew: %s", error)
+        return {}
+    return {bytes(key): vector for key, vector in zip(keys, vectors, strict=True)}
