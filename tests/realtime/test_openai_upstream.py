@@ -39,9 +39,9 @@ def theirs(serve: Serve, chat_server: ChatServer) -> Product:
 def ours(serve: Serve, theirs: Product) -> Product:
     """It knows the service by both of its dialects, by a model that is not there, and by a wrong key."""
     services = {
-        "newer": {"DIALECT": "openai", "REALTIME_MODEL": "gpt-realtime"},
+        "newer": {"DIALECT": "openai", "REALTIME_MODEL": "voice"},
         "older": {"DIALECT": "openai-beta", "REALTIME_MODEL": "voice"},
-        "short": {"DIALECT": "openai", "REALTIME_MODEL": "voice", "SESSION_LIMIT_S": "1"},
+        "short": {"DIALECT": "openai", "REALTIME_MODEL": "gpt-realtime", "SESSION_LIMIT_S": "1"},
         "strange": {"DIALECT": "openai", "REALTIME_MODEL": "no-such-model"},
         "locked": {"DIALECT": "openai", "REALTIME_MODEL": "voice", "API_KEY": "sk-wrong"},
     }
@@ -71,6 +71,18 @@ async def test_a_typed_question_is_answered(ours: Product, model: str) -> None:
     await sounds_right(samples_at(talker.audio(), 24_000))
     assert talker.types[-1] == "session.finished"
     assert talker.all("session.created")[0]["session"]["model"] == model
+
+
+@DIALECTS
+async def test_a_session_of_text_alone_is_answered_in_text(ours: Product, model: str) -> None:
+    async with call(ours.url, ours.keys["good"], model=model) as talker:
+        await talker.send("session.update", session={"modalities": ["text"]})
+        assert (await talker.wait("session.updated"))["session"]["modalities"] == ["text"]
+        await talker.ask("Are you there?")
+        response = (await talker.wait("response.done"))["response"]
+    assert response["modalities"] == ["text"]
+    assert response["output"][0]["content"] == [{"type": "text", "text": ANSWER}]
+    assert not [kind for kind in talker.types if kind.startswith("response.audio")]
 
 
 @DIALECTS
