@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.test import AsyncClient
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -101,3 +102,32 @@ async def test_it_is_refused_like_any_wrong_key(alice: Member, cause: str) -> No
     with pytest.raises(InvalidApiKey) as refused:
         await caller_from_bearer(header)
     assert refused.value.message == InvalidApiKey().message
+
+
+CHAT = {"model": "assistant", "messages": [{"role": "user", "content": "Hello"}]}
+CLOSED = ("/api/v1/tasks", "/api/v1/uploads?action=getPolicy&model=m", "/api/v1/agentstudio/webhook_endpoints")
+OFFERS = ("/v1/realtime/calls", "/api/v1/webrtc/realtime?model=voice")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_client_secret_opens_realtime_sessions_and_nothing_else(
+    async_client: AsyncClient, alice: Member
+) -> None:
+    headers = {"Authorization": alice.authorization}
+    made = await async_client.post("/v1/realtime/client_secrets", {}, "application/json", headers=headers)
+    secret = made.json()["value"]
+    for key in (secret, temporary_keys.read_client_secret(secret)[0]):
+        with_secret = {"Authorization": f"Bearer {key}"}
+        for path in (
+            "/api/v1/tasks",
+            "/api/v1/uploads?action=getPolicy&model=m",
+            "/api/v1/agentstudio/webhook_endpoints",
+        ):
+            assert (await async_client.get(path, headers=with_secret)).status_code == 403, path
+        chat = await async_client.post("/v1/chat/completions", CHAT, "application/json", headers=with_secret)
+        assert chat.status_code == 403
+        for path in OFFERS:
+            offer = await async_client.post(path, b"no offer", "application/sdp", headers=with_secret)
+            assert offer.status_code == 400, path
+    with_temporary_key = {"Authorization": f"Bearer {token_of(alice)}"}
+    assert (await async_client.get("/api/v1/tasks", headers=with_temporary_key)).status_code == 200

@@ -56,7 +56,8 @@ async def _temporary_caller(text: str) -> Caller:
         raise InvalidApiKey
     caller = await _caller_of_digest(temporary.digest)
     expires_at = min(filter(None, (temporary.expires_at, caller.expires_at)))
-    return replace(caller, is_temporary=True, expires_at=expires_at)
+    scopes = caller.scopes & {str(Scope.REALTIME)} if temporary.realtime_only else caller.scopes
+    return replace(caller, is_temporary=True, expires_at=expires_at, scopes=scopes)
 
 
 async def _caller_of_digest(digest: bytes | None) -> Caller:
@@ -98,8 +99,8 @@ async def key_digest_of(key_id: int) -> bytes:
     return bytes(digest)
 
 
-async def mint_temporary_key(caller: Caller, seconds: int) -> tuple[str, int]:
-    """A temporary key with the rights of a caller's key, and when it ends, in Unix seconds.
+async def mint_temporary_key(caller: Caller, seconds: int, *, realtime_only: bool = False) -> tuple[str, int]:
+    """A temporary key with the rights of a caller's key, or those for realtime alone, and its end in Unix seconds.
 
     Raises:
         AccessDenied: if the caller did not come with an API key.
@@ -109,7 +110,8 @@ async def mint_temporary_key(caller: Caller, seconds: int) -> tuple[str, int]:
         raise AccessDenied("A temporary token is made with an API key, not with another token.")
     await rates().admit(caller.account_id, "tokens")
     expires_at = int(time.time()) + seconds
-    return temporary_keys.mint(await key_digest_of(caller.key_id), expires_at), expires_at
+    digest = await key_digest_of(caller.key_id)
+    return temporary_keys.mint(digest, expires_at, realtime_only=realtime_only), expires_at
 
 
 def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:

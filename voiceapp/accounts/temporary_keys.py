@@ -33,8 +33,8 @@ USUAL_S = 60
 
 _SALT = "voiceapp.accounts.tokens"
 _CONTENT = struct.Struct(">BI8s32s")
-"""Version, when it expires (Unix seconds), eight random bytes, SHA-256 of the key's text."""
-_VERSION = 1
+"""Rights, when it expires (Unix seconds), eight random bytes, SHA-256 of the key's text."""
+_ALL_RIGHTS, _REALTIME_ONLY = 1, 2
 _MAC_BYTES = 32
 _FORM = re.compile(r"st-[A-Za-z0-9_-]{103}")
 _SECRET_FORM = re.compile(r"ek_(st-[A-Za-z0-9_-]{103})([A-Za-z0-9_-]*)")
@@ -44,9 +44,10 @@ MAX_SETTINGS_BYTES = 64 * 1024
 """Largest settings in a client secret, as JSON."""
 
 
-def mint(digest: bytes, expires_at: int) -> str:
+def mint(digest: bytes, expires_at: int, *, realtime_only: bool = False) -> str:
     """A temporary key for the key with this digest, good until a Unix time in seconds."""
-    content = _CONTENT.pack(_VERSION, expires_at, secrets.token_bytes(8), digest)
+    rights = _REALTIME_ONLY if realtime_only else _ALL_RIGHTS
+    content = _CONTENT.pack(rights, expires_at, secrets.token_bytes(8), digest)
     signed = content + _mac(content, settings.SECRET_KEY)
     return PREFIX + base64.urlsafe_b64encode(signed).rstrip(b"=").decode("ascii")
 
@@ -58,6 +59,8 @@ class TemporaryKey:
     digest: bytes
     """Digest of the key whose rights it has."""
     expires_at: datetime
+    realtime_only: bool = False
+    """Whether it opens realtime sessions and nothing else."""
 
 
 def read(text: str, *, now: float | None = None) -> TemporaryKey | None:
@@ -72,11 +75,11 @@ def read(text: str, *, now: float | None = None) -> TemporaryKey | None:
     # A key that was rotated still counts while SECRET_KEY_FALLBACKS names it, as for Django's own signatures.
     if not any(hmac.compare_digest(mac, _mac(content, key)) for key in _secret_keys()):
         return None
-    version, expires_at, _, digest = _CONTENT.unpack(content)
+    rights, expires_at, _, digest = _CONTENT.unpack(content)
     current = time.time() if now is None else now
-    if version != _VERSION or current >= expires_at:
+    if rights not in (_ALL_RIGHTS, _REALTIME_ONLY) or current >= expires_at:
         return None
-    return TemporaryKey(bytes(digest), datetime.fromtimestamp(expires_at, UTC))
+    return TemporaryKey(bytes(digest), datetime.fromtimestamp(expires_at, UTC), rights == _REALTIME_ONLY)
 
 
 def client_secret(temporary_key: str, settings_of_session: dict[str, Any]) -> str:

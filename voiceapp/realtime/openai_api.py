@@ -107,7 +107,7 @@ async def create_call_at_root(request: HttpRequest) -> HttpResponse:
 
 @router.post("/realtime/client_secrets", summary="Make a client secret", response=ClientSecret)
 async def create_client_secret(request: HttpRequest, body: ClientSecretBody) -> ClientSecret:
-    """A key with the rights of the API key that asks, for a browser, with the settings of its session.
+    """A key for a browser, with the settings of its session. It opens realtime sessions and nothing else.
 
     It ends by itself, and at once when its key is revoked.
     """
@@ -117,7 +117,7 @@ async def create_client_secret(request: HttpRequest, body: ClientSecretBody) -> 
     handshake = read_handshake(Wire({}, session=session))
     shown = described(handshake)
     seconds = min(body.expires_after.seconds, LONGEST_S)
-    temporary_key, expires_at = await mint_temporary_key(caller, seconds)
+    temporary_key, expires_at = await mint_temporary_key(caller, seconds, realtime_only=True)
     try:
         secret = client_secret(temporary_key, {**session, "model": shown.get("model") or handshake.model})
     except ValueError:
