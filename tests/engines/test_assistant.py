@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import aclosing
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -16,6 +17,8 @@ from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, NOT_
 from voiceapp.engines.embedded.documents import Folder
 from voiceapp.engines.embedded.known_documents import NO_DOCUMENTS, ONLY_MANUAL
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, SessionFacts
+from voiceapp.engines.lanes import lanes
+from voiceapp.errors import EngineTimeout
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZoneInfo("UTC"))
 
@@ -222,6 +225,31 @@ async def test_a_first_question_waits_for_the_index_and_the_loop_does_not(assist
     assert "garden room" in await Talk(assistant).say("Where is breakfast served?")
     ticking.cancel()
     assert ticks > 10
+
+
+async def test_it_remembers_the_latest_messages(assistant: RetrievalAssistant) -> None:
+    talk = Talk(assistant)
+    await talk.say("My name is Ann.")
+    await talk.say("Put milk and bread on my shopping list.")
+    assert await talk.say("What is my name?") == "Your name is Ann."
+    for _ in range(17):
+        await talk.say("Okay.")
+    assert await talk.say("Read my list.") == "On your list: milk and bread."
+    assert await talk.say("What was my first question?") == "You said: My name is Ann."
+    assert await talk.say("How many questions have I asked?") == "This is turn number 23."
+    assert await talk.say("What is my name?") == "You have not told me your name yet."
+
+
+async def test_a_reply_has_a_time_limit(tmp_path: Path) -> None:
+    assistant = RetrievalAssistant(folders=[], cache_dir=tmp_path, embedder=WordEmbedder(), patience_s=0.05)
+    gate = threading.Event()
+    busy = asyncio.create_task(lanes().reply.run(gate.wait, 30))
+    await asyncio.sleep(0)
+    with pytest.raises(EngineTimeout, match="try again"):
+        await Talk(assistant).say("What time is it?")
+    gate.set()
+    assert await busy
+    assert (await Talk(assistant).say("What time is it?")).startswith("It is")
 
 
 async def test_it_answers_about_this_product_by_default(models: None, tmp_path: Path) -> None:

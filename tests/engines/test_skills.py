@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
+from importlib import import_module
+from pkgutil import iter_modules
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from voiceapp.engines.embedded import skills
+from voiceapp.engines.embedded import chat, retrieval, skills
+from voiceapp.engines.embedded.skills.languages import foreign
 from voiceapp.engines.embedded.skills.numbers import whole_number
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
@@ -228,6 +236,7 @@ def test_it_knows_the_session() -> None:
     scene = Scene(
         now=FRIDAY_EVENING,
         earlier=("What time is it?", "Thanks."),
+        first="What time is it?",
         facts=SessionFacts(started_at=FRIDAY_EVENING.timestamp() - 125, model="voice", voice="en-us", turns=3),
     )
     assert say("How long have we been talking?", scene) == "We have been talking for 2 minutes and 5 seconds."
@@ -381,6 +390,40 @@ def test_what_is_asked_after_something_was_told_is_replied_to(said: str, answer:
 )
 def test_a_last_sentence_that_leans_on_the_one_before_is_left_alone(said: str) -> None:
     assert say(said, Scene(now=FRIDAY_EVENING, last_reply="2 plus 2 is 4.")) is None
+
+
+MEGABYTE = 1_000_000
+HOSTILE = ("for me ", "this ", "1 foot in a mile ", "a is 1 ", "?", "9 - ", "x")
+
+
+def patterns() -> Iterator[tuple[str, Callable[[str], object]]]:
+    """The regular expressions of the skills and the search, each in the way its module calls it."""
+    modules = [import_module(f"{skills.__name__}.{found.name}") for found in iter_modules(skills.__path__)]
+    for module in (*modules, chat, retrieval):
+        for name, value in vars(module).items():
+            for used in [value] if isinstance(value, re.Pattern) else ():
+                for method in sorted(set(re.findall(rf"\b{name}\.(\w+)\(", inspect.getsource(module)))):
+                    yield f"{module.__name__}.{name}", partial(getattr(used, method), *[""] * (method == "sub"))
+
+
+def test_time_grows_no_faster_than_the_text() -> None:
+    readers: dict[str, Callable[[str], object]] = dict(patterns())
+    assert len(readers) > 20
+    readers |= {"plain": plain, "request": request, "foreign": foreign}
+    for piece in HOSTILE:
+        text = piece * (MEGABYTE // len(piece)) + "!"
+        for name, read in readers.items():
+            for part in (text[-20_000:], text):
+                begun = time.process_time()
+                read(part)
+                assert time.process_time() - begun < 5.0, (name, piece, len(part))
+
+
+@pytest.mark.parametrize("template", ["cancel [all|my|all my]* timers", "{one} in {two} in {three} tomorrow"])
+def test_no_template_tries_anything_twice(template: str) -> None:
+    begun = time.process_time()
+    assert not Phrases(template).fits("cancel " + "all my in " * 10_000 + "all my " * 10_000)
+    assert time.process_time() - begun < 5.0
 
 
 def test_it_does_not_read_an_essay() -> None:

@@ -7,13 +7,15 @@ language model behind it.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import replace
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -29,9 +31,10 @@ from voiceapp.engines.embedded.retrieval import QueryEmbedder, Question, Retriev
 from voiceapp.engines.embedded.skills import Scene, SkillReply
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.words import plain
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, Provider
+from voiceapp.engines.interfaces import ChatDelta, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.errors import EngineTimeout
 
 OPENING = "Hello. Ask me something about this program, or say help."
 IDLE_PROMPT = "Are you still there?"
@@ -52,9 +55,29 @@ _MORE = Phrases(
     "[please|can you]* explain [it|that] [more|further]",
 )
 MAX_READ_CHARS = 2_000
-"""Of each message, how much is read: a question is shorter, and reading megabytes would hold up everybody's voice."""
+"""Of the last message and of each reply, how much is read: a question is shorter, and reading megabytes would hold up
+everybody's voice."""
+MAX_EARLIER = 20
+"""Messages of a role that are read again: a name, a list and the topic of a follow-up are found in them."""
+MAX_EARLIER_CHARS = 400
+PATIENCE_S = 5.0
+"""Longest wait for the skills or for the search."""
 MAX_LOOK_BACK = 6
 """How many turns back the topic of a follow-up may lie."""
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A question that no skill replies to."""
+
+    questions: list[Question]
+    said: str
+    """Replies whose sentences are not said again."""
+    is_about_documents: bool
+    """Asks which documents there are."""
 
 
 class RetrievalAssistant(Provider):
@@ -67,6 +90,7 @@ class RetrievalAssistant(Provider):
         embedder: QueryEmbedder | None = None,
         cache_dir: Path | None = None,
         clock: Callable[[tzinfo], datetime] = datetime.now,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """By default: the manual and DOCUMENTS_DIR, MiniLM, a cache under VAR_DIR, and the machine's clock."""
         if folders is None:
@@ -80,6 +104,7 @@ class RetrievalAssistant(Provider):
             fetched_dir=Path(settings.MODELS_DIR) / "retrieval",
         )
         self._clock = clock
+        self._patience_s = patience_s
 
     def check(self) -> None:
         """See `Provider`."""
@@ -131,14 +156,21 @@ class RetrievalAssistant(Provider):
         Raises:
             EngineUnavailable: if too many questions wait.
         """
+        questions = await self._in_lane(self._looked_up, request)
+        if not questions:
+            return []
+        await self._retriever.ready()
+        async with self._patience():
+            found = await self._retriever.passages(questions)
+        has_instructions = any(message.role == "system" for message in request.messages)
+        return [passage for passage in found if not (passage.is_manual and has_instructions)]
+
+    def _looked_up(self, request: ChatRequest) -> list[Question]:
         asked = _asked(request)
         wants_more = bool(asked) and _MORE.fits(plain(asked[-1]))
         if not asked or not (wants_more or terms(asked[-1]) or _FOLLOW_UP.search(asked[-1])):
             return []
-        questions = self._questions(asked, self._scene(request, asked, []), wants_more=wants_more)
-        found = await self._retriever.passages(questions)
-        has_instructions = any(message.role == "system" for message in request.messages)
-        return [passage for passage in found if not (passage.is_manual and has_instructions)]
+        return self._questions(asked, self._scene(request, asked), wants_more=wants_more)
 
     async def known(self, request: ChatRequest, *, reads: bool = True) -> SkillReply | None:
         """The reply of a skill, or of the documents unless `reads` is false; None when neither fits.
@@ -146,27 +178,49 @@ class RetrievalAssistant(Provider):
         Raises:
             EngineUnavailable: if too many questions wait.
         """
-        messages = _shortened(request)
-        asked = _asked(request)
         if request.facts.is_idle_prompt:
             return SkillReply(IDLE_PROMPT)
-        if not asked:
+        if not any(message.role == "user" and message.content.strip() for message in request.messages):
             return SkillReply(OPENING)
-        if messages[-1].role == "assistant":
+        if request.messages[-1].role == "assistant":
             return await self.rest(request) or (await self._again(request))[1]
-        replies = [message for message in messages if message.role == "assistant" and message.content]
-        scene = self._scene(request, asked, replies)
-        found = skills.reply(asked[-1], scene)
-        if found is not None or not reads:
-            return found
-        if ASKED.fits(plain(asked[-1])):
-            return SkillReply(known_documents((await self._retriever.ready()).passages))
-        wants_more = _MORE.fits(plain(asked[-1]))
-        said = " ".join(message.content for message in replies) if wants_more else ""
-        hit = await self._retriever.search(self._questions(asked, scene, wants_more=wants_more), said=said)
+        found = await self._in_lane(self._understood, request)
+        if isinstance(found, SkillReply) or not reads:
+            return found if isinstance(found, SkillReply) else None
+        index = await self._retriever.ready()  # the first index takes as long as it takes
+        if found.is_about_documents:
+            return SkillReply(known_documents(index.passages))
+        async with self._patience():
+            hit = await self._retriever.search(found.questions, said=found.said)
         if hit is not None:
             return quotation(hit, is_spoken=request.facts.speaks)
-        return SkillReply(NO_MORE) if said else None
+        return SkillReply(NO_MORE) if found.said else None
+
+    def _understood(self, request: ChatRequest) -> SkillReply | _Lookup:
+        """The reply of a skill, or what to look up; for a lane."""
+        asked = _asked(request)
+        scene = self._scene(request, asked)
+        if (reply := skills.reply(asked[-1], scene)) is not None:
+            return reply
+        said = plain(asked[-1])
+        wants_more = _MORE.fits(said)
+        return _Lookup(
+            self._questions(asked, scene, wants_more=wants_more),
+            said=" ".join(scene.replies) if wants_more else "",
+            is_about_documents=ASKED.fits(said),
+        )
+
+    async def _in_lane(self, function: Callable[[ChatRequest], Result], request: ChatRequest) -> Result:
+        async with self._patience():
+            return await lanes().reply.run(function, request)
+
+    @asynccontextmanager
+    async def _patience(self) -> AsyncGenerator[None, None]:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                yield
+        except TimeoutError as late:
+            raise EngineTimeout("The assistant is busy; please try again.") from late
 
     async def rest(self, request: ChatRequest) -> SkillReply | None:
         """What remains of a reply that was cut off: the last messages are as much of it as was heard.
@@ -181,11 +235,10 @@ class RetrievalAssistant(Provider):
 
     async def _again(self, request: ChatRequest) -> tuple[str, SkillReply | None]:
         """What was heard of the last reply, and the reply to the same question now."""
-        before = list(request.messages)
-        heard: list[str] = []
-        while before and before[-1].role == "assistant":
-            heard.insert(0, before.pop().content)
-        reply = await self.known(replace(request, messages=tuple(before)))
+        count = next((n for n, message in enumerate(reversed(request.messages)) if message.role != "assistant"), 0)
+        before, replies = request.messages[:-count], request.messages[-count:]
+        heard = [message.content[:MAX_READ_CHARS] for message in replies[-MAX_EARLIER:]]
+        reply = await self.known(replace(request, messages=before))
         return " ".join(heard), reply and replace(reply, reminders=None)  # what it set is set
 
     def _questions(self, asked: list[str], scene: Scene, *, wants_more: bool) -> list[Question]:
@@ -207,24 +260,29 @@ class RetrievalAssistant(Provider):
         stands = _FOLLOW_UP.search(asked) is None and not _MORE.fits(plain(asked))
         return stands and bool(terms(asked)) and skills.reply(asked, scene) is None
 
-    def _scene(self, request: ChatRequest, asked: list[str], replies: list[ChatMessage]) -> Scene:
+    def _scene(self, request: ChatRequest, asked: list[str]) -> Scene:
+        said = [message.content for message in request.messages if message.role == "user" and message.content.strip()]
+        replies = [message.content for message in request.messages if message.role == "assistant" and message.content]
+        replies = [reply[:MAX_READ_CHARS] for reply in replies[-MAX_EARLIER:]]
         return Scene(
             now=self._clock(_zone(request.facts.time_zone)),
-            last_reply=replies[-1].content if replies else "",
-            replies=tuple(message.content for message in replies),
+            last_reply=replies[-1] if replies else "",
+            replies=tuple(replies),
             earlier=tuple(asked[:-1]),
+            first=said[0][:MAX_EARLIER_CHARS] if len(said) > 1 else "",
+            turns=len(said),
             facts=request.facts,
             dice=random.SystemRandom() if request.seed is None else random.Random(request.seed),  # noqa: S311 - dice
         )
 
 
-def _shortened(request: ChatRequest) -> list[ChatMessage]:
-    return [replace(message, content=message.content[:MAX_READ_CHARS]) for message in request.messages]
-
-
 def _asked(request: ChatRequest) -> list[str]:
-    """What the user has said, the last of it last."""
-    return [message.content for message in _shortened(request) if message.role == "user" and message.content.strip()]
+    """What the user said last, the last of it last."""
+    said = [message.content for message in request.messages if message.role == "user" and message.content.strip()]
+    return [
+        *(text[:MAX_EARLIER_CHARS] for text in said[-1 - MAX_EARLIER : -1]),
+        *(text[:MAX_READ_CHARS] for text in said[-1:]),
+    ]
 
 
 def _zone(name: str) -> tzinfo:

@@ -37,10 +37,11 @@ SURELY_MEANT = 0.62
 _QUESTION = re.compile(
     r"^\W*(?:(?:please|so|and|but|okay|ok|hi|hello|hey|well|um|uh) )*"
     r"(?:how|what|which|who|where|when|why|is|are|do|does|did|can|could|may|must|should|will|would|has|have|"
-    r"i cannot|i can't|my \w+ (?:is|does)|tell me|explain|describe|show me|help me|i want to know|i need to know)\b"
-    r"|\?\W*$",
+    r"i cannot|i can't|my \w+ (?:is|does)|tell me|explain|describe|show me|help me|i want to know|i need to know)\b",
     re.IGNORECASE,
 )
+_QUESTION_MARK = re.compile(r"\W*?\?")
+"""Of a text read backwards."""
 MIN_HELD = 0.5
 """How much of what a follow-up adds has to be in the passage."""
 MIN_COVERAGE = 0.6
@@ -289,7 +290,7 @@ class Index:
         if self.passages[place].is_manual:
             accepted = ACCEPTED_OF_MANUAL
             is_bare = len(question.text.split()) == 1
-            if is_bare or not (_QUESTION.search(question.text) or likeness >= SURELY_MEANT):
+            if is_bare or not (_is_question(question.text) or likeness >= SURELY_MEANT):
                 return False
         return any(likeness >= cosine and shared >= least for cosine, least in accepted)
 
@@ -305,6 +306,10 @@ class Index:
         weights = [self._lexicon.overlap(question.text, sentence) for sentence in passage.sentences]
         sentences = _chosen(passage.sentences, weights, said)
         return Hit(passage, sentences, coverage) if sentences else None
+
+
+def _is_question(text: str) -> bool:
+    return _QUESTION.match(text) is not None or _QUESTION_MARK.match(text[::-1]) is not None
 
 
 def _chosen(sentences: Sequence[str], weights: Sequence[float], said: str) -> tuple[str, ...]:

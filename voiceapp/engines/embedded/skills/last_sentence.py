@@ -13,10 +13,9 @@ _ASKS = re.compile(
     r"remove|clear|convert|divide|multiply|subtract|calculate|spell|flip|toss|roll|throw|pick|choose|count|turn|"
     r"switch|open|close|play|call|text|send|order|book|say|repeat|speak|talk|slow|help)\b"
 )
-_LEANS = re.compile(
-    r"\b(?:this|that|these|those|they|them|he|she|him|her|(?<!is )(?<!was )(?<!be )it)\b(?!.*\bagain\b)"
-)
-"""A question about what was told just before, which no skill has read."""
+_LEANS = re.compile(r"\b(?:this|that|these|those|they|them|he|she|him|her|(?<!is )(?<!was )(?<!be )it)\b")
+"""A question about what was told just before, which no skill has read; unless "again" follows."""
+_AGAIN = re.compile(r"\bagain\b")
 _IS_A_TASK = re.compile(
     r"(?:what|which|who|whose|when|where|why|how|is|are|do|does|did|can|could|should|would|will|translate|write|"
     r"rewrite|rephrase|reword|correct|check|fix|summarize|summarise|explain|describe|define|answer|reply|respond|imagine|"
@@ -38,8 +37,12 @@ def last_requests(text: str) -> Iterator[str]:
             return
         rest = "".join(sentences[at:]).strip()
         asked = request(rest)
-        if (rest.endswith("?") or _ASKS.match(asked)) and len(asked.split()) > 1 and _LEANS.search(plain(rest)) is None:
+        if (rest.endswith("?") or _ASKS.match(asked)) and len(asked.split()) > 1 and not _leans(plain(rest)):
             yield rest
+
+
+def _leans(said: str) -> bool:
+    return _LEANS.search(_AGAIN.split(said)[-1]) is not None
 
 
 def _is_told(sentence: str) -> bool:

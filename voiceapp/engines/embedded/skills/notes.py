@@ -1,4 +1,4 @@
-"""What the caller wants kept during the conversation: their name, and a list. Read again from what they said."""
+"""The caller's name and list, read again from the last that they said."""
 
 from __future__ import annotations
 
@@ -74,10 +74,9 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     if (name := _name_in(said)) is not None:
         return SkillReply(f"Nice to meet you, {name}.")
     if _MY_NAME.fits(said):
-        names = [
-            name for text in scene.earlier if (name := _name_in(plain(text)) or _name_in(request(text))) is not None
-        ]
-        return SkillReply(f"Your name is {names[-1]}." if names else "You have not told me your name yet.")
+        told = (_name_in(plain(text)) or _name_in(request(text)) for text in reversed(scene.earlier))
+        name = next(filter(None, told), None)
+        return SkillReply(f"Your name is {name}." if name else "You have not told me your name yet.")
     if _LAST_ADDED.fits(said) or _is_about_list(said, scene):
         return _list_reply(said, scene)
     return None

@@ -20,9 +20,13 @@ class Scene:
     last_reply: str = ""
     """What the assistant said last, as far as it was heard."""
     replies: tuple[str, ...] = ()
-    """All that the assistant said, oldest first."""
+    """The assistant's latest replies, oldest first."""
     earlier: tuple[str, ...] = ()
-    """What the caller said before this sentence, oldest first."""
+    """What the caller said last before this sentence, oldest first."""
+    first: str = ""
+    """What the caller said first; empty when it is this sentence."""
+    turns: int = 1
+    """The sentences of the caller, this one included."""
     facts: SessionFacts = field(default_factory=SessionFacts)
     dice: random.Random = field(default_factory=random.SystemRandom)
     """Where chance comes from; seeded when the caller asks for replies that repeat."""

@@ -53,12 +53,12 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     if _VOICE.fits(said) and facts.voice:
         return SkillReply(f'My voice is called "{facts.voice}".')
     if _TURNS.fits(said):
-        turns = facts.turns or len(scene.earlier) + 1
+        turns = facts.turns or scene.turns
         return SkillReply("This is your first turn." if turns <= 1 else f"This is turn number {turns}.")
     if _LAST_QUESTION.fits(said):
         return SkillReply(f"You said: {scene.earlier[-1]}" if scene.earlier else "This is the first thing you said.")
     if _FIRST_QUESTION.fits(said):
-        return SkillReply(f"You said: {scene.earlier[0]}" if scene.earlier else "This is the first thing you said.")
+        return SkillReply(f"You said: {scene.first}" if scene.first else "This is the first thing you said.")
     if _RATE.fits(said):
         percent = round(facts.speech_rate * 100)
         return SkillReply("At my normal speed." if percent == 100 else f"At {percent} percent of my normal speed.")

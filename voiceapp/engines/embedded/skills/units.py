@@ -112,7 +112,7 @@ _AND_IN = re.compile(
     r"(?:(?:and|what about|how about|what is (?:that|it)|how much is (?:that|it)|that|or) )*"
     rf"(?:in|to|into) (?P<to>{_NAME})"
 )
-_LAST_AMOUNT = re.compile(r"^(?P<amount>.+?) (?:is|are) (?:about )?-?[\d,.]+ .+\.$")
+_LAST_AMOUNT = re.compile(r"^(?P<amount>.+?) (?:is|are) (?:about )?-?[\d,.]+ [A-Za-z ]+\.$")
 
 
 def _completed(said: str, scene: Scene) -> str:

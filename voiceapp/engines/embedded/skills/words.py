@@ -52,9 +52,22 @@ _LEAD_INS = re.compile(
     r"|let me know |(?:can|may|could) i ask (?:you )?|(?:can|could|would|will) you (?:please |maybe |just )?"
     r"|i would like you to |i want you to |let us |(?:can|could) we )"
 )
-_TAILS = re.compile(
-    r"(?: (?:please|thanks|thank you|for me|right now|exactly|again please|if you can|if you could|would you|will you|"
-    r"could you|can you|computer|assistant|buddy|voice ?app))+$"
+_TAILS = tuple(
+    f" {words}"
+    for words in (
+        *(
+            "again please",
+            "please",
+            "thanks",
+            "thank you",
+            "for me",
+            "right now",
+            "exactly",
+            "if you can",
+            "if you could",
+        ),
+        *("would you", "will you", "could you", "can you", "computer", "assistant", "buddy", "voice app", "voiceapp"),
+    )
 )
 
 
@@ -82,5 +95,12 @@ def request(text: str) -> str:
     for _ in range(3):
         for pattern in (_NOISE, _LEAD_INS):
             said = pattern.sub("", said) or said
-        said = _TAILS.sub("", said) or said
+        said = _without_tails(said)
     return said
+
+
+def _without_tails(said: str) -> str:
+    end = len(said)
+    while (tail := next((tail for tail in _TAILS if said.endswith(tail, 0, end)), None)) is not None:
+        end -= len(tail)
+    return said[:end]
