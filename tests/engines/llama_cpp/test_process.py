@@ -19,7 +19,7 @@ from tests.engines.llama_cpp.test_chat import CAPITAL, ask, text
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
 from voiceapp.engines.llama_cpp.chat import LlamaChat
 from voiceapp.engines.llama_cpp.process import LlamaOptions, LlamaProcess
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineTimeout, EngineUnavailable
 
 GONE_S = 20.0
 STORY = ChatRequest((ChatMessage("user", "Tell me a very long story about a dog."),), max_tokens=200)
@@ -82,13 +82,46 @@ async def test_a_reply_that_is_cut_off_says_so_and_the_next_one_comes(chat: Llam
     assert "Paris" in text(await ask(chat, temperature=0.0))
 
 
-async def test_a_process_that_hangs_is_replaced(small_model: Path) -> None:
+@pytest.mark.parametrize("is_stopped", [True, False])
+async def test_a_process_that_hangs_is_replaced(small_model: Path, is_stopped: bool) -> None:
+    """Stopped, or with a schema that takes a minute to compile: its other threads still say that it is well."""
     chat = chat_of(small_model)
     chat._process._hung_s = 1.0
-    await chat.warm()
-    os.kill(await process_id(chat), signal.SIGSTOP)
-    assert "Paris" in text(await ask(chat, *CAPITAL, temperature=0.0))
+    model = await chat._process.running()
+    if is_stopped:
+        os.kill(model.process_id, signal.SIGSTOP)
+        waiting = asyncio.create_task(ask(chat, *CAPITAL, temperature=0.0))
+    else:
+        shape = {"name": "a", "schema": {"enum": [f"value {number}" for number in range(30_000)]}}
+        extra = {"response_format": {"type": "json_schema", "json_schema": shape}}
+        hanging = asyncio.create_task(ask(chat, extra=extra))
+    await asyncio.wait_for(asyncio.wrap_future(model.ended), GONE_S)
+    chat._process._hung_s = 60.0
+    if not is_stopped:
+        hanging.cancel()
+        waiting = asyncio.create_task(ask(chat, *CAPITAL, temperature=0.0))
+    assert "Paris" in text(await waiting)
     await chat.close()
+
+
+async def test_a_reply_has_a_deadline(chat: LlamaChat) -> None:
+    chat._longest_reply_s = 0.5
+    with pytest.raises(EngineTimeout):
+        await ask(chat, *STORY.messages, max_tokens=1000)
+    chat._longest_reply_s = 60.0
+    assert "Paris" in text(await ask(chat, temperature=0.0))
+
+
+def test_its_log_is_cut_and_not_at_its_callers_speed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A refused pattern of 40 kB was one line of the server's log."""
+    process = LlamaProcess(LlamaOptions(tmp_path / "a.gguf", 1, 256, 1))
+    (tmp_path / "log").write_bytes(b"0.0 W pattern " + b"(" * 40_000 + b"\nGood.\n" + b"0.0 W cancelled\n" * 100)
+    with caplog.at_level("INFO"):
+        process._log((tmp_path / "log").open("rb", buffering=0))
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 60
+    assert max(map(len, lines)) < 350
+    assert lines[1] == "language model a.gguf: Good."
 
 
 async def test_closing_a_stream_stops_the_writing(chat: LlamaChat) -> None:

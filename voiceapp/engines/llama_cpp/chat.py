@@ -7,6 +7,7 @@ calls functions by grammar. A process that dies before the first word is replace
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -19,11 +20,13 @@ from voiceapp.engines.llama_cpp.process import LlamaOptions, LlamaProcess, Runni
 from voiceapp.engines.llama_cpp.tool_calls import PlannedCall, ToolPlanner, results_in_words, without_tools
 from voiceapp.engines.openai.chat import OpenAIChat, chat_message
 from voiceapp.engines.openai.client import RemoteServer
-from voiceapp.errors import EngineError, EngineUnavailable
+from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 
 TITLE = "language model"
 ENDS_S = 3.0
 """How long it takes at most until the end of a broken process is known."""
+LONGEST_WAITS = 5
+"""A reply may take so many times the longest wait for one of its pieces."""
 MAX_JSON_BYTES = 16 * 1024 * 1024
 RENAMED = {"repetition_penalty": "repeat_penalty"}
 """Parameters that llama.cpp calls otherwise."""
@@ -74,6 +77,7 @@ class LlamaChat(Provider):
         self._process = LlamaProcess(options)
         self._context_tokens = context_tokens
         self._timeout_s = timeout_s
+        self._longest_reply_s = LONGEST_WAITS * timeout_s
         self._max_reply_tokens = max_reply_tokens
         self._instructions = instructions
         self._sampling = sampling
@@ -117,6 +121,7 @@ class LlamaChat(Provider):
             EngineRefused: if the model does not accept the request.
         """
         request = self._prepared(request)
+        ends_at = time.monotonic() + self._longest_reply_s
         for is_last in (False, True):
             model = await self._process.running()
             has_begun = False
@@ -125,6 +130,8 @@ class LlamaChat(Provider):
                     async for delta in deltas:
                         has_begun = True
                         yield delta
+                        if time.monotonic() > ends_at:
+                            raise EngineTimeout("The language model took too long for its reply.")
                 return
             except EngineUnavailable as broken:
                 if is_last or has_begun or not await _has_ended(model):

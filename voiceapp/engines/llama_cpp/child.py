@@ -28,6 +28,8 @@ PROMPT_CACHE_MIB = 256
 """Prompts of conversations that have no slot at the moment are kept in so much memory."""
 NICENESS = 5
 """Speech goes first: a reply that is a little later is heard less than sound that stutters."""
+STEP_TOKENS = 128
+"""Tokens of a prompt that are read before the loop that writes replies turns again: it shows that it is not stuck."""
 QUIET = 2
 """Verbosity of llama.cpp: errors and warnings."""
 
@@ -95,6 +97,7 @@ def serve(request: dict[str, Any]) -> Any:
     parameters.timeout_read = parameters.timeout_write = READ_TIMEOUT_S
     parameters.use_jinja = True
     parameters.ui = False
+    parameters.n_batch = STEP_TOKENS
     parameters.verbosity = QUIET
     return xllamacpp.Server(parameters)
 

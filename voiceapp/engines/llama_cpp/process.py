@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import json
 import logging
 import os
@@ -25,6 +26,7 @@ from urllib.parse import urlsplit
 
 from voiceapp.engines.espeak.process import INHERITED_VARIABLES
 from voiceapp.errors import EngineUnavailable
+from voiceapp.formats import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +38,9 @@ START_S = 600.0
 WAIT_S = 15.0
 """How long a request waits for a program that is starting."""
 LOOK_S = 2.0
-HUNG_S = 8.0
-"""A program that does not say for so long that it is well is ended; it replies to that on threads of its own."""
+HUNG_S = 20.0
+"""A program whose loop that writes replies does not turn for so long is ended. A step of a prompt (`STEP_TOKENS`) takes
+less, unless the machine is so slow that requests time out anyway."""
 PAUSES_S = (0.5, 2.0, 10.0, 30.0)
 """Before each further start."""
 UNREADABLE_PAUSE_S = 300.0
@@ -46,6 +49,11 @@ STABLE_S = 60.0
 """A program that ran for so long is started again without a long pause."""
 OOM_SCORE = 500
 """Linux then ends this program rather than the server when the memory is used up."""
+LOGGED_LINES = 60
+LOGGED_EVERY_S = 60.0
+"""So many lines of the program are logged in so much time."""
+MAX_LINE_BYTES = 4096
+"""The rest of a longer line is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +215,7 @@ class LlamaProcess:
                 process.wait(LOOK_S)
                 return
             except subprocess.TimeoutExpired:
-                if _is_well(model.address, self._hung_s / 2):
+                if _turns(model, self._hung_s):
                     well_at = time.monotonic()
                 elif time.monotonic() - well_at > self._hung_s:
                     logger.error("language model %s: process %d hangs and is ended", self._name, process.pid)
@@ -242,23 +250,38 @@ class LlamaProcess:
         return UNREADABLE_PAUSE_S
 
     def _log(self, pipe: IO[bytes]) -> None:
-        """Hand on what llama.cpp writes, such as `0.00.058.587 E llama_model_load: …`, until it ends."""
-        with pipe:
-            for line in pipe:
-                text = line.decode("utf-8", "replace").rstrip()
-                level = logging.WARNING if text.split(" ")[1:2] in (["E"], ["W"]) else logging.INFO
-                if text:
+        """Log what llama.cpp writes, such as `0.00.058.587 E llama_model_load: …`, until it ends. Requests of callers
+        make it write, and it repeats what is in them."""
+        began, logged, left_out = time.monotonic(), 0, 0
+        with io.BufferedReader(pipe) as lines:  # type: ignore[type-var]
+            is_rest = False
+            while line := lines.readline(MAX_LINE_BYTES):
+                is_rest, was_rest = not line.endswith(b"\n"), is_rest
+                text = one_line(line.decode("utf-8", "replace").strip())
+                if was_rest or not text:
+                    continue
+                if time.monotonic() - began > LOGGED_EVERY_S:
+                    if left_out:
+                        logger.warning("language model %s: %d lines left out", self._name, left_out)
+                    began, logged, left_out = time.monotonic(), 0, 0
+                if logged < LOGGED_LINES:
+                    level = logging.WARNING if text.split(" ")[1:2] in (["E"], ["W"]) else logging.INFO
                     logger.log(level, "language model %s: %s", self._name, text)
+                    logged += 1
+                else:
+                    left_out += 1
 
 
 def _take_note(outcome: asyncio.Future[RunningModel]) -> None:
     _ = outcome.cancelled() or outcome.exception()
 
 
-def _is_well(address: str, timeout_s: float) -> bool:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout_s)
+def _turns(model: RunningModel, timeout_s: float) -> bool:
+    """Return whether the loop that writes replies still turns, which `/health` does not say; a token would have to wait
+    for a free slot."""
+    connection = http.client.HTTPConnection(urlsplit(model.address).netloc, timeout=timeout_s)
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", "/slots", headers={"Authorization": f"Bearer {model.key}"})
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False
