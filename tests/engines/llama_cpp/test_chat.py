@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 
 from tests.engines.llama_cpp.conftest import chat_of
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
+from voiceapp.engines.lanes import lanes
 from voiceapp.engines.llama_cpp.chat import LlamaChat
+from voiceapp.engines.llama_cpp.tool_calls import ToolPlanner
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 CAPITAL = (ChatMessage("user", "What is the capital of France?"),)
@@ -183,3 +187,23 @@ async def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
         chat.check()
     assert "fetch_models" in refusal.value.for_operators
     await chat.close()
+
+
+async def test_descriptions_are_read_once_and_hold_up_no_conversation(models: None) -> None:
+    planner, gate = ToolPlanner(), threading.Event()
+    request = ChatRequest((ChatMessage("user", "Is it raining in London?"),), tools=(WEATHER, TIME))
+    held = asyncio.create_task(lanes().batch.run(gate.wait, 60))
+    planning = asyncio.create_task(planner.plan(request))
+    await asyncio.sleep(0)
+    await lanes().reply.run(int)  # one thread, so what came first is done
+    assert lanes().batch.pending == 2
+    gate.set()
+    assert await held
+    assert [call.name for call in await planning] == ["get_weather"]
+
+    gate.clear()
+    held = asyncio.create_task(lanes().batch.run(gate.wait, 60))
+    assert [call.name for call in await planner.plan(request)] == ["get_weather"]
+    assert not held.done()
+    gate.set()
+    await held

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from voiceapp.engines.embedded.embedding import MiniLM
+from voiceapp.engines.embedded.windows import Vectors
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
 from voiceapp.engines.lanes import lanes
 
@@ -24,6 +25,8 @@ CLOSE_ENOUGH = 0.25
 """Least cosine between a message and a function; measured: 0.29 and more where one was needed, elsewhere up to 0.20."""
 MAX_SAID_CHARS = 2_000
 MAX_CALLS = 8
+MAX_DESCRIBED = 1_024
+"""Descriptions whose vectors are kept."""
 MAX_ARGUMENT_TOKENS = 512
 
 _CLAUSES = re.compile(r"[.?!;]\s+|,?\s+(?:and then|and also|and|then|also)\s+", re.IGNORECASE)
@@ -44,6 +47,8 @@ class ToolPlanner:
 
     def __init__(self) -> None:
         self._embedder = MiniLM()
+        self._described: dict[str, Vectors] = {}
+        """By description, the latest used last."""
 
     async def plan(self, request: ChatRequest) -> list[PlannedCall]:
         """The calls that the last message asks for; none when it is to be replied to in words.
@@ -59,18 +64,32 @@ class ToolPlanner:
         clauses = [said]
         if request.extra.get("parallel_tool_calls", True):
             clauses = [part for part in _CLAUSES.split(said) if part.strip()] or [said]
-        found = await lanes().reply.run(self._chosen, tools, clauses[:MAX_CALLS], said, is_forced)
+        if not self._embedder.is_present or (len(tools) == 1 and is_forced):
+            found = [(tools[0], said)] if is_forced else []
+        else:
+            described = np.stack([await self._vector(_described(tool)) for tool in tools])
+            found = await lanes().reply.run(self._chosen, tools, described, clauses[:MAX_CALLS], said, is_forced)
         return [_planned(request, tool, words) for tool, words in found]
 
+    async def _vector(self, description: str) -> Vectors:
+        """Return the vector of one description; a new one is read in the lane that holds up no conversation."""
+        vector = self._described.pop(description, None)
+        if vector is None:
+            vector = await lanes().batch.run(self._embedder.embed_now, description)
+        self._described[description] = vector
+        while len(self._described) > MAX_DESCRIBED:
+            del self._described[next(iter(self._described))]
+        return vector
+
     def _chosen(
-        self, tools: Sequence[dict[str, Any]], clauses: Sequence[str], said: str, is_forced: bool
+        self,
+        tools: Sequence[dict[str, Any]],
+        described: Vectors,
+        clauses: Sequence[str],
+        said: str,
+        is_forced: bool,
     ) -> list[tuple[dict[str, Any], str]]:
-        """Functions with the words that ask for each. Runs in a lane."""
-        if not self._embedder.is_present:
-            return [(tools[0], said)] if is_forced else []
-        described = np.stack([self._embedder.embed_now(_described(tool)) for tool in tools])
-        if len(tools) == 1 and is_forced:
-            return [(tools[0], said)]
+        """Return functions with the words that ask for each. Runs in a lane."""
         found: list[tuple[dict[str, Any], str]] = []
         for words in clauses if len(clauses) > 1 else []:
             likeness = described @ self._embedder.embed_now(words)
