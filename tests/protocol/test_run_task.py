@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from voiceapp.protocol import run_task as wire
 
@@ -109,3 +111,35 @@ def test_an_id_may_be_used_again_and_a_connection_has_few_tasks() -> None:
     assert refused.value.code == "Throttling.Concurrency"
     tasks.ended("0")
     take(tasks, RUN.replace('"one"', '"0"'))
+
+
+ODD: Any = st.sampled_from([None, True, 7, "", "x", [], {}, {"a": 1}])
+
+
+def _some(**fields: Any) -> Any:
+    return st.fixed_dictionaries({}, optional={name: ODD | value for name, value in fields.items()})
+
+
+COMMANDS = _some(
+    header=_some(
+        action=st.sampled_from(["run-task", "continue-task", "finish-task"]),
+        task_id=st.just("one"),
+        streaming=st.sampled_from(["duplex", "in", "out"]),
+    ),
+    payload=_some(
+        task=st.sampled_from(["asr", "tts"]),
+        model=st.just("m"),
+        parameters=_some(format=st.just("pcm")),
+        input=_some(text=st.text(max_size=5), flush=st.booleans(), directive=st.just("cancel")),
+    ),
+)
+
+
+@given(st.text() | (ODD | COMMANDS).map(json.dumps))
+@settings(max_examples=300, deadline=None)
+def test_whatever_comes_is_read_or_refused(text: str) -> None:
+    try:
+        command = wire.read_command(text)
+    except wire.RunTaskError:
+        return
+    assert isinstance(command, wire.RunCommand)

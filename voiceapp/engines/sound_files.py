@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import av
 import numpy as np
+from numpy.typing import NDArray
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.errors import InvalidParameter
@@ -45,6 +46,31 @@ def demuxer_of(head: bytes) -> str | None:
     return None
 
 
+class MonoResampler:
+    """Decoded frames to mono at 16 kHz; rate, channels and format may change from one to the next."""
+
+    def __init__(self, sample_format: str) -> None:
+        self._format = sample_format
+        self._given: tuple[str, str, int] | None = None
+        self._resampler: av.AudioResampler | None = None
+
+    def resample(self, frame: av.AudioFrame) -> list[NDArray[Any]]:
+        """Return the samples that are ready.
+
+        Raises:
+            ValueError: if the frame cannot be read.
+            av.FFmpegError: the same.
+        """
+        ready: list[av.AudioFrame] = []
+        given = (frame.format.name, frame.layout.name, frame.sample_rate)
+        if given != self._given:
+            ready = self._resampler.resample(None) if self._resampler else []
+            self._given = given
+            self._resampler = av.AudioResampler(format=self._format, layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
+        assert self._resampler is not None  # made for the first frame
+        return [part.to_ndarray()[0] for part in (*ready, *self._resampler.resample(frame))]
+
+
 def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterator[Samples]:
     """The first sound track as mono float32 at 16 kHz, piece by piece; ends early when `stop` is set.
 
@@ -60,7 +86,7 @@ def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterat
     piece: list[Samples] = []
     total, most = 0, int(max_s * ENGINE_SAMPLE_RATE_HZ)
     given = 0
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
+    resampler = MonoResampler("flt")
     try:
         with av.open(file, format=demuxer) as container:
             if not container.streams.audio:
@@ -72,8 +98,8 @@ def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterat
                     raise InvalidParameter(f"file has a sample rate of {frame.sample_rate} Hz; {RATES}.", param="file")
                 frame.pts = None  # damaged times would make the resampler fill gaps with silence
                 for resampled in resampler.resample(frame):
-                    piece.append(resampled.to_ndarray()[0])
-                    total += piece[-1].size
+                    piece.append(resampled)
+                    total += resampled.size
                 if total > most:
                     raise InvalidParameter(f"file is longer than {max_s:g} s, the most that is read.", param="file")
                 if total - given >= PIECE_S * ENGINE_SAMPLE_RATE_HZ:

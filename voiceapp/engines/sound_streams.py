@@ -5,8 +5,8 @@ from __future__ import annotations
 import av
 import numpy as np
 
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
 from voiceapp.engines.opus import Decoder, OpusError
+from voiceapp.engines.sound_files import MonoResampler
 from voiceapp.errors import InvalidParameter
 
 PARSED = {"mp3": "mp3float", "aac": "aac"}
@@ -28,7 +28,7 @@ class FrameStream:
         self._kind = kind
         self._unread_bytes = 0
         self._codec = av.CodecContext.create(PARSED[kind], "r")
-        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=ENGINE_SAMPLE_RATE_HZ)
+        self._resampler = MonoResampler("s16")
 
     def feed(self, data: bytes) -> bytes:
         """The sound of what is complete with this piece.
@@ -37,19 +37,25 @@ class FrameStream:
             InvalidParameter: if the data is not in this format.
         """
         pcm = []
-        for packet in self._codec.parse(data):
-            try:
-                frames = self._codec.decode(packet)
-            except (av.FFmpegError, ValueError) as error:  # a tag, or a damaged frame, among good ones
-                self._unread_bytes += packet.size
-                if self._unread_bytes > MAX_UNREAD_BYTES:
-                    raise InvalidParameter(BROKEN.format(self._kind), param="audio") from error
-                continue
-            self._unread_bytes = 0
-            for frame in frames:
-                frame.pts = None
-                pcm += [part.to_ndarray()[0].astype("<i2") for part in self._resampler.resample(frame)]
+        try:
+            for packet in self._codec.parse(data):
+                for frame in self._frames(packet):
+                    frame.pts = None
+                    pcm += [part.astype("<i2") for part in self._resampler.resample(frame)]
+        except (av.FFmpegError, ValueError) as error:
+            raise InvalidParameter(BROKEN.format(self._kind), param="audio") from error
         return np.concatenate(pcm).tobytes() if pcm else b""
+
+    def _frames(self, packet: av.Packet) -> list[av.AudioFrame]:
+        try:
+            frames: list[av.AudioFrame] = self._codec.decode(packet)
+        except (av.FFmpegError, ValueError):  # a tag, or a damaged frame, among good ones
+            self._unread_bytes += packet.size
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                raise
+            return []
+        self._unread_bytes = 0
+        return frames
 
 
 class OggOpusStream:
