@@ -114,7 +114,7 @@ async def test_a_narrow_way_holds_the_caller_up_and_costs_little_memory(ours: Pr
 
 async def _taken(talker: Talker) -> int:
     """How much of a caller's is taken until they have to wait, or are turned away."""
-    text = json.dumps({"type": "vendor.note", "note": "x" * 200_000})
+    text = json.dumps({"type": "input_image_buffer.append", "image": "x" * 200_000})
     taken = 0
     with contextlib.suppress(TimeoutError):
         while taken < 2 * MOST_AHEAD_BYTES and not talker.is_closed:

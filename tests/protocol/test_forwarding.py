@@ -13,7 +13,14 @@ from voiceapp.protocol import events as ev
 from voiceapp.protocol.client_side import client_event_wire, server_event_of
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.events import parse_client_event
-from voiceapp.protocol.forwarding import FORWARDING, ForwardedEvent, ForwardedMessage, appended_bytes, spoken_bytes
+from voiceapp.protocol.forwarding import (
+    FORWARDING,
+    ForwardedEvent,
+    ForwardedMessage,
+    appended_bytes,
+    for_service,
+    spoken_bytes,
+)
 
 WHERE = {"event_id": "event_1", "response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
 
@@ -59,18 +66,44 @@ def test_audio_goes_on_as_it_came() -> None:
     assert FORWARDING.read(text) == ForwardedMessage(text=text, audio_bytes=3)
 
 
-def test_events_that_are_not_known_here_may_be_known_there() -> None:
-    found = FORWARDING.read('{"event_id":"mine","type":"session.imagine","what":"a\\u0000b"}')
+def test_an_event_that_is_known_here_goes_on() -> None:
+    found = FORWARDING.read('{"event_id":"mine","type":"conversation.item.create","item":{"id":"a\\u0000b"}}')
     assert isinstance(found, ForwardedMessage)
-    assert (found.wire, found.event_id) == ({"event_id": "mine", "type": "session.imagine", "what": "ab"}, "mine")
-    assert json.loads(found.text) == found.wire
+    expected = {"event_id": "mine", "type": "conversation.item.create", "item": {"id": "ab"}}
+    assert (found.wire, found.event_id) == (expected, "mine")
+    assert json.loads(found.text) == expected
+
+
+FUNCTION = {"type": "function", "function": {"name": "look_up"}}
+MCP = {"type": "mcp", "server_url": "http://10.0.0.1"}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("session.update", "session"), ("response.create", "response")])
+def test_a_service_learns_no_setting_that_is_not_known_here(kind: str, name: str) -> None:
+    known = {"instructions": "Be brief.", "enable_search": True, "tools": [FUNCTION]}
+    unknown = {"prompt": {"id": "pmpt_1"}, "tracing": "auto", "include": ["all"]}
+    assert for_service({"type": kind, name: known | unknown}) == {"type": kind, name: known}
+    with pytest.raises(ev.EventError) as refused:
+        for_service({"type": kind, name: {"tools": [FUNCTION, MCP]}, "event_id": "mine"})
+    assert (refused.value.param, refused.value.event_id) == (f"{name}.tools[1].type", "mine")
 
 
 def test_the_end_of_a_session_is_understood() -> None:
     assert isinstance(FORWARDING.read('{"type":"session.finish"}'), ev.SessionFinish)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"type":7}', '{"type":"input_audio_buffer.append","audio":7}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"type":7}',
+        '{"type":"admin.delete_everything"}',
+        '{"type":"input_audio_buffer.append","audio":7}',
+    ],
+)
 def test_what_is_no_event_is_refused(text: str) -> None:
     with pytest.raises(ev.EventError):
         FORWARDING.read(text)

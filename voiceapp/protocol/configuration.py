@@ -338,13 +338,22 @@ _OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
 """Fields that `response.create` may override."""
 
 
+_FLAGS, _OBJECTS = ("enable_search", "smooth_output"), ("search_options", "translation")
+"""Settings that only models of services act on."""
+
+SETTINGS = frozenset({*_READERS, *_FLAGS, *_OBJECTS})
+"""Settings of a session that reach a service."""
+RESPONSE_SETTINGS = _OF_A_RESPONSE | {*_FLAGS, *_OBJECTS, "conversation", "input"}
+"""Settings of a response that reach a service."""
+
+
 def _passthrough(patch: dict[str, Any], at: str) -> dict[str, Any]:
-    """Settings that only models elsewhere act on."""
+    """The settings of a patch that only models of services act on."""
     found: dict[str, Any] = {}
-    for name in ("enable_search", "smooth_output"):
+    for name in _FLAGS:
         if patch.get(name) is not None:
             found[name] = read_boolean(patch[name], f"{at}.{name}")
-    for name in ("search_options", "translation"):
+    for name in _OBJECTS:
         if patch.get(name) is not None:
             found[name] = read_object(patch[name], f"{at}.{name}")
     return found

@@ -11,7 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from voiceapp.errors import InvalidParameter
+from voiceapp.protocol.configuration import RESPONSE_SETTINGS, SETTINGS
 from voiceapp.protocol.events import (
+    CLIENT_EVENTS,
     AudioAppend,
     AudioDelta,
     ClientEvent,
@@ -21,6 +24,7 @@ from voiceapp.protocol.events import (
     parse_client_event,
 )
 from voiceapp.protocol.reading import JsonObject, parse_fields, tidy
+from voiceapp.protocol.tools import read_tools
 
 _NAME = r'"[A-Za-z0-9_-]{0,128}"'
 _APPEND = re.compile(
@@ -87,10 +91,10 @@ class ForwardingDialect:
     """Our own dialect where a service that speaks it serves the session: it reads no more than it has to."""
 
     def read(self, text: str) -> ClientEvent | None:
-        """See `Dialect`. An event that is not known here may be known there.
+        """See `Dialect`.
 
         Raises:
-            EventError: if it is not JSON, or no event.
+            EventError: if it is not JSON, or no event that is known here.
         """
         size = appended_bytes(text)
         if size is not None:
@@ -99,14 +103,35 @@ class ForwardingDialect:
         kind = fields.message.get("type")
         if kind in (AudioAppend.type, SessionFinish.type):
             return parse_client_event(text)
-        if not isinstance(kind, str):
-            raise EventError("An event has a type.", code="unknown_event_type", param="type", event_id=fields.event_id)
+        if not isinstance(kind, str) or kind not in CLIENT_EVENTS:
+            message = "The event has no type, or one that is not known here."
+            raise EventError(message, code="unknown_event_type", param="type", event_id=fields.event_id)
         wire = tidy(fields).message
         return ForwardedMessage(text=json.dumps(wire, separators=(",", ":")), wire=wire, event_id=fields.event_id)
 
     def write(self, event: ServerEvent) -> list[JsonObject]:
         """See `Dialect`."""
         return [event.to_wire()]
+
+
+def for_service(wire: JsonObject) -> JsonObject:
+    """A client's event without the settings that are not known here.
+
+    The service is called with a key of the operator's: by an MCP server or a stored prompt, a caller could have it call
+    addresses, or read what belongs to the operator.
+
+    Raises:
+        EventError: if it gives tools other than functions.
+    """
+    for name, settings in (("session", SETTINGS), ("response", RESPONSE_SETTINGS)):
+        if isinstance(given := wire.get(name), dict):
+            try:
+                read_tools(given.get("tools"), f"{name}.tools")
+            except InvalidParameter as refused:
+                about = wire.get("event_id")
+                raise EventError(refused.message, code="invalid_value", param=refused.param, event_id=about) from None
+            wire = {**wire, name: {field: value for field, value in given.items() if field in settings}}
+    return wire
 
 
 FORWARDING = ForwardingDialect()

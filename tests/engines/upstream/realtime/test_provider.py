@@ -15,6 +15,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from django.conf import settings
 
+from voiceapp.engines.interfaces import Call
+from voiceapp.engines.upstream.realtime.connection import Dialler
 from voiceapp.engines.upstream.realtime.provider import MAX_ANSWER_BYTES, RelayedRealtime
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
@@ -93,6 +95,24 @@ async def test_it_says_what_a_refusal_means_without_the_key(
         await model.relay_offer(OFFER, "upstream")
     assert caught.value.retryable is is_retryable
     assert KEY not in caught.value.message + caplog.text
+
+
+async def test_a_socket_follows_no_redirect() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=307, headers={"Location": "/inside"})
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    async with TestServer(application) as server:
+        base_url = str(server.make_url("/"))
+        dialler = Dialler(ws_url=base_url, api_key=KEY, model="their-model", settings="UPSTREAM", headers={})
+        with pytest.raises(EngineUnavailable):
+            await dialler.dial(Call(session_id="sess_1", model="upstream"))
+        await dialler.close()
+    assert asked == ["/api-ws/v1/realtime"]
 
 
 @pytest.mark.parametrize("text", ["", "<html>", ANSWER + "a=note:" + KEY, ANSWER + "a=x\r\n" * MAX_ANSWER_BYTES])

@@ -285,6 +285,18 @@ async def test_settings_of_the_handshake_are_in_force_when_the_session_is_create
         assert "session.updated" not in conversation.types
 
 
+@pytest.mark.parametrize("is_forwarded", [True, False])
+async def test_a_service_gets_no_setting_that_is_not_known_here(is_forwarded: bool) -> None:
+    given = {"voice": "bert", "tracing": "auto"}
+    wire = {"type": "session.update", "session": given}
+    update = ForwardedMessage(text=json.dumps(wire), wire=wire) if is_forwarded else ev.SessionUpdate(session=given)
+    async with conversing(Service(), is_forwarded=is_forwarded) as (conversation, service):
+        await conversation.stream.receive(update)
+        await service.sessions[0].wait("session.update")
+        (received,) = service.sessions[0].received
+        assert received["session"] == {"voice": "bert"}
+
+
 async def test_texts_pass_as_they_are_and_the_turn_is_recorded() -> None:
     raw = '{ "type": "vendor.own", "more":  [1] }'
 

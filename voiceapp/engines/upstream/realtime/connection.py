@@ -208,7 +208,9 @@ class Dialler:
         session = self._sessions.get(loop)
         if session is None or session.closed:
             connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
-            session = self._sessions[loop] = aiohttp.ClientSession(connector=connector, trust_env=False)
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                connector=connector, middlewares=(_without_redirects,), trust_env=False
+            )
         return session
 
     def _refusal(self, status: int, retry_after_s: int) -> EngineError:
@@ -235,6 +237,19 @@ class Dialler:
             busy = EngineUnavailable(f"The service that runs this model failed with status {status}.")
         busy.retry_after_s = retry_after_s
         return busy
+
+
+async def _without_redirects(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Refuse a redirect, which may lead into the operator's network and would be followed with the headers."""
+    response = await handler(request)
+    if 300 <= response.status < 400:
+        response.close()
+        raise aiohttp.WSServerHandshakeError(
+            response.request_info, response.history, status=response.status, headers=response.headers
+        )
+    return response
 
 
 def _retry_after_s(refused: aiohttp.WSServerHandshakeError) -> int:

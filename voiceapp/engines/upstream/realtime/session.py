@@ -25,7 +25,7 @@ from voiceapp.protocol.forwarded.fields import response_id_of
 from voiceapp.protocol.forwarded.playout_clock import Playing
 from voiceapp.protocol.forwarded.replay import ANSWERS, KeptConversation
 from voiceapp.protocol.forwarded.turns import ForwardedTurns
-from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, spoken_bytes
+from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, for_service, spoken_bytes
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class UpstreamStream:
             return
         wire = event.wire if isinstance(event, ForwardedMessage) else client_event_wire(event)
         assert wire is not None
+        wire = for_service(wire)
         kind = wire["type"]
         if kind == ev.ResponseCreate.type:
             self._awaits_response = True
