@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -131,6 +133,64 @@ def test_rooms_of_one_floor_do_not_know_each_other() -> None:
         if FLOORS[room_of(target)] == FLOORS[room_of(source)] not in SOCIABLE
     ]
     assert not wrong, "\n".join(wrong)
+
+
+IMPORT_ALONE = """
+import gc
+import importlib
+import os
+import sys
+from contextlib import suppress
+
+import django.apps
+from django.conf import settings
+
+outside, *groups = [line.split() for line in sys.stdin]
+configs = [django.apps.AppConfig.create(entry) for entry in settings.INSTALLED_APPS]
+for config in configs:
+    config.ready = lambda: None  # which would import most of the house
+django.apps.apps.populate(configs)
+for name in outside:
+    with suppress(ImportError):  # an optional requirement
+        importlib.import_module(name)
+gc.disable()
+failed = []
+for group in groups:
+    gc.freeze()
+    for name in group:
+        if name not in sys.modules and not (child := os.fork()):
+            importlib.import_module(name)
+            os._exit(0)
+        elif name not in sys.modules and os.waitpid(child, 0)[1]:
+            failed.append(name)
+    for name in group:
+        with suppress(ImportError):
+            importlib.import_module(name)
+print(*failed)
+"""
+"""A fork for each module, of a process that has imported other packages and the rooms below only."""
+
+
+def test_every_module_can_be_imported_first() -> None:
+    outside = {name for path in modules() for name in imports_of(path) if name.split(".")[0] != "voiceapp"}
+    floors = sorted(ROOMS.items())
+    together = [group for floor, rooms in floors for group in ([rooms] if floor in SOCIABLE else rooms.split())]
+    groups: dict[str, list[str]] = {group: [] for group in together}
+    for path in modules():
+        for group in together:
+            room = room_of(dotted_name(path))
+            # A module that imports nothing beside it is in no circle.
+            if room in group.split() and any(room_of(f"{target}.") in group.split() for target in imports_of(path)):
+                groups[group].append(dotted_name(path))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALONE],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        input="\n".join(" ".join(names) for names in (sorted(outside), *groups.values())),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stdout + done.stderr
 
 
 def test_the_ground_floor_needs_nothing_but_python_and_numpy() -> None:

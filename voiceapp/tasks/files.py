@@ -25,8 +25,7 @@ from django.db import transaction
 from voiceapp.disk import disks
 from voiceapp.errors import NotFound
 from voiceapp.tasks import storage_use
-from voiceapp.tasks.models import Task, TaskFile, Upload
-from voiceapp.tasks.store import not_forgotten
+from voiceapp.tasks.models import Task, TaskFile, Upload, not_forgotten
 
 logger = logging.getLogger(__name__)
 

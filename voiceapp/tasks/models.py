@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -15,6 +17,12 @@ from voiceapp.tasks.states import FINAL, TASK_STEPS, Status
 
 def task_identifier() -> str:
     return str(uuid.uuid4())
+
+
+def not_forgotten(ended_at: str = "ended_at") -> Q:
+    """Return the condition for tasks that can still be asked for; `ended_at` is the path to the time of their end."""
+    since = timezone.now() - timedelta(hours=settings.TASK_RETENTION_HOURS)
+    return Q(**{f"{ended_at}__isnull": True}) | Q(**{f"{ended_at}__gte": since})
 
 
 class Task(Leased):

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.disk import disks
@@ -23,7 +22,7 @@ from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import storage_use
 from voiceapp.tasks.kinds import Payload, TaskKind
-from voiceapp.tasks.models import Subtask, Task, task_identifier
+from voiceapp.tasks.models import Subtask, Task, not_forgotten, task_identifier
 from voiceapp.tasks.signals import LINE, task_finished
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
 
@@ -96,12 +95,6 @@ def accept(caller: Caller, kind: TaskKind, order: Payload, *, request_id: str) -
         )
         wake(LINE)
     return task
-
-
-def not_forgotten(ended_at: str = "ended_at") -> Q:
-    """Which tasks can still be asked for; `ended_at` is where their end stands. The others are deleted now and then."""
-    since = timezone.now() - timedelta(hours=settings.TASK_RETENTION_HOURS)
-    return Q(**{f"{ended_at}__isnull": True}) | Q(**{f"{ended_at}__gte": since})
 
 
 def find(account_id: int, task_id: str) -> Task | None:
