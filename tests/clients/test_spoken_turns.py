@@ -13,6 +13,7 @@ import pytest
 
 from tests.clients.environments import is_tried, reached, run
 from tests.engines.speech import word_errors
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.engines.interfaces import Samples
@@ -28,6 +29,8 @@ PROGRAMS = {
     "openai_agents.mjs": "javascript",
 }
 """In which environment each runs."""
+MODELS = {"gpt-realtime": False, "voice": False, "own": True, "openai": True}
+"""Whether a front passes each on: to a service in this server's dialect, and to one in OpenAI's."""
 
 
 @pytest.fixture
@@ -40,12 +43,30 @@ def recording(voices: Callable[[str], Samples], tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def front(serve: Serve, product: Product) -> Product:
+    """A server that passes sessions on to another, known as two services."""
+    services = {
+        "own": {"BASE_URL": product.origin},
+        "openai": {"BASE_URL": f"{product.origin}/v1", "DIALECT": "openai"},
+    }
+    usual = {"API_KEY": product.keys["good"], "REALTIME_MODEL": "voice"}
+    variables = {
+        f"UPSTREAM_{alias.upper()}_{name}": value
+        for alias, about in services.items()
+        for name, value in {**usual, **about}.items()
+    }
+    return serve(UPSTREAM_SERVICES=",".join(services), **variables)
+
+
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", [name for name, environment in PROGRAMS.items() if is_tried(environment)])
-def test_it_completes(name: str, product: Product, recording: Path) -> None:
+def test_it_completes(name: str, model: str, product: Product, front: Product, recording: Path) -> None:
+    server = front if MODELS[model] else product
     program = Path(shutil.copy(Path(__file__).with_name("spoken") / name, recording.parent))
 
-    with reached(name, product.address, recording.parent) as (address, variables):
-        printed = run(program, PROGRAMS[name], address, product.keys["good"], recording.name, **variables)
+    with reached(name, server.address, recording.parent) as (address, variables):
+        printed = run(program, PROGRAMS[name], address, server.keys["good"], recording.name, model, **variables)
 
     noted = json.loads(printed.splitlines()[-1])
     assert noted["problems"] == []

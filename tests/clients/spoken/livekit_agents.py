@@ -23,13 +23,13 @@ async def reply_of(generation) -> tuple[str, float]:
     return words, sound_ms
 
 
-async def main(address: str, key: str, recording: str) -> None:
+async def main(address: str, key: str, recording: str, name: str) -> None:
     problems: list[str] = []
     watch = logging.Handler(logging.WARNING)
     watch.emit = lambda record: problems.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("livekit").addHandler(watch)
     async with aiohttp.ClientSession() as http:
-        model = RealtimeModel(model="gpt-realtime", base_url=f"http://{address}/v1", api_key=key, http_session=http)
+        model = RealtimeModel(model=name, base_url=f"http://{address}/v1", api_key=key, http_session=http)
         session = model.session()
         heard, generation = asyncio.Future(), asyncio.Future()
         session.on("error", lambda error: problems.append(repr(error)))

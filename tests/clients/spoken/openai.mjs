@@ -1,14 +1,14 @@
-// A spoken turn with `openai` for JavaScript: address, key and recording are arguments, what came of it is printed.
+// A spoken turn with `openai` for JavaScript: address, key, recording and model are arguments, what came of it is printed.
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 
-const [address, apiKey, recording] = process.argv.slice(2);
+const [address, apiKey, recording, model] = process.argv.slice(2);
 const HEADER = 44;
 const PIECE = 4800;
 const noted = { heard: "", words: "", sound_ms: 0, problems: [] };
 const client = new OpenAI({ baseURL: `https://${address}/v1`, apiKey });
-const connection = await OpenAIRealtimeWS.create(client, { model: "gpt-realtime" });
+const connection = await OpenAIRealtimeWS.create(client, { model });
 connection.on("error", (error) => noted.problems.push(error.message));
 connection.on("conversation.item.input_audio_transcription.completed", (event) => { noted.heard = event.transcript; });
 connection.on("response.output_audio_transcript.delta", (event) => { noted.words += event.delta; });

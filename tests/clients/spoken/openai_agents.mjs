@@ -1,13 +1,13 @@
-// A spoken turn with `@openai/agents-realtime`: address, key and recording are arguments, what came of it is printed.
+// A spoken turn with `@openai/agents-realtime`: address, key, recording and model are arguments, what came of it is printed.
 import { readFile } from "node:fs/promises";
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from "@openai/agents-realtime";
 
-const [address, apiKey, recording] = process.argv.slice(2);
+const [address, apiKey, recording, model] = process.argv.slice(2);
 const HEADER = 44;
 const PIECE = 4800;
 const noted = { heard: "", words: "", sound_ms: 0, problems: [] };
 const agent = new RealtimeAgent({ name: "Assistant", instructions: "Be brief." });
-const transport = new OpenAIRealtimeWebSocket({ url: `ws://${address}/v1/realtime?model=gpt-realtime` });
+const transport = new OpenAIRealtimeWebSocket({ url: `ws://${address}/v1/realtime?model=${model}` });
 const session = new RealtimeSession(agent, { transport });
 transport.on("*", ({ type }) => {
   let isRead = type === "error";

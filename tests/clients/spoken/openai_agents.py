@@ -1,4 +1,4 @@
-"""A spoken turn with `openai-agents`: address, key and recording are arguments, what came of it is one line of JSON."""
+"""A spoken turn with `openai-agents`: address, key, recording and model are given, one line of JSON is printed."""
 
 import asyncio
 import json
@@ -11,13 +11,13 @@ from agents.realtime import RealtimeAgent, RealtimeRunner
 PIECE_S = 0.1
 
 
-async def main(address: str, key: str, recording: str) -> None:
+async def main(address: str, key: str, recording: str, name: str) -> None:
     problems: list[str] = []
     watch = logging.Handler(logging.WARNING)
     watch.emit = lambda record: problems.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger().addHandler(watch)
     heard, words, sound = "", "", b""
-    model = {"url": f"ws://{address}/v1/realtime?model=gpt-realtime", "api_key": key}
+    model = {"url": f"ws://{address}/v1/realtime?model={name}", "api_key": key}
     agent = RealtimeAgent(name="Assistant", instructions="Be brief.")
     async with await RealtimeRunner(agent).run(model_config=model) as session:
         with wave.open(recording) as file:

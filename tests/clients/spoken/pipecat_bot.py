@@ -46,11 +46,11 @@ class Watch(FrameProcessor):
         await self.push_frame(frame, direction)
 
 
-async def main(address: str, key: str, recording: str) -> None:
+async def main(address: str, key: str, recording: str, name: str) -> None:
     noted = {"heard": "", "words": "", "sound_ms": 0.0, "problems": []}
     logger.remove()
     logger.add(lambda line: noted["problems"].append(line.record["message"]), level="WARNING")
-    llm = OpenAIRealtimeLLMService(base_url=f"ws://{address}/v1/realtime", api_key=key)
+    llm = OpenAIRealtimeLLMService(base_url=f"ws://{address}/v1/realtime", api_key=key, model=name)
     before, behind = Watch(noted), Watch(noted)
     worker = PipelineWorker(Pipeline([before, llm, behind]))
 
