@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from voiceapp.engines import tokens
-from voiceapp.engines.embedded import use_build
+from voiceapp.engines.embedded import multilingual, use_build
 from voiceapp.engines.embedded.english import share_of_english
 from voiceapp.engines.embedded.multilingual import UniversalSentenceEncoder
 from voiceapp.engines.embedded.sentence_pieces import tokenizer
@@ -146,3 +146,8 @@ async def test_english_is_told(text: str, models: None) -> None:
 async def test_other_languages_are_told(text: str, models: None) -> None:
     (counted,) = await tokens.count([text])
     assert share_of_english(counted.ids) < 0.2
+
+
+def test_of_a_text_whose_words_the_other_model_does_not_know_only_the_beginning_is_read(models: None) -> None:
+    assert len(multilingual._pieces("ab1\U0001f9ff-" * 100_000)) == multilingual.MAX_PIECES
+    assert len(multilingual._pieces("Guten Tag. " * 1_000)) < multilingual.MAX_PIECES

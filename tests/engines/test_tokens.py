@@ -28,6 +28,14 @@ async def test_it_counts_a_long_text_in_parts_as_it_would_in_one() -> None:
     assert counted.text == LONG
 
 
+@pytest.mark.parametrize("word", ["a", "é", "a\u0301", "a\u200b", "a\x1f", "👍"])
+async def test_a_word_without_end_is_as_long_as_it_looks(word: str) -> None:
+    """One of a megabyte was a single unknown token."""
+    (cut,) = await tokens.count([word * (1_000_000 // len(word))], limit=8_192)
+    assert (cut.count, cut.was_cut) == (8_192, True)
+    assert len(cut.text) < 1_000_000
+
+
 @pytest.mark.parametrize("limit", [1, 14, 4_000, 8_192])
 async def test_it_cuts_after_exactly_so_many_tokens(limit: int) -> None:
     (cut,) = await tokens.count([LONG], limit=limit)

@@ -26,6 +26,10 @@ INLINE_CHARS = 2_000
 """So much text is counted within a millisecond: quicker where it stands than by way of a lane."""
 PART_CHARS = 16_000
 
+LONGEST_WORD = 100
+"""Characters of the longest word that the tokenizer reads."""
+
+_LONG_WORD = re.compile(rf"[^ \t\r\n!-/:-@\[-`{{-~]{{{LONGEST_WORD}}}")
 _SPACE = re.compile(r"[ \t\r\n]")
 
 
@@ -92,19 +96,23 @@ def _counted(reader: Any, text: str, limit: int | None) -> Counted:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The text in stretches that end before white space, so that no word is cut, and where each begins.
+    """Yield stretches of the text, and where each begins. They end before white space or within a word of more than
+    LONGEST_WORD characters, which would else be a single unknown token however long it is.
 
     The tokenizer reads words apart, so the tokens of the parts are those of the whole; and of a text that is far too
     long only the beginning is read.
     """
     start = 0
-    while len(text) - start > PART_CHARS:
-        gap = _SPACE.search(text, start + PART_CHARS)
-        if gap is None:
-            break
-        yield start, text[start : gap.start()]
-        start = gap.start()
-    yield start, text[start:]
+    while start < len(text):
+        end = min(start + PART_CHARS, len(text))
+        if end < len(text) and (gap := _SPACE.search(text, end, end + LONGEST_WORD)):
+            end = gap.start()
+        while word := _LONG_WORD.search(text, start, end):
+            yield start, text[start : word.end()]
+            start = word.end()
+        if start < end:
+            yield start, text[start:end]
+        start = end
 
 
 def estimated(text: str) -> int:

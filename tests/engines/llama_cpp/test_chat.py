@@ -14,6 +14,7 @@ from tests.engines.llama_cpp.conftest import chat_of
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.llama_cpp.chat import LlamaChat
+from voiceapp.engines.llama_cpp.context import fitted
 from voiceapp.engines.llama_cpp.tool_calls import ToolPlanner
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
@@ -179,6 +180,25 @@ async def test_the_oldest_exchanges_are_left_out_of_a_long_conversation(chat: Ll
 async def test_a_message_that_is_too_long_alone_is_refused(chat: LlamaChat) -> None:
     with pytest.raises(EngineRefused, match="the model reads 1024"):
         await ask(chat, ChatMessage("user", "hello there " * 2000))
+
+
+async def test_what_is_certainly_too_long_is_not_counted() -> None:
+    """It would be megabytes of JSON, on the event loop."""
+    counted: list[int] = []
+
+    async def count(request: ChatRequest) -> int:
+        counted.append(sum(len(message.content) for message in request.messages))
+        return counted[-1] // 20
+
+    old = [message for _ in range(60) for message in (ChatMessage("user", "a" * 10_000), ChatMessage("assistant", "b"))]
+    request, dropped = await fitted(ChatRequest((*old, *CAPITAL)), context_tokens=1024, reply_tokens=64, count=count)
+    assert request.messages[-1:] == CAPITAL
+    assert len(request.messages) + dropped == 121
+    with pytest.raises(EngineRefused, match="the model reads 1024"):
+        await fitted(
+            ChatRequest((ChatMessage("user", "a" * 1_000_000),)), context_tokens=1024, reply_tokens=64, count=count
+        )
+    assert max(counted) <= 32 * 1024
 
 
 async def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:

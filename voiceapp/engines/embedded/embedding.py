@@ -20,6 +20,8 @@ from voiceapp.engines.lanes import lanes
 DIMENSIONS = 384
 WINDOW_TOKENS = 256
 """What the model was trained to read, the two marks at its ends included."""
+WINDOW_CHARS = 16 * WINDOW_TOKENS
+"""Certainly more than a window holds."""
 CLS, SEP = 101, 102
 """The marks at the ends of a text, in BERT's vocabulary."""
 
@@ -56,7 +58,7 @@ class MiniLM:
 
     def embed_now(self, text: str) -> Vectors:
         """The unit vector of one short text, shape [384], for a caller that is in a lane. Reads one window of it."""
-        ids = tokens.tokenizer().encode(text, add_special_tokens=False).ids
+        ids = tokens.tokenizer().encode(text[:WINDOW_CHARS], add_special_tokens=False).ids
         return unit(_run(_READING.windows([ids])[0]))
 
     async def warm(self) -> None:

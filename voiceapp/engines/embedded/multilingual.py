@@ -22,6 +22,9 @@ MODEL_FILE = "use-multilingual/encoder.onnx"
 TOKENIZER_FILE = "use-multilingual/tokenizer.json"
 START, END = 1, 2
 """The marks at the ends of a text."""
+MAX_PIECES = 16_384
+MAX_CHARS = 8 * MAX_PIECES
+"""Of one text. Operations count in the other model's tokens, of which a text may have 8,192; unknown words are long."""
 
 _READING = Reading(tokens=98, overlap=16, marks=(START, END), windows_per_thread=8, dimensions=DIMENSIONS)
 
@@ -44,8 +47,8 @@ class UniversalSentenceEncoder:
 
 
 def _pieces(text: str) -> Sequence[int]:
-    ids: Sequence[int] = _tokenizer().encode(text, add_special_tokens=False).ids
-    return ids
+    ids: Sequence[int] = _tokenizer().encode(text[:MAX_CHARS], add_special_tokens=False).ids
+    return ids[:MAX_PIECES]
 
 
 @cache

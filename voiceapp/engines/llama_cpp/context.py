@@ -13,6 +13,8 @@ Count = Callable[[ChatRequest], Awaitable[int]]
 MARKUP_BYTES = 32
 """Around each message, in the template of the model; generous."""
 LEAST_REPLY_TOKENS = 16
+MOST_TOKEN_BYTES = 32
+"""Of a token on the average; what is certainly too long is not counted, which would take seconds for a megabyte."""
 
 
 async def fitted(
@@ -29,7 +31,16 @@ async def fitted(
     room = context_tokens - min(reply_tokens, context_tokens // 2)
     if _bytes(request.messages) + len(str(request.tools)) <= room:
         return request, 0
-    messages, dropped = request.messages, 0
+    messages = request.messages
+    excess_bytes = _bytes(messages) - context_tokens * MOST_TOKEN_BYTES
+    if excess_bytes > 0:
+        messages = _without_oldest(messages, excess_bytes)
+        if _bytes(messages) > context_tokens * MOST_TOKEN_BYTES:
+            raise EngineRefused(
+                f"The conversation is too long: the model reads {context_tokens} tokens, its reply included."
+            )
+    dropped = len(request.messages) - len(messages)
+    request = replace(request, messages=messages)
     while (tokens := await count(request)) > room:
         excess = 1 - room / tokens
         shorter = _without_oldest(messages, round(excess * _bytes(messages)))
