@@ -50,7 +50,7 @@ class Server:
 
     def __enter__(self) -> Server:
         begun = time.monotonic()
-        self._process = ServerProcess(self._environment(), port=self.port, code=self._code_dir)
+        self._process = ServerProcess(self._environment(), port=self.port, code=self._code_dir, is_fresh=True)
         self._process.wait_until_ready(every_s=0.02)
         self.ready_s = time.monotonic() - begun
         return self
@@ -89,7 +89,7 @@ class Server:
         return held
 
     def _run(self, *arguments: str) -> str:
-        run = Process(*arguments, environment=self._environment(), code=self._code_dir)
+        run = Process(*arguments, environment=self._environment(), code=self._code_dir, is_fresh=True)
         assert run.wait(START_S) == 0, run.log
         return run.log
 

@@ -69,9 +69,9 @@ class Served(ServerProcess):
 
 
 @contextmanager
-def served(folder: Path, **environment: str) -> Iterator[Served]:
+def served(folder: Path, *, is_fresh: bool = False, **environment: str) -> Iterator[Served]:
     """The small application, with a folder for its database and models, until the block ends."""
-    process = Served(environment_in(folder, **environment))
+    process = Served(environment_in(folder, **environment), is_fresh=is_fresh)
     try:
         yield process
     finally:

@@ -37,7 +37,7 @@ def test_the_worker_deletes_expired_logins() -> None:
 
 def test_the_worker_goes_on_without_a_database_and_stops_when_told(tmp_path: Path) -> None:
     environment = environment_in(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/no/such/folder/x.sqlite3")
-    worker = Process("worker", environment=environment)
+    worker = Process("worker", environment=environment, is_fresh=True)
     try:
         worker.wait_for("Housekeeping waits for the database")
         worker.signal(signal.SIGTERM)
@@ -54,7 +54,10 @@ def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
     with closing(sqlite3.connect(database)) as rows:
         rows.execute("INSERT INTO django_session VALUES ('old', '', '2020-01-01')")
         rows.commit()
-    with served(tmp_path, DATABASE_URL=f"sqlite:///{database}"), closing(sqlite3.connect(database)) as rows:
+    with (
+        served(tmp_path, is_fresh=True, DATABASE_URL=f"sqlite:///{database}"),
+        closing(sqlite3.connect(database)) as rows,
+    ):
         deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
         while rows.execute("SELECT 1 FROM django_session").fetchone():
             assert time.monotonic() < deadline, "the expired login is still there"
@@ -69,7 +72,7 @@ def test_every_line_of_the_procfile_names_a_command_that_exists() -> None:
 
 
 def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:
-    process = Process("runserver", "--noreload", "127.0.0.1:0", environment=environment_in(tmp_path))
+    process = Process("runserver", "--noreload", "127.0.0.1:0", environment=environment_in(tmp_path), is_fresh=True)
     try:
         port = int(process.wait_for(re.compile(r"Listening on TCP address 127\.0\.0\.1:(\d+)"))[1])
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
