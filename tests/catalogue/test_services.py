@@ -179,5 +179,5 @@ def test_a_service_of_openais_family_has_a_card_whose_sessions_are_translated() 
     service = UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", dialect="openai-beta")
     (card,) = upstream_cards(checked(service))
     assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
-    assert card.options["is_beta"] is True
+    assert card.options["dialect"] == "openai-beta"
     assert service.address["models_path"] == "/models"

@@ -22,7 +22,7 @@ LLAMA = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", op
 UPSTREAM = ModelCard(
     "upstream",
     "realtime",
-    "voiceapp.engines.upstream.realtime.provider.RelayedRealtime",
+    "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
     title="Theirs",
     options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
     transports=("webrtc",),

@@ -211,7 +211,7 @@ def test_it_says_who_follows_instructions(guest: Client, settings: Settings) -> 
     upstream = ModelCard(
         "upstream",
         "realtime",
-        "voiceapp.engines.upstream.realtime.provider.RelayedRealtime",
+        "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
         options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
         forwards_offers=True,
     )
@@ -232,7 +232,7 @@ def test_it_says_what_leaves_this_server(guest: Client, settings: Settings) -> N
     options = {"base_url": "http://[::1]:9", "api_key": "", "model": "theirs"}
     chat = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options=options)
     ears = ModelCard("whisper", "asr", "voiceapp.engines.openai.transcription.OpenAIRecognizer", options=options)
-    provider = "voiceapp.engines.upstream.realtime.provider.RelayedRealtime"
+    provider = "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime"
     upstream = ModelCard("upstream", "realtime", provider, options=options, forwards_events=True)
     usual = settings.VOICE_MODELS
 
@@ -306,7 +306,7 @@ def test_it_says_how_each_model_is_reached(guest: Client, settings: Settings) ->
     upstream = ModelCard(
         "upstream",
         "realtime",
-        "voiceapp.engines.upstream.realtime.provider.RelayedRealtime",
+        "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
         options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
         transports=("webrtc",),
         forwards_offers=True,

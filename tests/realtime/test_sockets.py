@@ -54,7 +54,7 @@ async def test_a_model_that_only_takes_calls_says_so(alice: Member, settings: Se
     card = ModelCard(
         "elsewhere",
         "realtime",
-        "voiceapp.engines.upstream.realtime.provider.RelayedRealtime",
+        "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
         options={"base_url": "https://service.example.org", "api_key": "secret", "model": "theirs"},
         transports=("webrtc",),
         forwards_offers=True,

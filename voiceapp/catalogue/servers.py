@@ -10,10 +10,6 @@ DIALECTS = ("native", "openai", "openai-beta")
 """Of realtime sessions: this server's own; OpenAI's current one; the one before that, which ours is made after."""
 
 
-NATIVE_ONLY = ("headers",)
-"""Options of a realtime model that one of OpenAI's family does not have."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """One model server; false without a `base_url`."""
@@ -94,24 +90,16 @@ class UpstreamSettings(ServerSettings):
             "api_key": self.api_key,
             "model": self.model,
             "settings": self.settings,
-            "headers": {f"X-{self.vendor}-WorkSpace": self.workspace} if self.workspace else {},
+            "headers": {f"X-{self.vendor}-WorkSpace": self.workspace} if self.workspace and not self.is_openais else {},
             "session_limit_s": self.session_limit_s,
+            "dialect": self.dialect,
+            "transcription_model": self.transcription_model,
         }
 
     @property
     def is_openais(self) -> bool:
         """It is of OpenAI's family, and `base_url` is what comes before `/realtime`."""
         return self.dialect != "native"
-
-    @property
-    def openai_options(self) -> dict[str, Any]:
-        """What an engine needs to know to use its realtime model, where it is of OpenAI's family."""
-        options = {name: value for name, value in self.realtime_options.items() if name not in NATIVE_ONLY}
-        return {
-            **options,
-            "is_beta": self.dialect == "openai-beta",
-            "transcription_model": self.transcription_model,
-        }
 
     @property
     def is_realtime(self) -> bool:

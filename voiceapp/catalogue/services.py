@@ -15,8 +15,6 @@ from voiceapp.catalogue.servers import UpstreamSettings, named
 _UPSTREAM = "voiceapp.engines.upstream"
 RENAMED = ("embedding", "rerank")
 """Kinds whose models here are called `embedded-NAME` or `server-NAME` where a service serves NAME."""
-REALTIME = {False: "realtime.provider.RelayedRealtime", True: "realtime.openai_provider.OpenAIRealtime"}
-"""Realtime provider by whether the service is of OpenAI's family."""
 CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
 """Kinds of which one model can stand in for another."""
 
@@ -34,10 +32,10 @@ def _realtime_card(service: UpstreamSettings) -> ModelCard:
     return ModelCard(
         service.alias,
         "realtime",
-        f"{_UPSTREAM}.{REALTIME[service.is_openais]}",
+        f"{_UPSTREAM}.realtime.provider.UpstreamRealtime",
         title=f"{service.model or 'Model'} (another service)",
         aliases=(service.model,) if service.model not in ("", service.alias, VOICE) else (),
-        options=service.openai_options if service.is_openais else service.realtime_options,
+        options=service.realtime_options,
         service=service.alias,
         transports=("webrtc", "aoq", "websocket") if is_direct else ("aoq", "webrtc", "websocket"),
         forwards_events=not service.is_openais,

@@ -10,8 +10,8 @@ from voiceapp.protocol.forwarded.replay import (
     MAX_SETTINGS_CHARACTERS,
     MAX_SILENCE_MS,
     MAX_SPEECH_MS,
-    KeptAudio,
-    KeptConversation,
+    AudioReplay,
+    ConversationReplay,
 )
 
 
@@ -24,7 +24,7 @@ def created(item: dict[str, Any], previous: str | None = None) -> dict[str, Any]
     return {"type": "conversation.item.created", "item": item, "previous_item_id": previous}
 
 
-def told(kept: KeptConversation) -> list[tuple[str, str]]:
+def told(kept: ConversationReplay) -> list[tuple[str, str]]:
     """Id and words, or output, of the items."""
     return [
         (item["id"], item["content"][0]["text"] if item["type"] == "message" else item.get("output", "call"))
@@ -33,7 +33,7 @@ def told(kept: KeptConversation) -> list[tuple[str, str]]:
 
 
 def test_items_stand_in_their_order_with_the_words_that_were_heard() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     kept.follow(created(message("b", "user", "", "input_audio")))
     kept.follow(created(message("c", "assistant", "", "audio"), "b"))
     kept.follow(created(message("a", "system", "Be kind."), "root"))
@@ -48,7 +48,7 @@ def test_items_stand_in_their_order_with_the_words_that_were_heard() -> None:
 
 
 def test_an_item_without_words_and_a_call_without_an_output_are_left_out() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     kept.follow(created(message("a", "user", "", "input_audio")))
     for number in ("1", "2"):
         call = {"id": f"call_{number}", "type": "function_call", "call_id": number, "name": "f", "arguments": "{}"}
@@ -58,7 +58,7 @@ def test_an_item_without_words_and_a_call_without_an_output_are_left_out() -> No
 
 
 def test_settings_count_when_the_service_has_taken_them() -> None:
-    kept = KeptConversation({"voice": "anna"})
+    kept = ConversationReplay({"voice": "anna"})
     kept.sent({"type": "session.update", "event_id": "1", "session": {"voice": 7}})
     kept.sent({"type": "session.update", "event_id": "2", "session": {"turn_detection": {"threshold": 0.5}}})
     kept.sent({"type": "session.update", "event_id": "3", "session": {"turn_detection": {"type": "server_vad"}}})
@@ -70,7 +70,7 @@ def test_settings_count_when_the_service_has_taken_them() -> None:
 
 
 def test_what_the_service_created_itself_answers_nobody() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     asked = {"type": "conversation.item.create", "item": {"type": "message", "role": "user", "content": []}}
     kept.sent(asked)
     kept.follow(created(message("a", "user", "", "input_audio")))
@@ -84,7 +84,7 @@ def test_what_the_service_created_itself_answers_nobody() -> None:
 
 
 def test_garbage_is_not_kept() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     for item in (None, 7, {}, {"id": 7}, {"id": "a", "type": "function_call_output"}, {"id": "b", "content": "x"}):
         kept.follow({"type": "conversation.item.created", "item": item})
     for event in ("error", "conversation.item.deleted", "conversation.item.truncated", "session.updated"):
@@ -93,7 +93,7 @@ def test_garbage_is_not_kept() -> None:
 
 
 def test_no_more_of_the_settings_is_kept_than_stated() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     for number in range(20):
         kept.sent({"type": "session.update", "session": {f"x{number}": "x" * (MAX_SETTINGS_CHARACTERS // 4)}})
         kept.follow({"type": "session.updated", "session": {}})
@@ -101,7 +101,7 @@ def test_no_more_of_the_settings_is_kept_than_stated() -> None:
 
 
 def test_pictures_are_not_kept() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     picture = {"type": "input_image", "image_url": "data:" + "x" * 1000}
     seen = {**message("a", "user", "What is this?"), "image": "x" * 1000}
     seen["content"].append(picture)
@@ -111,7 +111,7 @@ def test_pictures_are_not_kept() -> None:
 
 
 def test_a_call_whose_id_is_no_text_is_left_out() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     kept.follow(created({"id": "a", "type": "function_call", "call_id": ["1"], "name": "f", "arguments": "{}"}))
     kept.follow(created({"id": "b", "type": "function_call_output", "call_id": "1", "output": "done"}))
     kept.follow(created({"id": "c", "type": "message", "role": "user", "content": []}))
@@ -120,14 +120,14 @@ def test_a_call_whose_id_is_no_text_is_left_out() -> None:
 
 
 def test_the_oldest_items_are_forgotten() -> None:
-    kept = KeptConversation({})
+    kept = ConversationReplay({})
     for number in range(MAX_ITEMS + 5):
         kept.follow(created(message(str(number), "user", "Hi.")))
     assert (len(kept.items()), kept.items()[0]["id"]) == (MAX_ITEMS, "5")
 
 
 def test_of_the_callers_audio_a_second_is_kept_or_what_is_being_said() -> None:
-    audio = KeptAudio()
+    audio = AudioReplay()
     for number in range(200):
         audio.push(str(number), 20)
     assert len(audio.messages()) == MAX_SILENCE_MS / 20
@@ -140,7 +140,7 @@ def test_of_the_callers_audio_a_second_is_kept_or_what_is_being_said() -> None:
 
 
 def test_messages_without_sound_do_not_pile_up() -> None:
-    audio = KeptAudio()
+    audio = AudioReplay()
     for number in range(MAX_MESSAGES + 50):
         audio.push(str(number), 0)
     assert len(audio.messages()) == MAX_MESSAGES

@@ -1,26 +1,26 @@
-"""Names for what a caller asks for without one, so that an answer or a refusal is known to be about it."""
+"""Ids for events of the caller that have none, so that an answer or a refusal can be told to be about them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.forwarded.fields import object_of
+from voiceapp.protocol.forwarded.reading import object_of
+from voiceapp.protocol.reading import JsonObject
 
 REMEMBERED = 64
 """Events that a refusal may still be about."""
 
 
-class Names:
-    """Those that the events of one session were given here, which its caller does not see."""
+class EventIds:
+    """Ids that were given to the events of one session; its caller does not see them."""
 
     def __init__(self) -> None:
         self._given: OrderedDict[str, None] = OrderedDict()
 
-    def name(self, wire: dict[str, Any]) -> dict[str, Any]:
-        """A caller's event with an id. An item with audio has one too: those that a service makes of speech by itself
+    def name(self, wire: JsonObject) -> JsonObject:
+        """Return a caller's event with an id. An item with audio gets one too: items that a service makes of speech
         look the same."""
         if not isinstance(wire.get("event_id"), str) or not wire["event_id"]:
             event_id = identifier("event")
@@ -33,17 +33,17 @@ class Names:
             wire = {**wire, "item": {**item, "id": identifier("item")}}
         return wire
 
-    def is_refused(self, wire: dict[str, Any]) -> bool:
-        """Whether an event is a refusal that has a name of ours in it."""
+    def is_refused(self, wire: JsonObject) -> bool:
+        """True for a refusal that names one of these ids."""
         about = object_of(wire.get("error")).get("event_id") if wire["type"] == ev.ErrorEvent.type else None
         return isinstance(about, str) and about in self._given
 
     @staticmethod
-    def without_name(refusal: dict[str, Any]) -> dict[str, Any]:
+    def without_id(refusal: JsonObject) -> JsonObject:
         """The refusal as the caller of an event without an id reads it."""
         return {**refusal, "error": {**refusal["error"], "event_id": None}}
 
 
-def _has_audio(item: dict[str, Any]) -> bool:
+def _has_audio(item: JsonObject) -> bool:
     parts = item.get("content")
     return isinstance(parts, list) and any(object_of(part).get("type") == "input_audio" for part in parts)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from voiceapp.protocol.forwarded.turns import words_of
+from voiceapp.protocol.reading import JsonObject
 
 Wire = Mapping[str, Any]
 
@@ -36,21 +37,21 @@ ANSWERS = {
 WORD_PARTS = {"user": "input_text", "system": "input_text", "assistant": "text"}
 
 
-class KeptConversation:
+class ConversationReplay:
     """Follows the events of one session."""
 
     def __init__(self, settings: Wire) -> None:
         """`settings` are those that every session begins with."""
         self.settings: dict[str, Any] = dict(settings)
-        self._unanswered: deque[Wire] = deque(maxlen=MAX_UNANSWERED)
+        self._unanswered: deque[JsonObject] = deque(maxlen=MAX_UNANSWERED)
         self._items: dict[str, dict[str, Any]] = {}
 
-    def sent(self, wire: Wire) -> None:
+    def sent(self, wire: JsonObject) -> None:
         """Take an event of the caller's; what it asks for counts when the service has taken it."""
         self._unanswered.append(wire)
 
     @property
-    def unanswered(self) -> tuple[Wire, ...]:
+    def unanswered(self) -> tuple[JsonObject, ...]:
         """What the caller has asked for, and the service has not answered."""
         return tuple(self._unanswered)
 
@@ -122,20 +123,20 @@ class KeptConversation:
             item["content"] = [{"type": part, "transcript": words}]
 
 
-class KeptAudio:
+class AudioReplay:
     """The caller's latest audio, for a session that has not heard it: a second of silence, or what is being said."""
 
     def __init__(self) -> None:
-        self._messages: deque[tuple[str, float]] = deque()
+        self._messages: deque[tuple[str | JsonObject, float]] = deque()
         self._length_ms = 0.0
         self._total_ms = 0.0
         """Of all that was ever pushed."""
         self.is_open = False
         """Somebody speaks, or has not committed what was said."""
 
-    def push(self, text: str, length_ms: float) -> None:
-        """Take a message that carries audio."""
-        self._messages.append((text, length_ms))
+    def push(self, message: str | JsonObject, length_ms: float) -> None:
+        """Take a message that carries audio, as text or read."""
+        self._messages.append((message, length_ms))
         self._length_ms += length_ms
         self._total_ms += length_ms
         most_ms = MAX_SPEECH_MS if self.is_open else MAX_SILENCE_MS
@@ -153,9 +154,9 @@ class KeptAudio:
         """Where the messages begin that are sent again, in all audio of the caller's."""
         return self._total_ms - self._length_ms
 
-    def messages(self) -> list[str]:
+    def messages(self) -> list[str | JsonObject]:
         """Those to be sent again."""
-        return [text for text, _ in self._messages]
+        return [message for message, _ in self._messages]
 
 
 def _kept(item: Wire) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pytest
 from tests.engines.upstream.realtime.test_session import KEY, STILL_S, Conversation, Service, Session
 from tests.outages.faults import FaultProxy
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.realtime import connection as line
-from voiceapp.engines.upstream.realtime.provider import RelayedRealtime
+from voiceapp.engines.upstream.realtime import connection
+from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.protocol.forwarding import ForwardedMessage
 
 NARROW_BYTES_PER_S = 10_000
@@ -45,7 +45,7 @@ async def network_to(service: Service) -> AsyncIterator[FaultProxy]:
 
 @contextlib.asynccontextmanager
 async def talking(proxy: FaultProxy) -> AsyncIterator[Conversation]:
-    model = RelayedRealtime(base_url=f"http://127.0.0.1:{proxy.port}", api_key=KEY, model="their-model")
+    model = UpstreamRealtime(base_url=f"http://127.0.0.1:{proxy.port}", api_key=KEY, model="their-model")
     try:
         async with asyncio.TaskGroup() as tasks:
             call = Call(session_id="sess_ours", model="upstream", is_forwarded=True)
@@ -70,7 +70,7 @@ async def test_a_cut_in_a_response_fails_it_and_the_conversation_goes_on() -> No
 
 
 async def test_a_connection_that_falls_silent_without_an_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "HEARTBEAT_S", 4.0)
+    monkeypatch.setattr(connection, "HEARTBEAT_S", 4.0)
     service = Service(respond, greet)
     async with network_to(service) as proxy, talking(proxy) as conversation:
         await conversation.wait("response.audio.delta")

@@ -13,16 +13,17 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.realtime import openai as openai_line
-from voiceapp.engines.upstream.realtime.connection import wire_of
-from voiceapp.engines.upstream.realtime.openai_provider import OpenAIRealtime
+from voiceapp.engines.upstream.realtime import connection, openai
+from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import EngineError, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.forwarded import playout_clock as playing
+from voiceapp.protocol.forwarded import session
+from voiceapp.protocol.forwarded.reading import wire_of
 
 KEY = "sk-canary-of-the-operator"
+LOGGERS = (connection.__name__, openai.__name__)
 PATIENCE_S = 20.0
 MUCH = "x" * 10_000
 WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
@@ -93,13 +94,13 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[OpenAIRealtime]:
+async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[UpstreamRealtime]:
     await service.server.start_server()
-    model = OpenAIRealtime(
+    model = UpstreamRealtime(
         base_url=str(service.server.make_url("/v1")),
         api_key=KEY,
         model="gpt-realtime",
-        is_beta=is_beta,
+        dialect="openai-beta" if is_beta else "openai",
         transcription_model="whisper-1",
     )
     try:
@@ -146,7 +147,7 @@ async def test_a_refusal_in_the_first_event_has_a_status_here(
         with pytest.raises(EngineError) as refused:
             await model.prepare(Call(session_id="sess_1", model="upstream"))
     assert (refused.value.code, refused.value.http_status) == found
-    logged = "".join(record.getMessage() for record in caplog.records if record.name == openai_line.__name__)
+    logged = "".join(record.getMessage() for record in caplog.records if record.name in LOGGERS)
     assert logged.startswith("session sess_1: the service of UPSTREAM refused it: ")
     assert str(error["code"] or error["type"]) in logged
     assert len(logged) < 400
@@ -306,7 +307,7 @@ async def test_refusals_are_told_while_the_service_is_silent() -> None:
 
 
 async def test_a_session_ends_at_last_though_the_service_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_line, "FINISH_S", 0.05)
+    monkeypatch.setattr(connection, "FINISH_S", 0.05)
     service = Service()
     async with conversing(service) as (stream, until):
         await until(ev.SessionCreated)
@@ -323,7 +324,7 @@ async def test_a_session_ends_at_last_though_the_service_says_nothing(monkeypatc
 async def test_a_caller_who_reads_no_refusals_is_cut_off() -> None:
     async with conversing(Service()) as (stream, until):
         await until(ev.SessionCreated)
-        for _ in range(openai_line.MOST_SAID):
+        for _ in range(connection.MOST_TOLD):
             await stream.receive(ev.ItemCreate(item=UNREADABLE))
         with pytest.raises(FloodError):
             await stream.receive(ev.ItemCreate(item=UNREADABLE))
@@ -338,7 +339,7 @@ async def test_settings_that_the_service_refuses_are_told_once_to_the_operator(
         await until(ev.SessionCreated)
         await service.say("error", error=service.refused)
         await until(ev.ErrorEvent)
-    (logged,) = [record.getMessage() for record in caplog.records if record.name == openai_line.__name__]
+    (logged,) = [record.getMessage() for record in caplog.records if record.name in LOGGERS]
     assert logged.startswith("session sess_ours: the service did not take the settings: invalid_value: xxx")
     assert len(logged) < 400
 
@@ -367,7 +368,7 @@ async def test_a_caller_who_truncates_knows_best_what_was_heard() -> None:
 
 
 async def test_speech_is_not_heard_of_behind_a_reply_that_is_played_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "MOST_AHEAD_S", 1.0)
+    monkeypatch.setattr(session, "MOST_AHEAD_S", 1.0)
     async with conversing(service := Service(times=12)) as (stream, until):
         await until(ev.SessionCreated)
         await stream.receive(ev.ResponseCreate())

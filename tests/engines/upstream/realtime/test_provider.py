@@ -17,7 +17,8 @@ from django.conf import settings
 
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.realtime.connection import Dialler
-from voiceapp.engines.upstream.realtime.provider import MAX_ANSWER_BYTES, RelayedRealtime
+from voiceapp.engines.upstream.realtime.media import MAX_ANSWER_BYTES
+from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 KEY = "secret-key-of-the-operator"
@@ -25,22 +26,22 @@ OFFER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Serve = Callable[..., Awaitable[RelayedRealtime]]
+Serve = Callable[..., Awaitable[UpstreamRealtime]]
 
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     """Starts a service that answers so; gives the model that is relayed to it."""
     servers: list[TestServer] = []
-    models: list[RelayedRealtime] = []
+    models: list[UpstreamRealtime] = []
 
-    async def serve(answer: Answer, timeout_s: float = 20.0) -> RelayedRealtime:
+    async def serve(answer: Answer, timeout_s: float = 20.0) -> UpstreamRealtime:
         application = web.Application()
         application.router.add_post("/api/v1/webrtc/realtime", answer)
         servers.append(TestServer(application))
         await servers[-1].start_server()
         base_url = str(servers[-1].make_url("/"))
-        models.append(RelayedRealtime(base_url=base_url, api_key=KEY, model="their-model", timeout_s=timeout_s))
+        models.append(UpstreamRealtime(base_url=base_url, api_key=KEY, model="their-model", timeout_s=timeout_s))
         return models[-1]
 
     yield serve
@@ -140,7 +141,7 @@ async def test_it_does_not_wait_for_a_service_that_trickles(serve: Serve) -> Non
 
 
 async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
-    model = RelayedRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
+    model = UpstreamRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
     with pytest.raises(EngineUnavailable) as caught:
         await model.relay_offer(OFFER, "upstream")
     assert "UPSTREAM_BASE_URL" not in caught.value.message

@@ -14,10 +14,10 @@ from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream.realtime import connection as line
+from voiceapp.engines.upstream.realtime import connection
 from voiceapp.engines.upstream.realtime.connection import MAX_MESSAGE_BYTES
-from voiceapp.engines.upstream.realtime.provider import RelayedRealtime
-from voiceapp.engines.upstream.realtime.session import UpstreamStream
+from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
+from voiceapp.engines.upstream.realtime.session import UpstreamSession
 from voiceapp.errors import EngineError, EngineUnavailable, FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage
@@ -134,7 +134,7 @@ class Service:
 class Conversation:
     """The caller's side of a stream: what comes out of it."""
 
-    def __init__(self, stream: UpstreamStream) -> None:
+    def __init__(self, stream: UpstreamSession) -> None:
         self.stream = stream
         self.came: list[ev.ServerEvent | PlayoutCut | TurnEnded] = []
         self.failure: EngineError | None = None
@@ -197,7 +197,7 @@ async def conversing(
     service: Service, *, limit_s: float = 0.0, **call: Any
 ) -> AsyncIterator[tuple[Conversation, Service]]:
     await service.server.start_server(shutdown_timeout=0.1)  # one that does not read would be waited for
-    model = RelayedRealtime(
+    model = UpstreamRealtime(
         base_url=str(service.server.make_url("/")),
         api_key=KEY,
         model="their-model",
@@ -247,7 +247,7 @@ async def test_a_refusal_of_the_services_has_a_status_here(
     application.router.add_get("/api-ws/v1/realtime", refuse)
     server = TestServer(application)
     await server.start_server()
-    model = RelayedRealtime(base_url=str(server.make_url("/")), api_key=KEY, model="")
+    model = UpstreamRealtime(base_url=str(server.make_url("/")), api_key=KEY, model="")
     with pytest.raises(EngineError) as refused:
         await model.prepare(Call(session_id="sess_1", model="upstream"))
     assert (refused.value.code, refused.value.http_status, refused.value.retry_after_s) == found
@@ -257,7 +257,7 @@ async def test_a_refusal_of_the_services_has_a_status_here(
 
 
 async def test_a_service_that_is_not_there_is_said_to_be(unused_tcp_port: int) -> None:
-    model = RelayedRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
+    model = UpstreamRealtime(base_url=f"http://127.0.0.1:{unused_tcp_port}", api_key=KEY, model="")
     with pytest.raises(EngineUnavailable) as refused:
         await model.prepare(Call(session_id="sess_1", model="upstream"))
     assert refused.value.message == "The service that runs this model cannot be reached."
@@ -600,7 +600,7 @@ async def test_a_service_that_does_not_read_holds_the_caller_up() -> None:
 
 
 async def test_a_service_that_reads_no_more_has_lost_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "SEND_S", 0.5)
+    monkeypatch.setattr(connection, "SEND_S", 0.5)
 
     async def stall(session: Session) -> None:
         session.is_reading.clear()

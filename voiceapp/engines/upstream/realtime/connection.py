@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from math import isfinite
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -16,13 +16,26 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.openai.client import seconds_of
-from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+from voiceapp.engines.upstream.realtime.openai import OpenAICodec, reason_of, status_of
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, FloodError
+from voiceapp.protocol import events as ev
+from voiceapp.protocol.forwarded.reading import wire_of, written
+from voiceapp.protocol.openai_realtime.client import OpenAIService
+from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.session import FINISH_S
 
 logger = logging.getLogger(__name__)
 
+NATIVE = "native"
 PATH = "/api-ws/v1/realtime"
-DIALECT = {"OpenAI-Beta": "realtime=v1"}
-"""Ours, also where the name of the model would mean another one."""
+OPENAI_PATH = "/realtime"
+OLDER_DIALECT = {"OpenAI-Beta": "realtime=v1"}
+"""Header for this server's dialect, also where the name of the model would mean another one, and for OpenAI's older
+one."""
+FIRST_S = 15.0
+"""Longest wait for the first event."""
+MOST_TOLD = 100
+"""Events without a word of the service that wait to be received."""
 DIAL_S = 10.0
 HEARTBEAT_S = 30.0
 """Between pings. A caller who reads nothing holds the service's answer to one up for 10 s at most."""
@@ -56,7 +69,7 @@ class ModelNotThere(EngineRefused):
     http_status = 404
 
 
-class LineLost(Exception):
+class ConnectionLost(Exception):
     """The service ended the connection, or it broke."""
 
     def __init__(self, code: int) -> None:
@@ -72,51 +85,141 @@ class LineLost(Exception):
         return error
 
 
-class EventLine(Protocol):
-    """One session with the service; `send` and `receive` have our events."""
+class Message(NamedTuple):
+    """An event of the service: its text as it came, or, where it was translated, its fields."""
 
-    async def send(self, text: str) -> None:
-        """Send a message; waits while the service reads slowly.
+    text: str
+    fields: JsonObject | None = None
+
+    def read(self) -> JsonObject | None:
+        """The event; None for a text that is none."""
+        return wire_of(self.text) if self.fields is None else self.fields
+
+
+class Codec(Protocol):
+    """The dialect of a service, where it is not this server's: events of ours in its words, and its events as ours."""
+
+    told: list[JsonObject]
+    """Events for the caller that need no word of the service, to be taken by the owner."""
+
+    def say(self, wire: JsonObject) -> list[JsonObject]:
+        """An event of ours as the service reads it."""
+
+    def hear(self, wire: JsonObject) -> list[JsonObject]:
+        """An event of the service as ours."""
+
+    def give_up(self) -> None:
+        """End the session without what is still under way."""
+
+
+class Connection:
+    """One session with the service. Events are read and written once, in this server's dialect; messages with audio may
+    pass as texts."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str, codec: Codec | None = None) -> None:
+        self._socket = socket
+        self._key = key
+        self._codec = codec
+        self._now = asyncio.get_running_loop().time
+        self._came: deque[JsonObject] = deque()
+        """Translated events that were not taken yet."""
+        self._waiting: asyncio.Timeout | None = None
+        """Of `receive`, while it waits for the service; it ends early when the codec has something to tell."""
+        self._gives_up_at: float | None = None
+        """Longest wait after the caller has asked for the end."""
+
+    async def send(self, event: str | JsonObject) -> None:
+        """Send an event of ours; waits while the service reads slowly.
 
         Raises:
-            LineLost: the connection is closed, or the service has stopped reading.
+            ConnectionLost: the connection is closed, or the service has stopped reading.
+            FloodError: events were refused here faster than the refusals are received.
         """
+        if self._codec is None:
+            await self._write(event if isinstance(event, str) else written(event))
+            return
+        wire: JsonObject = json.loads(event) if isinstance(event, str) else event
+        for theirs in self._codec.say(wire):
+            await self._write(written(theirs))
+        if self._codec.told and len(self._came) >= MOST_TOLD:
+            raise FloodError("Too many events were refused before the refusals were read.", code="too_many_refused")
+        self._take_told(self._codec)
+        if wire["type"] == ev.SessionFinish.type and self._gives_up_at is None:
+            self._gives_up_at = self._now() + FINISH_S
+        if self._waiting is not None and not self._waiting.expired() and (self._came or self._gives_up_at):
+            self._waiting.reschedule(0)
 
-    async def receive(self) -> str:
-        """The next message, without our key; what is not text is left out. Can be cancelled without losing one.
+    async def receive(self, until: float | None = None) -> Message:
+        """The next event, without our key. Can be cancelled without losing one.
 
         Raises:
-            LineLost: the connection is closed.
+            ConnectionLost: the connection is closed.
+            TimeoutError: none came until then, by the clock of the event loop.
         """
+        if self._codec is None:
+            if until is None:
+                return Message(await self._read())
+            async with asyncio.timeout_at(until):
+                return Message(await self._read())
+        while not self._came:
+            await self._translate_next(self._codec, until)
+        return Message("", self._came.popleft())
+
+    async def first(self) -> JsonObject:
+        """The first event of a translated session as the service says it; it is received again.
+
+        Raises:
+            ConnectionLost: the connection is closed.
+        """
+        assert self._codec is not None
+        while (wire := wire_of(await self._read())) is None:
+            pass
+        self._came.extend(self._codec.hear(wire))
+        self._take_told(self._codec)
+        return wire
 
     async def close(self) -> None:
         """Close the connection; harmless when it is closed already."""
+        with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
+            async with asyncio.timeout(2 * CLOSE_S):  # the goodbye, too, waits for a service that does not read
+                await self._socket.close()
 
+    async def _translate_next(self, codec: Codec, until: float | None) -> None:
+        """Wait for the next message of the service, or for something to tell without one."""
+        ends = [at for at in (until, self._gives_up_at) if at is not None]
+        try:
+            async with asyncio.timeout_at(min(ends, default=None)) as self._waiting:
+                text = await self._read()
+        except TimeoutError:
+            if self._gives_up_at is not None and self._now() >= self._gives_up_at:
+                self._gives_up_at = None
+                codec.give_up()
+                self._take_told(codec)
+            elif not self._came and until is not None and self._now() >= until:
+                raise
+        else:
+            if (wire := wire_of(text)) is not None:
+                self._came.extend(codec.hear(wire))
+                self._take_told(codec)
+        finally:
+            self._waiting = None
 
-class ServiceLine:
-    """An `EventLine` over a connection of its own."""
+    def _take_told(self, codec: Codec) -> None:
+        self._came.extend(codec.told)
+        codec.told.clear()
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str) -> None:
-        self._socket = socket
-        self._key = key
-
-    async def send(self, text: str) -> None:
-        """See `EventLine`.
-
-        Raises:
-            LineLost: the connection is closed, or the service has stopped reading.
-        """
+    async def _write(self, text: str) -> None:
         try:
             async with asyncio.timeout(SEND_S):
                 await self._socket.send_str(text)
         except TimeoutError:
-            await self.close()  # whoever receives notices
-            raise LineLost(LOST) from None
+            await self.close()  # `receive` notices
+            raise ConnectionLost(LOST) from None
         except (ConnectionError, aiohttp.ClientError):
-            raise LineLost(self._socket.close_code or LOST) from None
+            raise ConnectionLost(self._socket.close_code or LOST) from None
 
-    async def receive(self) -> str:
-        """See `EventLine`."""
+    async def _read(self) -> str:
+        """The next text."""
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
@@ -126,41 +229,44 @@ class ServiceLine:
                 with suppress(ConnectionError, aiohttp.ClientError):  # the next look finds it closed
                     await self._socket.pong(message.data)
             elif message.type not in (aiohttp.WSMsgType.PONG, aiohttp.WSMsgType.BINARY):
-                raise LineLost(self._socket.close_code or LOST)
-
-    async def close(self) -> None:
-        """Close the connection; harmless when it is closed already."""
-        with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
-            async with asyncio.timeout(2 * CLOSE_S):  # the goodbye, too, waits for a service that does not read
-                await self._socket.close()
+                raise ConnectionLost(self._socket.close_code or LOST)
 
 
 class Dialler:
     """Dials one model of a service. Connections belong to the event loop that dials."""
 
-    path = PATH
-    dialect: Mapping[str, str] = DIALECT
-    """Headers that say in which words the session is held."""
-
-    def __init__(self, *, ws_url: str, api_key: str, model: str, settings: str, headers: Mapping[str, str]) -> None:
-        """`ws_url` is what comes before `/api-ws/v1/realtime`; `model` is the service's name, empty for the
-        caller's own spelling; `settings` is how the names of its settings begin, and `headers` are further ones."""
-        self._url = f"{ws_url.rstrip('/')}{self.path}"
+    def __init__(
+        self,
+        *,
+        ws_url: str,
+        api_key: str,
+        model: str,
+        settings: str,
+        headers: Mapping[str, str],
+        dialect: str = NATIVE,
+        transcription_model: str = "",
+    ) -> None:
+        """`ws_url` is what comes before the path of `dialect`, one of `catalogue.servers.DIALECTS`; `model` is the
+        service's name, empty for the caller's own spelling; `settings` is the prefix of its settings, and `headers` are
+        further ones; `transcription_model` is the service's, empty for the one that a caller names."""
+        self._dialect = dialect
+        self._transcription_model = transcription_model
+        self._url = f"{ws_url.rstrip('/')}{PATH if dialect == NATIVE else OPENAI_PATH}"
         self._api_key = api_key
-        self._headers = dict(headers)
+        self._headers = {**({} if dialect == "openai" else OLDER_DIALECT), **headers}
         self._model = model
         self._settings = settings
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
-    async def dial(self, call: Call) -> ServiceLine:
-        """An open line for a conversation.
+    async def dial(self, call: Call) -> Connection:
+        """An open connection for a conversation. Some services accept every handshake, and refuse in the first event.
 
         Raises:
             EngineUnavailable: the service cannot be reached, is busy or refuses our key.
             EngineTimeout: it takes too long.
             EngineRefused: it does not have the model, or does not accept the session.
         """
-        headers = {**self.dialect, **self._headers}
+        headers = dict(self._headers)
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
@@ -184,7 +290,11 @@ class Dialler:
             raise EngineUnavailable(
                 "The service that runs this model cannot be reached.", remedy=self._advice
             ) from None
-        return self._line_over(socket, call)
+        if self._dialect == NATIVE:
+            return Connection(socket, self._api_key)
+        connection = Connection(socket, self._api_key, self._codec(call))
+        await self._require_begun(connection, call)
+        return connection
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
@@ -192,12 +302,40 @@ class Dialler:
         if session is not None:
             await session.close()
 
-    def _query(self, call: Call) -> dict[str, str]:
-        query = {"model": self._model or call.model, "time_zone": call.time_zone}
-        return query | {"intent": "transcription"} if call.listens_only else query
+    async def _require_begun(self, connection: Connection, call: Call) -> None:
+        """Return when the first event is no refusal; otherwise the connection is closed."""
+        try:
+            async with asyncio.timeout(FIRST_S):
+                first = await connection.first()
+            if first["type"] == ev.ErrorEvent.type:
+                reason = reason_of(first)
+                logger.warning("session %s: the service of %s refused it: %s", call.session_id, self._settings, reason)
+                raise self._refusal(status_of(first), 1)
+        except TimeoutError:
+            await connection.close()
+            raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
+        except ConnectionLost as lost:
+            raise lost.failure from None
+        except BaseException:
+            await connection.close()
+            raise
 
-    def _line_over(self, socket: aiohttp.ClientWebSocketResponse, call: Call) -> ServiceLine:
-        return ServiceLine(socket, self._api_key)
+    def _query(self, call: Call) -> dict[str, str]:
+        model = self._model or call.model
+        if self._dialect == NATIVE:
+            query = {"model": model, "time_zone": call.time_zone}
+            return query | {"intent": "transcription"} if call.listens_only else query
+        # Hosted services take no model beside the intent: the settings name what transcribes.
+        return {"intent": "transcription"} if call.listens_only else {"model": model}
+
+    def _codec(self, call: Call) -> OpenAICodec:
+        service = OpenAIService(
+            is_beta=self._dialect == "openai-beta",
+            listens_only=call.listens_only,
+            transcription_model=self._transcription_model,
+            input_rate_hz=call.input_rate_hz,
+        )
+        return OpenAICodec(service, call.session_id)
 
     @property
     def _advice(self) -> str:
@@ -256,27 +394,3 @@ def _retry_after_s(refused: aiohttp.WSServerHandshakeError) -> int:
     given = refused.headers.get("Retry-After", "") if refused.headers else ""
     seconds = seconds_of(given)
     return 1 if seconds is None else seconds
-
-
-def wire_of(text: str) -> dict[str, Any] | None:
-    """The JSON object in a message; None where there is none, or a number in it is out of range."""
-    try:
-        wire = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_writable)
-    except (ValueError, RecursionError):
-        return None
-    return wire if isinstance(wire, dict) and isinstance(wire.get("type"), str) else None
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    return number if isfinite(number) else _refuse(digits)
-
-
-def _writable(digits: str) -> int:
-    """A number that can be reckoned with as a `float`, too."""
-    _finite(digits)
-    return int(digits)

@@ -1,33 +1,21 @@
-"""WebSockets to a realtime service of OpenAI's family: what passes is translated, and reads as our own dialect here."""
+"""The dialect of realtime services of OpenAI's family, with audio in the format of each side."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
 import logging
-from collections import deque
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-import aiohttp
-
-from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.realtime.connection import LOST, Dialler, LineLost, ServiceLine, wire_of
 from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
-from voiceapp.errors import EngineTimeout, FloodError, InvalidParameter
+from voiceapp.errors import InvalidParameter
 from voiceapp.formats import identifier, one_line
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarded.replay import MAX_EVENT_ID
 from voiceapp.protocol.openai_realtime.client import OpenAIService
 from voiceapp.protocol.reading import JsonObject
-from voiceapp.protocol.session import FINISH_S
 
 logger = logging.getLogger(__name__)
 
-BEGIN_S = 15.0
-"""How long the first word of the service may take."""
 STATUSES = {
     "invalid_api_key": 401,
     "model_not_found": 404,
@@ -44,105 +32,43 @@ STATUSES = {
 }
 """By code, or else type, of an error in the place of a session: the status of a handshake that is refused for the same
 reason."""
-MOST_SAID = 100
-"""What a line may have to say by itself that nobody has read yet."""
 
 
-class OpenAILine(ServiceLine):
-    """One session; `send` and `receive` have our events."""
+class OpenAICodec:
+    """The dialect of one session. See `Codec`."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, key: str, service: OpenAIService, name: str) -> None:
+    def __init__(self, service: OpenAIService, name: str) -> None:
         """`name` is that of the session here, for logs."""
-        super().__init__(socket, key)
         self._name = name
         self._service = service
-        self._came: deque[str] = deque()
-        """What was received and not taken: of one message of the service's, or what the line says by itself."""
-        self._receiving: asyncio.Task[str] | None = None
-        """The next message of the service's, waited for by whoever receives next."""
-        self._said: asyncio.Future[None] | None = None
-        """Done when the line says something by itself while somebody waits."""
-        self._end: asyncio.TimerHandle | None = None
-        """Of the longest wait after the caller has wanted the session to end."""
-        self._is_begun = False
-        """The service has taken the first settings, or was heard to refuse them."""
+        self.told = service.own
+        self._awaits_settings = False
+        """The session has begun, and the service has neither taken nor refused its first settings."""
         self._to_service = WireConverter(service.source, service.source, is_stream=True)
         self._to_caller = WireConverter(service.sink, service.sink, is_stream=True)
 
-    async def first(self) -> JsonObject:
-        """The first event, as the service says it, which is received again.
-
-        Raises:
-            LineLost: the connection is closed.
-        """
-        while (wire := wire_of(await super().receive())) is None:
-            pass
-        self._is_begun = wire["type"] == ev.ErrorEvent.type  # which whoever dials logs
-        self._take(wire)
-        return wire
-
-    async def send(self, text: str) -> None:
-        """See `ServiceLine`."""
-        wire = json.loads(text)
-        if (event_id := wire.pop("event_id", None)) and isinstance(event_id, str):
-            wire["event_id"] = event_id[:MAX_EVENT_ID]
+    def say(self, wire: JsonObject) -> list[JsonObject]:
+        """See `Codec`. An event whose audio cannot be read is refused."""
+        if isinstance(event_id := wire.get("event_id"), str):
+            wire = {**wire, "event_id": event_id[:MAX_EVENT_ID]}
         try:
-            found = self._with_sound(wire)
+            return self._with_sound(wire)
         except InvalidParameter as refused:
-            found = []
-            self._service.own.append(_error_about(wire, refused))
-        for theirs in found:
-            await super().send(json.dumps(theirs, separators=(",", ":")))
-        if self._service.own and len(self._came) >= MOST_SAID:
-            raise FloodError("Too many events were refused before the refusals were read.", code="too_many_refused")
-        self._say()
-        if wire["type"] == ev.SessionFinish.type and self._end is None:
-            self._end = asyncio.get_running_loop().call_later(FINISH_S, self._finish)
+            self.told.append(_error_about(wire, refused))
+            return []
 
-    async def receive(self) -> str:
-        """See `ServiceLine`."""
-        while not self._came:
-            if self._receiving is None:
-                self._receiving = asyncio.create_task(super().receive(), name=f"session {self._name}: next message")
-            self._said = asyncio.get_running_loop().create_future()
-            await asyncio.wait((self._receiving, self._said), return_when=asyncio.FIRST_COMPLETED)
-            if self._receiving.done():
-                received, self._receiving = self._receiving, None
-                if received.cancelled():  # closed meanwhile
-                    raise LineLost(LOST)
-                if (wire := wire_of(received.result())) is not None:
-                    self._take(wire)
-        return self._came.popleft()
+    def hear(self, wire: JsonObject) -> list[JsonObject]:
+        """See `Codec`."""
+        kind = wire["type"].removeprefix("transcription_")
+        if kind == ev.ErrorEvent.type and self._awaits_settings:
+            logger.warning("session %s: the service did not take the settings: %s", self._name, reason_of(wire))
+        if kind in (ev.SessionCreated.type, ev.SessionUpdated.type, ev.ErrorEvent.type):
+            self._awaits_settings = kind == ev.SessionCreated.type
+        return [heard for ours in self._service.hear(wire) for heard in self._with_reply(ours)]
 
-    async def close(self) -> None:
-        """See `ServiceLine`."""
-        if self._end is not None:
-            self._end.cancel()
-        await super().close()
-        if self._receiving is not None:
-            self._receiving.cancel()
-            await asyncio.gather(self._receiving, return_exceptions=True)
-
-    def _say(self) -> None:
-        """Have `receive` return what is to be said without a word of the service's."""
-        self._came.extend(json.dumps(each, separators=(",", ":")) for each in self._service.own)
-        self._service.own.clear()
-        if self._came and self._said is not None and not self._said.done():
-            self._said.set_result(None)
-
-    def _finish(self) -> None:
+    def give_up(self) -> None:
+        """See `Codec`."""
         self._service.give_up()
-        self._say()
-
-    def _take(self, theirs: JsonObject) -> None:
-        if theirs["type"] == ev.SessionUpdated.type:
-            self._is_begun = True
-        elif theirs["type"] == ev.ErrorEvent.type and not self._is_begun:
-            self._is_begun = True
-            logger.warning("session %s: the service did not take the settings: %s", self._name, _reason(theirs))
-        found = [heard for ours in self._service.hear(theirs) for heard in self._with_reply(ours)]
-        self._came.extend(json.dumps(each, separators=(",", ":")) for each in found)
-        self._say()
 
     # ── Audio ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,56 +135,6 @@ class OpenAILine(ServiceLine):
         return [ours]
 
 
-class OpenAIDialler(Dialler):
-    """Dials one model of such a service."""
-
-    path = "/realtime"
-    dialect: Mapping[str, str] = MappingProxyType({})
-
-    def __init__(self, *, is_beta: bool, transcription_model: str, **about: Any) -> None:
-        """See `Dialler`; `transcription_model` is the service's, empty for the one that a caller names."""
-        super().__init__(**about)
-        self._is_beta = is_beta
-        if is_beta:
-            self.dialect = {"OpenAI-Beta": "realtime=v1"}
-        self._transcription_model = transcription_model
-
-    async def dial(self, call: Call) -> ServiceLine:
-        """See `Dialler`. Some of these services accept whoever dials, and refuse in the first event."""
-        line = await super().dial(call)
-        assert isinstance(line, OpenAILine)
-        try:
-            async with asyncio.timeout(BEGIN_S):
-                first = await line.first()
-            if first["type"] == ev.ErrorEvent.type:
-                reason = _reason(first)
-                logger.warning("session %s: the service of %s refused it: %s", call.session_id, self._settings, reason)
-                raise self._refusal(_status(first), 1)
-        except TimeoutError:
-            await line.close()
-            raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
-        except LineLost as lost:
-            raise lost.failure from None
-        except BaseException:
-            await line.close()
-            raise
-        return line
-
-    def _query(self, call: Call) -> dict[str, str]:
-        if call.listens_only:  # hosted services take no model beside it: the settings name what transcribes
-            return {"intent": "transcription"}
-        return {"model": self._model or call.model}
-
-    def _line_over(self, socket: aiohttp.ClientWebSocketResponse, call: Call) -> ServiceLine:
-        service = OpenAIService(
-            is_beta=self._is_beta,
-            listens_only=call.listens_only,
-            transcription_model=self._transcription_model,
-            input_rate_hz=call.input_rate_hz,
-        )
-        return OpenAILine(socket, self._api_key, service, call.session_id)
-
-
 def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) -> str:
     """Base64 of audio in the other format.
 
@@ -275,14 +151,15 @@ def _converted(converter: WireConverter, audio: str, *, is_whole: bool = False) 
     return base64.b64encode(found + converter.flush() if is_whole else found).decode("ascii")
 
 
-def _status(refused: JsonObject) -> int:
+def status_of(refused: JsonObject) -> int:
+    """The status of a handshake that is refused for the reason in an error event."""
     error = refused.get("error")
     names = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
     return next((STATUSES[name] for name in names if isinstance(name, str) and name in STATUSES), 400)
 
 
-def _reason(refused: JsonObject) -> str:
-    """What an error event of the service's says, for the log."""
+def reason_of(refused: JsonObject) -> str:
+    """Code and message of an error event, for the log."""
     error = refused.get("error")
     if not isinstance(error, dict):
         return "no reason given"

@@ -1,0 +1,168 @@
+"""Calls whose media flow between the caller and another service: offers and requests for grants are passed on with our
+key, and this server sees neither sound nor events. Interface specification, "WebRTC SDP exchange" and "AOQ session
+allocation".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import aiohttp
+
+from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.openai.client import RemoteServer, read
+from voiceapp.errors import EngineUnavailable
+from voiceapp.protocol.openai_realtime.asking import call_there
+
+PATH = "/api/v1/webrtc/realtime"
+TASK_PATH = "/api/v1/webrtc/inference"
+CALLS = "/realtime/calls"
+SDP_TYPE = "application/sdp"
+MAX_ANSWER_BYTES = 64 * 1024
+GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
+GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
+ANSWER_TIMEOUT_S = 15.0
+"""For the whole exchange; the other side gathers its candidates meanwhile."""
+
+
+class MediaRelay(Provider):
+    """A realtime model of another service, for callers who reach its media themselves."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        model: str,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        settings: str = "UPSTREAM",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        transcription_model: str = "",
+    ) -> None:
+        """`base_url` is what comes before `/api/v1`, or before `/realtime` with OpenAI's dialect; `model` is the name
+        that the service knows, empty for the caller's own spelling; `settings` is the prefix of its settings, and
+        `headers` go with each request; `transcription_model` is the service's, empty for the one
+        that a caller names."""
+        self._server = RemoteServer(
+            title="service that runs this model",
+            settings=settings,
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+        )
+        self._api_key = api_key
+        self._model = model
+        self._timeout_s = timeout_s
+        self._headers = dict(headers)
+        self._transcription_model = transcription_model
+
+    async def relay_offer(self, offer_sdp: str, model: str) -> str:
+        """The service's answer to an offer, as it stands. Cancelling closes the connection.
+
+        Raises:
+            EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
+            EngineTimeout: it takes too long.
+            EngineRefused: it does not take this offer.
+        """
+        return self._description(await self._exchange(model, offer_sdp, SDP_TYPE))
+
+    def _description(self, answer: bytes) -> str:
+        """The session description in an answer.
+
+        Raises:
+            EngineUnavailable: if there is none in it, or something that nobody else may see.
+        """
+        text = answer.decode("utf-8", "replace")
+        if not text.startswith("v=0") or self._is_leaking(text):
+            raise EngineUnavailable(
+                "The service that runs this model answered with something that is not a session description."
+            )
+        return text
+
+    async def request_grant(self, model: str, client_ip: str, *, runs_tasks: bool = False) -> str:
+        """The service's grant for a caller at this Internet address (empty: unknown), as it stands, in JSON: for one
+        session, or for a connection with tasks of recognition.
+
+        Raises:
+            EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
+            EngineTimeout: it takes too long.
+            EngineRefused: it gives no grant for this model.
+        """
+        body = json.dumps({"clientIp": client_ip} if client_ip else {})
+        path = TASK_PATH if runs_tasks else PATH
+        grant = await self._exchange(model, body, "application/json", GRANT_HEADERS, path=path)
+        text = grant.decode("utf-8", "replace")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        is_grant = isinstance(found, dict) and all(isinstance(found.get(name), of) for name, of in GRANT_FIELDS.items())
+        if not is_grant or self._is_leaking(text):
+            raise EngineUnavailable("The service that runs this model answered with something that is not a grant.")
+        return text
+
+    async def _exchange(
+        self,
+        model: str,
+        body: str | bytes,
+        content_type: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        path: str = PATH,
+        accept: str = "",
+    ) -> bytes:
+        """What the service answers to a request for a session, of at most MAX_ANSWER_BYTES."""
+        address = f"{path}?{urlencode({'model': self._model or model})}"
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._server.post(
+                    address,
+                    body,
+                    accept=accept or content_type,
+                    content_type=content_type,
+                    headers={**self._headers, **headers},
+                )
+                try:
+                    answer = await read(response, MAX_ANSWER_BYTES + 1)
+                finally:
+                    response.close()
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise self._server.failure(error) from error
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise EngineUnavailable(
+                f"The service that runs this model answered with more than {MAX_ANSWER_BYTES} bytes."
+            )
+        return answer
+
+    async def relay_call(self, offer_sdp: str, model: str, opening: Mapping[str, Any]) -> str:
+        """The service's answer, as it stands, to the offer of a caller who speaks its dialect; `opening` is as in
+        `Call`. Cancelling closes the connection.
+
+        Raises:
+            EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
+            EngineTimeout: it takes too long.
+            EngineRefused: it does not take this offer.
+        """
+        session = {**call_there(opening, self._transcription_model), "model": self._model or model}
+        body, content_type = _form(sdp=(SDP_TYPE, offer_sdp), session=("application/json", json.dumps(session)))
+        return self._description(await self._exchange(model, body, content_type, path=CALLS, accept=SDP_TYPE))
+
+    def _is_leaking(self, text: str) -> bool:
+        """Whether our key is in it, which nobody else may see."""
+        return bool(self._api_key) and self._api_key in text
+
+
+def _form(**fields: tuple[str, str]) -> tuple[bytes, str]:
+    """A form of fields, each of a media type, and its own media type."""
+    boundary = uuid4().hex
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\nContent-Type: {media_type}\r\n\r\n{text}\r\n'
+        for name, (media_type, text) in fields.items()
+    ]
+    return f"{''.join(parts)}--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
