@@ -112,7 +112,7 @@ async def test_thoughts_and_probabilities_are_passed_on(ask: Asker) -> None:
 
 
 async def test_images_reach_an_engine_with_eyes(ask: Asker, engine: Obedient) -> None:
-    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
     completion = (await ask.post(PATH, body([{"type": "text", "text": "see: "}, image]))).json()
     assert completion["choices"][0]["message"]["content"] == "1 images"
     assert engine.asked[0].messages[0].parts[0] == {"type": "text", "text": "see: "}

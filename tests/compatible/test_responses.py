@@ -288,7 +288,7 @@ async def test_failures_name_the_field(ask: Asker, fields: dict[str, Any], param
 
 
 async def test_an_image_is_named_where_it_stands(ask: Asker) -> None:
-    seen = [{"type": "input_text", "text": "see: "}, {"type": "input_image", "image_url": "https://example.org/a.png"}]
+    seen = [{"type": "input_text", "text": "see: "}, {"type": "input_image", "image_url": "data:image/png;base64,AA=="}]
     said = [{"role": "assistant", "content": "a"}, {"role": "user", "content": seen}]
     found = await response_to(ask, said, instructions="Be kind.")
     assert found["output"][0]["content"][0]["text"] == "1 images"

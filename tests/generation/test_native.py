@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
+from aiohttp import web
 from asgiref.sync import sync_to_async
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.generation.conftest import MULTIMODAL, TEXT, Asker
 from tests.generation.engine import INPUT_TOKENS, Obedient
+from tests.outbound.test_client import serving
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
 
+PNG = b"\x89PNG\r\n\x1a\n0123"
+DATA = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 TOOL = {"type": "function", "function": {"name": "dim", "description": "Dims.", "parameters": {"type": "object"}}}
 
 
@@ -206,14 +212,38 @@ async def test_without_the_engines_word_usage_is_estimated(ask: Asker) -> None:
 
 
 async def test_parts_are_answered_with_parts(ask: Asker, engine: Obedient) -> None:
-    said = [{"text": "see: "}, {"image": "https://example.org/a.png"}, {"image": "data:image/png;base64,AA=="}]
+    said = [{"text": "see: "}, {"image": DATA}, {"image": "data:image/png;base64,AA=="}]
     response = await ask.native(said, MULTIMODAL)
     output = response.json()["output"]
     assert output["text"] is None
     assert output["choices"][0]["message"] == {"role": "assistant", "content": [{"text": "2 images"}]}
     (message,) = engine.asked[0].messages
     assert message.content == "see: "
-    assert message.parts[1] == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert message.parts[1] == {"type": "image_url", "image_url": {"url": DATA}}
+
+
+async def test_an_image_is_fetched_here_and_not_from_inside(ask: Asker, engine: Obedient, settings: Settings) -> None:
+    called: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        called.append(request.path)
+        return web.Response(body={"/a.png": PNG, "/large": PNG + bytes(5_000_000)}.get(request.path, b"{}"))
+
+    async with serving(answer) as port:
+        said = [{"text": "see: "}, {"image": f"http://127.0.0.1:{port}/a.png"}]
+        assert "public address" in refused(await ask.native(said, MULTIMODAL), 400)
+        assert (called, engine.asked) == ([], [])
+
+        settings.FETCH_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+        assert (await ask.native(said, MULTIMODAL)).status_code == 200
+        assert engine.asked[0].messages[0].parts[1] == {"type": "image_url", "image_url": {"url": DATA}}
+        for path, words in (("secrets", "no PNG, JPEG or WebP"), ("large", "larger than 5 MB")):
+            said = [{"image": f"http://127.0.0.1:{port}/{path}"}]
+            response = await ask.native(said, MULTIMODAL)
+            assert (response.status_code, words in response.json()["message"]) == (400, True)
+        said = [{"image": f"http://127.0.0.1:{port}/a.png"}] * 17
+        assert "name 17 images" in refused(await ask.native(said, MULTIMODAL), 400)
+    assert (called, len(engine.asked)) == (["/a.png", "/secrets", "/large"], 1)
 
 
 async def test_parts_that_are_all_text_are_plain_text(ask: Asker, plain: Obedient) -> None:

@@ -23,6 +23,7 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.providers import provider_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.generation.calls import ChatCall
+from voiceapp.generation.images import with_images
 from voiceapp.generation.stop_sequences import StopFilter
 
 Item = TypeVar("Item")
@@ -80,6 +81,7 @@ async def answer(
         ModelNotFound: if the model does not exist.
         AccessDenied: if the key may not use the model.
         Throttled: if a rate, quota or budget is used up.
+        FetchFailed: if an image does not come from its address.
         EngineError: if the engine fails, also between pieces.
     """
     card = catalogue().get(call.model, "chat")
@@ -95,6 +97,7 @@ async def answer(
         input_tokens=tally.most_input_tokens,
         output_tokens=tally.most_output_tokens,
     ) as meter:
+        call = await with_images(call)
         streams = [_one(engine, call, card.chat, number) for number in range(call.count)]
         unfinished = call.count
         async with aclosing(together(streams)) as deltas:

@@ -1,4 +1,4 @@
-"""The only HTTP client for addresses that users supply: webhook receivers, files to transcribe.
+"""The only HTTP client for addresses that users supply: webhook receivers, files to transcribe, images in messages.
 
 The guard sits where a socket is made, so that it sees the address that is really dialled: each literal, each answer of
 the name server, each redirect. What a name means when it is checked and what it means a second later may differ.
@@ -10,8 +10,8 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,18 +165,38 @@ class Outbound:
             AddressNotAllowed: if it leads to a place that this server does not call.
             FetchFailed: if the file did not come whole.
         """
-        async with self._asking(url, total_s):
-            for _ in range(MAX_REDIRECTS + 1):
-                async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
-                    if response.status in REDIRECTS and "Location" in response.headers:
-                        url = _onward(url, response)
-                        continue
-                    if response.status != 200:
-                        raise FetchFailed(f"The file's server answered {response.status}.")
-                    if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
-                        raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
-                    size = await _behind(response, to, 0, max_bytes, None, progress or _unheard)
-                    return Downloaded(to, response.content_type, size)
+        async with self._asking(url, total_s), self._file(url) as response:
+            size = await _behind(response, to, 0, max_bytes, None, progress or _unheard)
+            return Downloaded(to, response.content_type, size)
+
+    async def read(self, url: str, *, max_bytes: int, total_s: float) -> bytes:
+        """Fetch a small file into memory, as `download` does.
+
+        Raises:
+            InvalidParameter: if the URL is not one that may be tried.
+            AddressNotAllowed: if it leads to a place that this server does not call.
+            FetchFailed: if the file did not come whole.
+        """
+        async with self._asking(url, total_s), self._file(url) as response:
+            body = await _at_most(response, max_bytes + 1)
+        if len(body) > max_bytes:
+            raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
+        return body
+
+    @asynccontextmanager
+    async def _file(self, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a file that is not compressed, over a few redirects."""
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
+                if response.status in REDIRECTS and "Location" in response.headers:
+                    url = _onward(url, response)
+                    continue
+                if response.status != 200:
+                    raise FetchFailed(f"The file's server answered {response.status}.")
+                if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
+                    raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
+                yield response
+                return
         raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
 
     async def resume(self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Progress) -> Downloaded:
