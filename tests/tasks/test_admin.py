@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Member
+from tests.log import logged
 from tests.tasks.conftest import PATIENCE_S, Program
+from voiceapp.accounts.models import Hold, UsageRecord
 from voiceapp.tasks import files
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.queue import TaskQueue
@@ -132,6 +135,34 @@ def test_only_one_that_waits_is_canceled(site: Client, alice: Member) -> None:
     waiting.refresh_from_db()
     running.refresh_from_db()
     assert (waiting.status, running.status) == (Status.CANCELED, Status.RUNNING)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("worker")
+async def test_one_that_runs_is_stopped_and_costs_nothing(
+    program: Program, operator: User, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "voiceapp.leases.loop")
+    settings.LEDGER_PRICES = {"tts": {"characters": 1000}}
+    client = Client()
+    await sync_to_async(client.force_login)(operator)
+    task_id = await program.create(
+        "audio/tts/synthesis", {"model": "tts-1", "input": {"text": "The kettle is boiling over again. " * 3000}}
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while not (task := await Task.objects.aget(task_id=task_id)).progress:  # noqa: ASYNC110 - it is written down
+            await asyncio.sleep(0.1)
+    assert (await program.post(f"/api/v1/tasks/{task_id}/cancel")).json()["code"] == "UnsupportedOperation"
+    async with logged("voiceapp.leases.loop", "work cancelled"):
+        assert "Canceled 0 of 1" in await sync_to_async(act)(client, "cancel_waiting", task)
+        assert "Canceled 1 of 1" in await sync_to_async(act)(client, "stop_running", task)
+    assert (await program.look(task_id))["output"]["task_status"] == "CANCELED"
+    assert [part.status async for part in task.subtasks.all()] == [Status.CANCELED]
+    assert "Canceled 0 of 1" in await sync_to_async(act)(client, "stop_running", task)
+    brief = await program.create("audio/tts/synthesis", {"model": "tts-1", "input": {"text": "Hello."}})
+    assert (await program.follow(brief))["output"]["task_status"] == "SUCCEEDED"
+    assert [record.quantity async for record in UsageRecord.objects.all()] == [len("Hello.")]
+    assert not await Hold.objects.aexists()
 
 
 def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Member) -> None:

@@ -102,10 +102,12 @@ async def segments(
     max_s: float = MAX_AUDIO_S,
     in_turn: InTurn = at_once,
     note: Callable[[str], None] = lambda _: None,
+    is_charged_first: bool = True,
 ) -> AsyncGenerator[Segment | Transcript, None]:
     """Each segment as soon as it is recognized, and at the end the whole. Closing it ends the work.
 
-    The file is read twice: before the first segment comes, its seconds are in the ledger, and it was found to be whole.
+    The file is read twice: before the first segment comes, it was found to be whole, and its seconds are in the ledger.
+    Unless `is_charged_first`, they are when the last segment was heard; work that is stopped before costs nothing.
     Little of it is in memory at a time. `note` takes which model hears each segment, before it comes.
 
     Raises:
@@ -124,8 +126,9 @@ async def segments(
         async with aclosing(_each(len, file, max_s, in_turn)) as sizes:
             duration_s = sum([size async for size in sizes]) / ENGINE_SAMPLE_RATE_HZ
         await meter.reserve(audio_seconds=math.ceil(duration_s))
-        meter.used(audio_seconds=math.ceil(duration_s))
-        await meter.settle()
+        if is_charged_first:
+            meter.used(audio_seconds=math.ceil(duration_s))
+            await meter.settle()
         found: list[Segment] = []
         spoken = language or "en"
         note(card.origin)
@@ -137,6 +140,8 @@ async def segments(
                 if heard.text:
                     found.append(Segment(segment.start_s, segment.end_s, heard.text, heard.confidence, duration_s))
                     yield found[-1]
+        meter.used(audio_seconds=math.ceil(duration_s))
+        await meter.settle()
         yield Transcript(duration_s, spoken, tuple(found))
 
 

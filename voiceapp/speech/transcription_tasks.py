@@ -119,6 +119,7 @@ class FileTranscription:
                 request_id=part.charge_id,
                 max_s=MAX_AUDIO_S,
                 in_turn=with_patience,
+                is_charged_first=False,
             )
             async with aclosing(pieces):
                 async for piece in pieces:

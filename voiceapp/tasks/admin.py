@@ -149,7 +149,7 @@ class TaskAdmin(admin.ModelAdmin):
     date_hierarchy = "submitted_at"
     show_full_result_count = False
     inlines = (SubtaskInline,)
-    actions = ("cancel_waiting", "raise_waiting", "lower_waiting", "do_again")
+    actions = ("cancel_waiting", "stop_running", "raise_waiting", "lower_waiting", "do_again")
     fieldsets = (
         (None, {"fields": ("task_id", "status", "done", "took", "kind", "model_name", "workspace", "key", "priority")}),
         ("What it came to", {"fields": ("came_to", "used", "code", "message")}),
@@ -218,14 +218,21 @@ class TaskAdmin(admin.ModelAdmin):
 
     @admin.action(description="Cancel those that wait", permissions=["delete"])
     def cancel_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._end(request, queryset, "cancel", "had begun or were over")
+
+    @admin.action(description="Stop those that run", permissions=["delete"])
+    def stop_running(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._end(request, queryset, "withdraw", "had not begun or were over")
+
+    def _end(self, request: HttpRequest, queryset: QuerySet[Task], step: str, why_not: str) -> None:
         canceled = 0
         for task in queryset:
             try:
-                store.cancel(task.account_id, task.task_id)
+                store.cancel(task.account_id, task.task_id, step=step)
             except store.NotPending:
                 continue
             canceled += 1
-        self.message_user(request, f"Canceled {canceled} of {len(queryset)}; the others had begun or were over.")
+        self.message_user(request, f"Canceled {canceled} of {len(queryset)}; the others {why_not}.")
 
     @admin.action(description="Raise the priority of those that wait", permissions=["delete"])
     def raise_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
