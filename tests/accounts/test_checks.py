@@ -6,11 +6,13 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from pytest_django import Settings
 
 from voiceapp.accounts.checks import check_limits, check_prices, check_who_may_talk, check_who_pays
+from voiceapp.catalogue.cards import ModelCard
 
 
 def found() -> list[str]:
@@ -45,6 +47,24 @@ def test_it_names_a_setting_that_cannot_be(settings: Settings, name: str, value:
 def test_it_misses_the_proxies_that_are_to_be_trusted(settings: Settings) -> None:
     settings.TRUST_PROXY, settings.TRUSTED_PROXY_COUNT = True, 0
     assert found() == ["voiceapp.accounts.E004"]
+
+
+@pytest.mark.parametrize(
+    ("prices", "is_direct", "expected"),
+    [
+        ({"audio_seconds": 1}, True, ["voiceapp.accounts.W012"]),
+        ({"audio_seconds": 1, "conversations": 0}, True, []),
+        ({"audio_seconds": 1}, False, []),
+        ({}, True, []),
+    ],
+)
+def test_it_misses_a_price_of_calls_that_are_passed_on(
+    settings: Settings, only_models: Callable[..., None], prices: dict[str, int], is_direct: bool, expected: list[str]
+) -> None:
+    engine = "voiceapp.engines.upstream.realtime.provider.RelayedRealtime"
+    only_models(ModelCard("upstream", "realtime", engine, service="upstream", forwards_offers=is_direct))
+    settings.LEDGER_PRICES = {"realtime": prices}
+    assert found() == expected
 
 
 def test_it_misses_what_talks_to_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

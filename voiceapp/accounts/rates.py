@@ -171,16 +171,16 @@ class Rates:
         self.alone = 0
         """Calls that this process decided about by itself because Redis did not answer."""
 
-    async def admit(self, account_id: int, operation: str) -> None:
-        """Let one call of an operation through.
+    async def admit(self, who: int | str, operation: str) -> None:
+        """Let one call of an operation through; `who` is the id of an account, or the neighbourhood of a guest.
 
         Raises:
-            Throttled: if the account has used up its calls; this one is not counted then.
+            Throttled: if they have used up their calls; this one is not counted then.
         """
         rate = self._limit_of(operation)
         if rate is None:
             return
-        key = f"{account_id}:{operation}"
+        key = f"{who}:{operation}"
         asked_at = self._clock()
         wait_s = self._own.wait_s(key, rate)
         if not wait_s:

@@ -15,8 +15,9 @@ from functools import partial
 from django.conf import settings
 from django.http import HttpRequest
 
-from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.addresses import address_of_request, neighbourhood
 from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.rates import rates
 from voiceapp.drain import drain_event
 from voiceapp.event_loops import per_loop
 from voiceapp.realtime.admission import Admitted, admit
@@ -141,7 +142,10 @@ async def arrive_by_request(
     request: HttpRequest, caller: Caller, door: Door, model: str, *, session_key: str = ""
 ) -> Arrival:
     """As `arrive`, of a caller who sends an HTTP request; `session_key` is that of the login by which the caller is
-    known. Raises what `admit` raises."""
+    known. Raises what `admit` raises, and Throttled for guests of one address who ask too often."""
+    address = address_of_request(request)
+    if caller.is_guest:
+        await rates().admit(neighbourhood(address), "guests")
     return await arrive(
         read_resumption(request.GET.dict()),
         caller,
@@ -151,7 +155,7 @@ async def arrive_by_request(
             caller,
             door,
             model,
-            address_of_request(request),
+            address,
             time_zone=request.GET.get("time_zone", ""),
             session_key=session_key,
         ),

@@ -137,12 +137,15 @@ RATE_LIMITS: dict[str, str] = {
     "tasks.list": "20/1",
     "tasks.cancel": "20/1",
     "tasks.create": "20/1",
+    "realtime": "60/60",
+    "guests": "60/60",
     **env.dict("RATE_LIMITS", default={}),
 }
 """Calls an account may make of an operation (`chat`, `embedding`, `rerank`, …) in so many seconds; `off` for no limit.
 
-The task operations' are the interface specification's. It names none for the others: their default only stops a
-program that runs away.
+`realtime` counts calls that are passed on to another service, and `guests` the offers and grants of guests at one
+address. The task operations' are the interface specification's. It names none for the others: their default only stops
+a program that runs away.
 """
 QUOTA_ENFORCED: str = env.str("QUOTA_ENFORCED", default="elsewhere")
 """Whom free quotas hold back: calls of models served `elsewhere`, `always` everybody, or `never`.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
@@ -16,12 +18,15 @@ from tests.ports import free_udp_port
 from tests.realtime.aoq.peer import calling, close_code, granted, url_of
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.auth import Caller, guest_caller
+from voiceapp.errors import Throttled
 from voiceapp.realtime.admission import admit
 from voiceapp.realtime.aoq import grants, relays, tokens
 from voiceapp.realtime.aoq.grants import Rejection
 from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace
-from voiceapp.realtime.doors import API_GRANT
+from voiceapp.realtime.aoq.models import AoqGrant
+from voiceapp.realtime.doors import API_GRANT, PAGE_GRANT
+from voiceapp.realtime.resume import arrive_by_request
 
 SHOWN = 64
 """What the library adds to the code of a rejection."""
@@ -104,6 +109,29 @@ async def url_for(member: Member, listener: RelayListener) -> tuple[str, str]:
     issued = await grants.issue(admitted, await relays.routes_for(""), session_key="")
     grant = issued.to_wire()
     return url_of(grant, port=listener.port), grant["clientRelayCertFingerprint"]
+
+
+async def test_a_guest_with_many_grants_takes_none_from_others(
+    db: None, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grants, "MAX_UNUSED", 2)
+    settings.PUBLIC_PAGE, settings.RATE_LIMITS = "guest", {"default": "off"}
+    async with listening(Clock(), settings, tmp_path):
+        for address in ("192.0.2.1", *["192.0.2.2"] * 4):
+            admitted = await admit(await guest_caller(address), PAGE_GRANT, "voice", address)
+            await grants.issue(admitted, await relays.routes_for(""), session_key="")
+    left = [address async for address in AoqGrant.objects.values_list("client_address", flat=True)]
+    assert sorted(left) == ["192.0.2.1", "192.0.2.2", "192.0.2.2"]
+
+
+async def test_guests_of_one_address_ask_only_so_often(db: None, settings: Settings) -> None:
+    settings.RATE_LIMITS = {"default": "off", "guests": "2/60"}
+    for address in ("192.0.2.1", "192.0.2.2"):
+        request = RequestFactory().post("/voice/aoq", REMOTE_ADDR=address)
+        for number in range(3):
+            arriving = arrive_by_request(request, await guest_caller(f"{address} {number}"), PAGE_GRANT, "voice")
+            with nullcontext() if number < 2 else pytest.raises(Throttled):
+                await arriving
 
 
 async def test_an_expired_grant_opens_nothing(alice: Member, settings: Settings, tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ from voiceapp.errors import InvalidApiKey
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.aoq import tokens
 from voiceapp.realtime.aoq.models import AoqGrant, AoqRelay
+from voiceapp.realtime.records import Beginning
 
 MAX_UNUSED = 1000
-"""Grants of one account that nobody has used; of more, the oldest are deleted."""
+"""Grants of one account, or of the guests at one address, that nobody has used; of more, the oldest are deleted."""
 UPSTREAM_WAIT_S = 120
 """How long this server waits at another relay for the caller with a grant."""
 KEPT = timedelta(hours=1)
@@ -109,7 +110,7 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str,
         issued_at=now,
         expires_at=now + timedelta(seconds=expires_in_s),
     )
-    await _bound(caller.account_id)
+    await _bound(begun)
     token = tokens.sign(
         sid,
         issued_at=now.timestamp(),
@@ -119,10 +120,13 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str,
     return Issued(sid, token, routes, lifetime_s, expires_in_s, caller.workspace_id)
 
 
-async def _bound(account_id: int) -> None:
-    unused = AoqGrant.objects.filter(account_id=account_id, used_at__isnull=True).order_by("-issued_at")
-    async for limit in unused.values_list("issued_at", flat=True)[MAX_UNUSED : MAX_UNUSED + 1]:
-        await AoqGrant.objects.filter(account_id=account_id, used_at__isnull=True, issued_at__lte=limit).adelete()
+async def _bound(begun: Beginning) -> None:
+    unused = AoqGrant.objects.filter(account_id=begun.caller.account_id, used_at__isnull=True)
+    if begun.caller.is_guest:  # strangers to each other
+        unused = unused.filter(client_address=begun.client_address)
+    issued = unused.order_by("-issued_at").values_list("issued_at", flat=True)
+    async for limit in issued[MAX_UNUSED : MAX_UNUSED + 1]:
+        await unused.filter(issued_at__lte=limit).adelete()
 
 
 async def find(path: str, query: str, now: datetime) -> AoqGrant:
