@@ -10,13 +10,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
 
 MAKE_S = 240.0
+LIGHT_VOICE = {"DEFAULT_VOICE": "en-us"}
+"""espeak-ng speaks: a neural voice costs each server seconds of a core, so tests that need it ask for it."""
 SHARED = "TESTS_SHARED_FOLDER"
 """The variable that tells workers where the process that started them keeps what is prepared."""
 
@@ -47,12 +49,6 @@ def environment_of(folder: Path) -> dict[str, str]:
     }
 
 
-def light_models(variables: Mapping[str, str]) -> dict[str, str]:
-    """Skills and documents reply, unless the variables name a server elsewhere, and espeak-ng speaks: a language model
-    and a neural voice cost each server four seconds of a core, so tests that need them ask for them."""
-    return {"CHAT_ENGINE": "auto" if "CHAT_BASE_URL" in variables else "retrieval", "DEFAULT_VOICE": "en-us"}
-
-
 def prepare(folder: Path) -> None:
     """Put tables (`voiceapp.sqlite3`) and the index over the manual (`retrieval`) into a folder, there or not."""
     shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
@@ -62,7 +58,7 @@ def _make(folder: Path) -> None:
     made = subprocess.run(
         [sys.executable, "-c", _MAKE],
         cwd=settings.BASE_DIR,
-        env=environment_of(folder) | light_models({}),
+        env=environment_of(folder) | LIGHT_VOICE,
         capture_output=True,
         text=True,
         timeout=MAKE_S,

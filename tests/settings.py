@@ -3,8 +3,7 @@
 import os
 
 os.environ.setdefault("DEBUG", "1")
-# Quick, and the same each time; tests of the language model and of the neural voice ask for them.
-os.environ.setdefault("CHAT_ENGINE", "retrieval")
+# Quick, and the same each time; tests of the neural voice ask for it.
 os.environ.setdefault("DEFAULT_VOICE", "en-us")
 
 from voiceapp.settings import *  # noqa: F403

@@ -96,7 +96,6 @@ def _ours(service_port: int) -> Iterator[Way]:
             Path(folder),
             UPSTREAM_BASE_URL=f"http://127.0.0.1:{service_port}",
             UPSTREAM_REALTIME_MODEL="bench",
-            CHAT_ENGINE="retrieval",
             DEFAULT_VOICE="en-us",
         )
         key = ours.prepare()

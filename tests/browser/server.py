@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.ports import free_port
-from tests.prepared import collect_static_files, environment_of, light_models, prepare
+from tests.prepared import LIGHT_VOICE, collect_static_files, environment_of, prepare
 from tests.serving import START_S, Process, ServerProcess
 
 WRITTEN_S = 25
@@ -27,7 +27,7 @@ class Server(ServerProcess):
         self._is_ready = ready
         if not ready:  # what there is to see while it loads takes a while to make
             shutil.rmtree(place / "retrieval")
-        variables = environment_of(place) | light_models(environment) | environment
+        variables = environment_of(place) | LIGHT_VOICE | environment
         if environment.get("DEBUG") == "0":
             collect_static_files(Path(environment["STATIC_ROOT"]))
         super().__init__(variables, port=free_port())

@@ -17,7 +17,7 @@ LONDON = {"sky": "rain over London"}
 
 @pytest.fixture
 def product(home: Home, tmp_path: Path) -> Iterator[Product]:
-    served = Product(home, tmp_path / "served", CHAT_ENGINE="auto", CHAT_MODEL_THREADS="1")
+    served = Product(home, tmp_path / "served", CHAT_MODEL_THREADS="1")
     yield served
     served.stop()
 

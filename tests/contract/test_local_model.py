@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, SecretStr
 from tests.realtime.product import Product, make_home
 from voiceapp.catalogue.defaults import SMALL_MODEL
 from voiceapp.engines import weights
+from voiceapp.engines.embedded.chat import NOT_FOUND
 
 MODEL = Path(SMALL_MODEL).stem
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -31,7 +32,7 @@ WEATHER: Any = {
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder: Path = tmp_path_factory.mktemp("product")
-    served = Product(make_home(folder / "home"), folder / "served", CHAT_ENGINE="auto", CHAT_MODEL_THREADS="1")
+    served = Product(make_home(folder / "home"), folder / "served", CHAT_MODEL_THREADS="1")
     yield served
     served.stop()
 
@@ -48,17 +49,25 @@ def ask(client: openai.OpenAI, said: str, model: str = "gpt-4o-mini", **options:
     return client.chat.completions.create(model=model, messages=[{"role": "user", "content": said}], **options)
 
 
-def test_the_usual_names_lead_to_skills_documents_and_the_model(client: openai.OpenAI, product: Product) -> None:
-    for name in ("gpt-4o-mini", "qwen-plus", "assistant"):
-        assert "Paris" in ask(client, "What is the capital of France?", name, seed=1).choices[0].message.content
+def test_the_usual_names_lead_to_skills_and_instructions_to_the_model(client: openai.OpenAI, product: Product) -> None:
+    asked: Any = [{"role": "user", "content": "What is the capital of France?"}]
+    names = ("gpt-4o-mini", "qwen-plus", "assistant")
+    for name in names:
         assert ask(client, "What is two plus two?", name).choices[0].message.content == "2 plus 2 is 4."
+        assert ask(client, "What is the capital of France?", name).choices[0].message.content == NOT_FOUND
+    assert f"language model {MODEL}" not in product.log, "no process before the first call that needs it"
+    instructed: Any = [{"role": "system", "content": "You are a helpful assistant."}, *asked]
+    for name in names:
+        done = client.chat.completions.create(model=name, messages=instructed, seed=1)
+        assert done.choices[0].message.content not in ("", NOT_FOUND)
+    assert f"language model {MODEL}" in product.log
     assert ask(client, "What is two plus two?", MODEL, max_tokens=4).choices[0].finish_reason == "length"
     rows = product.rows("select distinct model from accounts_usagerecord order by model")
     assert [row["model"] for row in rows] == ["assistant", MODEL]
 
 
 def test_it_streams(client: openai.OpenAI) -> None:
-    stream = ask(client, "Tell me about cats.", stream=True, stream_options={"include_usage": True})
+    stream = ask(client, "Tell me about cats.", MODEL, stream=True, stream_options={"include_usage": True})
     chunks = list(stream)
     assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 5
     assert chunks[-1].usage.completion_tokens > 5

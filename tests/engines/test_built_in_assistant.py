@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -24,10 +25,12 @@ from voiceapp.errors import EngineRefused
 NO_SERVER = ServerSettings("", "", "")
 
 
-@pytest_asyncio.fixture
-async def assistant(models: None, only_models: Callable[..., None]) -> AsyncIterator[Assistant]:
+@pytest_asyncio.fixture(params=["auto"])
+async def assistant(
+    models: None, only_models: Callable[..., None], request: pytest.FixtureRequest
+) -> AsyncIterator[Assistant]:
     small = LocalModelSettings(weights.path(SMALL_MODEL), 1, 1024, 1, 30.0, is_small=True)
-    cards = chat_cards(NO_SERVER, sees_images=False, local=small, engine="auto")
+    cards = chat_cards(NO_SERVER, sees_images=False, local=small, engine=request.param)
     only_models(*cards)
     built: Assistant = providers().get(cards[0])
     assert isinstance(built, Assistant)
@@ -52,6 +55,7 @@ async def test_each_question_goes_to_the_first_that_knows(assistant: Assistant) 
     assert "Paris" in await talk.say("What is the capital of France?", seed=1)
 
 
+@pytest.mark.parametrize("assistant", ["auto", "retrieval"], indirect=True)
 async def test_instructions_and_tools_are_for_the_language_model(assistant: Assistant) -> None:
     talk = Talk(assistant)
     talk.messages = [ChatMessage("system", "You are a pirate. Reply in one sentence.")]
@@ -62,6 +66,15 @@ async def test_instructions_and_tools_are_for_the_language_model(assistant: Assi
     talk = Talk(assistant)
     await talk.say("What time is it in Tokyo?", tools=({"type": "function", "function": function},))
     assert talk.deltas[0].tool_call is not None
+
+
+@pytest.mark.parametrize("assistant", ["retrieval"], indirect=True)
+async def test_it_leaves_conversations_to_skills_and_documents(assistant: Assistant) -> None:
+    talk = Talk(assistant)
+    assert await talk.say("What is two plus two?") == "2 plus 2 is 4."
+    assert (await talk.say("How do I create an API key?")).startswith("From the manual, API keys: ")
+    assert await talk.say("What is the capital of France?") == NOT_FOUND
+    assert json.loads(await talk.say("Describe a dog.", extra={"response_format": {"type": "json_object"}}))
 
 
 async def test_a_spoken_reply_of_the_small_model_is_two_sentences_at_most(assistant: Assistant) -> None:
@@ -121,6 +134,6 @@ def test_the_engine_decides_who_comes_first() -> None:
     def first(engine: str, *, server: ServerSettings = NO_SERVER, local: LocalModelSettings | None = small) -> str:
         return chat_cards(server, sees_images=False, local=local, engine=engine)[0].name
 
-    assert (first("auto"), first("model"), first("retrieval")) == ("assistant", "tiny", "embedded-retrieval")
-    assert first("auto", local=None) == "embedded-retrieval"
-    assert (first("auto", server=server), first("retrieval", server=server)) == ("theirs", "embedded-retrieval")
+    assert (first("auto"), first("model"), first("retrieval")) == ("assistant", "tiny", "assistant")
+    assert first("auto", local=None) == first("retrieval", local=None) == "embedded-retrieval"
+    assert (first("auto", server=server), first("retrieval", server=server)) == ("theirs", "assistant")

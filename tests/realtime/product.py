@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from tests.prepared import environment_of, light_models, once, prepare
+from tests.prepared import LIGHT_VOICE, environment_of, once, prepare
 from tests.serving import ServerProcess
 
 WRITTEN_S = 25.0
@@ -119,7 +119,7 @@ class Product(ServerProcess):
         self.keys = home.keys
         self._is_ready = is_ready
         self._database = folder / "voiceapp.sqlite3"
-        environment = environment_of(folder) | light_models(variables) | home.variables | variables
+        environment = environment_of(folder) | LIGHT_VOICE | home.variables | variables
         super().__init__(environment, port=port, arguments=arguments)
 
     def start(self) -> None:

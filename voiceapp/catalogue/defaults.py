@@ -200,12 +200,14 @@ def chat_cards(
     """The chat models; conversations use the first.
 
     With the engine `auto` that is a server's model, else the built-in assistant with the `local` model behind it. With
-    `model` it is a language model alone, and with `retrieval` skills and documents alone. With `reads_documents` the
-    server's model is given passages of the documents.
+    `model` it is a language model alone. With `retrieval` skills and documents reply, and the `local` model to the
+    instructions, functions and formats of programs. With `reads_documents` the server's model is given passages of the
+    documents.
     """
-    cards: list[ModelCard] = []
+    theirs: list[ModelCard] = []
+    ours: list[ModelCard] = []
     if server:
-        cards.append(
+        theirs.append(
             ModelCard(
                 server.model or "default",
                 "chat",
@@ -232,10 +234,10 @@ def chat_cards(
             name="assistant",
             title="Built-in assistant",
             provider=f"{_ENGINES}.assistant.Assistant",
-            options={"model": model.name, "is_brief": local.is_small},
-            chat=replace(model.chat, reads_sources=False),
+            options={"model": model.name, "is_brief": local.is_small, "converses": engine != "retrieval"},
+            chat=replace(model.chat, reads_sources=False, is_small=local.is_small and engine != "retrieval"),
         )
-        cards += [assistant, model] if engine == "auto" else [model, assistant]
+        ours = [model, assistant] if engine == "model" else [assistant, model]
     retrieval = ModelCard(
         "embedded-retrieval",
         "chat",
@@ -243,7 +245,8 @@ def chat_cards(
         runs_here=True,
         chat=ChatCapabilities(instructions=False),
     )
-    cards = [retrieval, *cards] if engine == "retrieval" else [*cards, retrieval]
+    ours.append(retrieval)
+    cards = [*ours, *theirs] if engine == "retrieval" else [*theirs, *ours]
     first = cards[0]
     return [replace(first, aliases=tuple(alias for alias in CHAT_ALIASES if alias != first.name)), *cards[1:]]
 

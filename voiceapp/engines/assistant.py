@@ -34,9 +34,11 @@ MOST_SENTENCES = 2
 class Assistant(Provider):
     """A `ChatModel`. One per process."""
 
-    def __init__(self, *, model: str, is_brief: bool = False) -> None:
+    def __init__(self, *, model: str, is_brief: bool = False, converses: bool = True) -> None:
         """`model` names the language model among the chat models of this server. With `is_brief` it speaks two
-        sentences at a time, for a small model does not come to an end by itself."""
+        sentences at a time, for a small model does not come to an end by itself. Without `converses` it replies only to
+        the instructions, functions and formats of programs, and starts with the first of them."""
+        self._converses = converses
         self._is_brief = is_brief
         self._known = providers().documents
         self._model_name = model
@@ -52,8 +54,10 @@ class Assistant(Provider):
         self._known.check()
 
     async def warm(self) -> None:
-        """Build the index over the documents, and load the language model."""
+        """Build the index over the documents, and load the language model if it converses."""
         await self._known.warm()
+        if not self._converses:
+            return
         try:
             await providers().uninspected(catalogue().get(self._model_name, "chat")).warm()
         except EngineUnavailable as missing:
@@ -75,6 +79,8 @@ class Assistant(Provider):
         reply: SkillReply | None = None
         if not is_for_the_model:
             reply = await self._known.known(request, reads=self._quotes)
+            if reply is None and not self._converses:
+                reply = unknown(request)
         elif (
             request.messages[-1:] and request.messages[-1].role == "assistant"
         ):  # a page that was cut off asks with instructions for the rest

@@ -38,16 +38,17 @@ CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 """That server's name for its model; without a server, the one of UPSTREAM_CHAT_MODELS that conversations use."""
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
-CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="auto")
-"""Who replies: `model`, a language model alone; `retrieval`, skills and documents alone; `auto`, skills and documents
-first and the built-in language model after them. A server at CHAT_BASE_URL replies to everything also with `auto`."""
-if CHAT_ENGINE not in ("auto", "retrieval", "model"):
-    raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write auto, retrieval or model.")
 CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
 """A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address that
 `manage.py fetch_models` fetches once. Empty takes the small model that `fetch_models` brings."""
 if CHAT_MODEL_FILE.startswith("http://"):
     raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
+CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="auto" if CHAT_BASE_URL or CHAT_MODEL_FILE else "retrieval")
+"""The engine that replies: `retrieval`, skills and documents, and the built-in language model to the instructions,
+functions and formats of programs only; `model`, a language model alone; `auto`, skills and documents first and the
+language model after them. A server at CHAT_BASE_URL replies to everything also with `auto`."""
+if CHAT_ENGINE not in ("auto", "retrieval", "model"):
+    raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write auto, retrieval or model.")
 CHAT_MODEL_SHA256: str = env.str("CHAT_MODEL_SHA256", default="").lower()
 """SHA-256 of the file at that address; empty accepts any."""
 LEAST_MODEL_MEMORY_BYTES = 1000 * 2**20
@@ -122,10 +123,10 @@ _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""
 """Reason why a language model is not run here although none was refused; logged at the start."""
 _local: LocalModelSettings | None = None
-if CHAT_ENGINE != "retrieval" and (CHAT_MODEL_FILE or not CHAT_BASE_URL):
+if CHAT_MODEL_FILE or not CHAT_BASE_URL:
     if find_spec("xllamacpp") is None:
         CHAT_ENGINE_NOTE = "xllamacpp is not installed (requirements-llm.txt): no language model runs here."
-    elif CHAT_ENGINE == "auto" and not CHAT_MODEL_FILE and memory_bytes() < LEAST_MODEL_MEMORY_BYTES:
+    elif CHAT_ENGINE != "model" and not CHAT_MODEL_FILE and memory_bytes() < LEAST_MODEL_MEMORY_BYTES:
         CHAT_ENGINE_NOTE = (
             f"{memory_bytes() // 2**20} MiB of memory: no language model runs here, which takes "
             f"{LEAST_MODEL_MEMORY_BYTES // 2**20}. CHAT_ENGINE=model runs it all the same."

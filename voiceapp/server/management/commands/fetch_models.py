@@ -19,7 +19,7 @@ from voiceapp.engines.weights import usable
 
 def _runs_small_model() -> bool:
     """Return whether the language model that the server brings has anything to reply to."""
-    return not (settings.CHAT_BASE_URL or settings.CHAT_MODEL_FILE or settings.CHAT_ENGINE == "retrieval")
+    return not (settings.CHAT_BASE_URL or settings.CHAT_MODEL_FILE)
 
 
 class Command(BaseCommand):
