@@ -16,7 +16,7 @@ from tests.engines.word_embedder import WordEmbedder
 from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, NOT_FOUND_AGAIN, OPENING, RetrievalAssistant
 from voiceapp.engines.embedded.documents import Folder
 from voiceapp.engines.embedded.known_documents import NO_DOCUMENTS, ONLY_MANUAL
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, SessionFacts
+from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, SessionFacts
 from voiceapp.engines.lanes import lanes
 from voiceapp.errors import EngineTimeout
 
@@ -91,9 +91,9 @@ async def test_a_document_is_quoted_with_its_name(assistant: RetrievalAssistant)
 async def test_a_reply_that_goes_on_does_not_set_its_timer_again(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant, started_at=0.0)
     await talk.say("Set a timer for one minute.")
-    assert any(delta.reminders for delta in talk.deltas)
+    assert any(isinstance(delta, AssistantDelta) and delta.reminders for delta in talk.deltas)
     await talk.respond()
-    assert not any(delta.reminders for delta in talk.deltas)
+    assert not any(isinstance(delta, AssistantDelta) and delta.reminders for delta in talk.deltas)
 
 
 async def test_an_answer_that_was_cut_off_goes_on_where_it_was_heard(assistant: RetrievalAssistant) -> None:
@@ -117,6 +117,7 @@ async def test_the_answer_comes_in_sentences_and_ends_with_reason_and_usage(assi
     talk = Talk(assistant)
     await talk.say("When is the front door locked?")
     source, *pieces, last = talk.deltas
+    assert isinstance(source, AssistantDelta)
     assert source.source is not None
     assert source.source.title == "House rules"
     assert len(pieces) == 2
@@ -191,7 +192,7 @@ async def test_repeating_gives_what_was_heard(assistant: RetrievalAssistant) -> 
 async def test_a_change_of_pace_is_told_before_the_words(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant, speech_rate=1.0)
     await talk.say("Please speak slower.")
-    assert talk.deltas[0] == ChatDelta(speech_rate=0.83)
+    assert talk.deltas[0] == AssistantDelta(speech_rate=0.83)
 
 
 async def test_it_opens_a_conversation_when_nobody_spoke(assistant: RetrievalAssistant) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from voiceapp.engines.cascade import CascadeStream
 from voiceapp.engines.interfaces import (
+    AssistantDelta,
     Call,
     ChatDelta,
     ChatRequest,
@@ -296,7 +297,7 @@ async def test_the_end_of_a_task_is_said_without_being_asked_again() -> None:
         return "Your task is done."
 
     async with talking(next_task_end=next_task_end) as talk:
-        talk.writer.deltas = [ChatDelta(text="Yes.", reminders=ReminderChange(awaits_task=True))]
+        talk.writer.deltas = [AssistantDelta(text="Yes.", reminders=ReminderChange(awaits_task=True))]
         for count in (1, 2):
             await talk.ask("Tell me when my task is done.")
             await talk.wait(ev.ResponseDone, count)
@@ -352,7 +353,7 @@ async def test_an_answer_cut_by_its_length_is_incomplete() -> None:
 
 async def test_a_change_of_speaking_rate_holds_from_that_answer_on() -> None:
     async with talking() as talk:
-        talk.writer.deltas = [ChatDelta(speech_rate=0.8), ChatDelta(text="Slowly.")]
+        talk.writer.deltas = [AssistantDelta(speech_rate=0.8), ChatDelta(text="Slowly.")]
         await talk.ask()
         await talk.wait(ev.ResponseDone)
         talk.writer.deltas = [ChatDelta(text="Still.")]

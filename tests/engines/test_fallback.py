@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,9 @@ REFUSED = EngineRefused("Not so.")
 class Scripted(Provider):
     """Says and gives what it was told to, and fails where it was told to."""
 
-    def __init__(self, *said: str | EngineError) -> None:
+    def __init__(self, *said: str | EngineError, languages: Sequence[str] = ()) -> None:
         self._said = said
+        self.languages = languages
         self.asked: list[Any] = []
         self.is_warm = False
 
@@ -78,7 +79,8 @@ class Scripted(Provider):
 
 
 def link(name: str, *said: str | EngineError, kind: ModelKind = "chat", **card: Any) -> Link:
-    return Link(ModelCard(name, kind, "some.where", service="acme", **card), Scripted(*said))
+    found = ModelCard(name, kind, "some.where", service="acme", **card)
+    return Link(found, Scripted(*said, languages=found.languages))
 
 
 async def said(*links: Link, request: ChatRequest = ASKED) -> list[tuple[str, str]]:

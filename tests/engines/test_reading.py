@@ -15,7 +15,7 @@ from voiceapp.catalogue.defaults import LocalModelSettings, chat_cards
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.engines.embedded.chat import RetrievalAssistant
 from voiceapp.engines.embedded.documents import Folder
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, SessionFacts
+from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, Provider, SessionFacts
 from voiceapp.engines.providers import providers
 from voiceapp.engines.reading import ReadingChat
 
@@ -51,7 +51,9 @@ async def reply(chat: ReadingChat, *messages: ChatMessage, **options: Any) -> tu
     """What is said, and the titles of the sources."""
     request = ChatRequest(messages or (ChatMessage("user", ASKED),), **options)
     deltas = [delta async for delta in chat.stream(request)]
-    return "".join(delta.text for delta in deltas), [delta.source.title for delta in deltas if delta.source]
+    return "".join(delta.text for delta in deltas), [
+        delta.source.title for delta in deltas if isinstance(delta, AssistantDelta) and delta.source
+    ]
 
 
 async def test_the_model_reads_numbered_passages_and_names_the_one_it_used(documents: RetrievalAssistant) -> None:

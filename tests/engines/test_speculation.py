@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.engines.test_cascade import LOUD, QUIET, Talk, talking
-from voiceapp.engines.interfaces import ChatDelta, NextResponse, ToolCallDelta
+from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, NextResponse, ToolCallDelta
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.work import TurnEnded
 
@@ -107,7 +107,7 @@ async def test_a_budget_is_asked_only_when_the_turn_has_ended() -> None:
 async def test_a_rate_that_nobody_heard_is_forgotten() -> None:
     async with talking(speculates=True) as talk:
         talk.turns.probability = 0.0
-        talk.writer.deltas = [ChatDelta(speech_rate=0.5), ChatDelta(text="Slowly.")]
+        talk.writer.deltas = [AssistantDelta(speech_rate=0.5), ChatDelta(text="Slowly.")]
         for pcm in (QUIET, LOUD, SHORT):
             await talk.stream.receive(ev.AudioAppend(audio=pcm))
         for _ in range(100):
@@ -123,7 +123,7 @@ async def test_a_rate_that_nobody_heard_is_forgotten() -> None:
 
 async def test_a_rate_that_was_heard_holds() -> None:
     async with talking(speculates=True) as talk:
-        talk.writer.deltas = [ChatDelta(speech_rate=0.5), ChatDelta(text="Slowly.")]
+        talk.writer.deltas = [AssistantDelta(speech_rate=0.5), ChatDelta(text="Slowly.")]
         for pcm in (QUIET, LOUD, SHORT):
             await talk.stream.receive(ev.AudioAppend(audio=pcm))
         await end_turn(talk)

@@ -8,10 +8,11 @@ from contextlib import aclosing
 import numpy as np
 import pytest
 
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.engines.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import Recognition, Samples, Voice
 from voiceapp.engines.languages import is_one_of
-from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
 from voiceapp.errors import EngineRefused, EngineUnavailable
 from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
 
@@ -52,13 +53,23 @@ class Mouth:
             yield f"{self.name}:{voice} ".encode()
 
 
-async def said(mouth: ChosenSynthesizer, voice: str) -> str:
+def recognizer(*ears: Ear) -> ConversationRecognizer:
+    links = [Link(ModelCard(ear.name, "asr", "some.where"), ear) for ear in ears]
+    return ConversationRecognizer(links, session_id="sess_1")
+
+
+def synthesizer(*mouths: Mouth) -> ConversationSynthesizer:
+    links = [Link(ModelCard(mouth.name, "tts", "some.where"), mouth) for mouth in mouths]
+    return ConversationSynthesizer(links, session_id="sess_1")
+
+
+async def said(mouth: ConversationSynthesizer, voice: str) -> str:
     async with aclosing(mouth.speak("Hello.", voice=voice, sample_rate_hz=16_000)) as sound:
         return b"".join([piece async for piece in sound]).decode()
 
 
 async def test_the_engine_that_knows_the_language_is_asked() -> None:
-    ear = ChosenRecognizer([Ear("elsewhere", "de", "nl"), Ear("here", "en")], session_id="sess_1")
+    ear = recognizer(Ear("elsewhere", "de", "nl"), Ear("here", "en"))
     assert (await ear.recognize(AUDIO, language="de-CH")).text == "elsewhere"
     assert (await ear.recognize(AUDIO, language="en")).text == "here"
     assert (await ear.recognize(AUDIO)).text == "elsewhere"
@@ -69,7 +80,7 @@ async def test_the_engine_that_knows_the_language_is_asked() -> None:
 
 async def test_words_so_far_are_read_here() -> None:
     elsewhere, here = Ear("elsewhere"), Ear("here", "en")
-    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    ear = recognizer(elsewhere, here)
     assert (await ear.recognize(AUDIO, urgent=False)).text == "here"
     with pytest.raises(EngineUnavailable):
         await ear.recognize(AUDIO, language="de", urgent=False)
@@ -79,7 +90,7 @@ async def test_words_so_far_are_read_here() -> None:
 async def test_an_engine_that_fails_is_replaced_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
     elsewhere, here = Ear("elsewhere"), Ear("here", "en")
     elsewhere.failure = EngineUnavailable("The server is gone.", remedy="Check ASR_BASE_URL.")
-    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    ear = recognizer(elsewhere, here)
     for _ in range(3):
         assert (await ear.recognize(AUDIO)).text == "here"
     assert elsewhere.asked == 1
@@ -91,7 +102,7 @@ async def test_an_engine_that_fails_is_replaced_and_named_once(caplog: pytest.Lo
 async def test_where_no_other_knows_the_language_a_failed_engine_is_asked_again() -> None:
     elsewhere, here = Ear("elsewhere", "de"), Ear("here", "en")
     elsewhere.failure = EngineUnavailable("The server is gone.")
-    ear = ChosenRecognizer([elsewhere, here], session_id="sess_1")
+    ear = recognizer(elsewhere, here)
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
             await ear.recognize(AUDIO, language="de")
@@ -100,7 +111,7 @@ async def test_where_no_other_knows_the_language_a_failed_engine_is_asked_again(
 
 
 async def test_the_engine_that_has_the_voice_speaks() -> None:
-    mouth = ChosenSynthesizer([Mouth("elsewhere", "anna"), Mouth("here", "joe")], session_id="sess_1")
+    mouth = synthesizer(Mouth("elsewhere", "anna"), Mouth("here", "joe"))
     assert await said(mouth, "anna") == "elsewhere:anna elsewhere:anna "
     assert await said(mouth, "joe") == "here:joe here:joe "
     assert await said(mouth, "Cherry") == "elsewhere:Cherry elsewhere:Cherry "
@@ -112,7 +123,7 @@ async def test_the_engine_that_has_the_voice_speaks() -> None:
 async def test_a_sentence_that_failed_is_said_whole_by_the_other(after: int, caplog: pytest.LogCaptureFixture) -> None:
     elsewhere = Mouth("elsewhere", "anna")
     elsewhere.fails_after = after
-    mouth = ChosenSynthesizer([elsewhere, Mouth("here", "joe")], session_id="sess_1")
+    mouth = synthesizer(elsewhere, Mouth("here", "joe"))
     assert (await said(mouth, "anna")).endswith("here:anna here:anna ")
     elsewhere.fails_after = None
     assert await said(mouth, "anna") == "here:anna here:anna "
@@ -124,9 +135,7 @@ async def test_a_turn_that_is_heard_elsewhere_is_not_read_here_before_its_end(
     ears: tuple[Ear, ...], reads_early: bool
 ) -> None:
     done: list[Result] = []
-    hearing = HearingPipeline(
-        turns=Turns(), recognizer=ChosenRecognizer(ears, session_id="sess_1"), done=done.append, refuse=print
-    )
+    hearing = HearingPipeline(turns=Turns(), recognizer=recognizer(*ears), done=done.append, refuse=print)
     work = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True)
     await hearing.carry_out(work)
     assert [type(each) for each in done] == [Recognized if reads_early else RecognitionFailed]

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.caller_sound import CallerSound, Frame
+from voiceapp.engines.fallback import ConversationRecognizer, ConversationSynthesizer
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
     ENGINE_SAMPLE_RATE_HZ,
@@ -28,9 +29,8 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.providers import in_use, provider_of, unavailable
+from voiceapp.engines.providers import links_in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
-from voiceapp.engines.speech_choice import ChosenRecognizer, ChosenSynthesizer
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter
@@ -57,9 +57,9 @@ class CascadeModel(Provider):
         models = catalogue()
         self._detection: VoiceDetection = provider_of(models.default("vad"))
         self._turns: TurnPredictor = provider_of(models.default("turn"))
-        self._recognizers: list[Recognizer] = [provider_of(card) for card in in_use("asr")]
+        self._recognizers = links_in_use("asr")
         self._chat: ChatModel = provider_of(models.default("chat"))
-        self._synthesizers: list[Synthesizer] = [provider_of(card) for card in in_use("tts")]
+        self._synthesizers = links_in_use("tts")
         is_free = models.default("chat").runs_here
         self._speculates = {"free": is_free, "always": True, "never": False}[settings.SPECULATIVE_REPLIES]
 
@@ -87,14 +87,14 @@ class CascadeModel(Provider):
             tasks,
             detector=self._detection.detector(),
             turns=self._turns,
-            recognizer=ChosenRecognizer(self._recognizers, session_id=call.session_id),
+            recognizer=ConversationRecognizer(self._recognizers, session_id=call.session_id),
             chat=self._chat,
             synthesizer=self._synthesizer(call.session_id),
             speculates=self._speculates,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
-        return ChosenSynthesizer(self._synthesizers, session_id=session_id)
+        return ConversationSynthesizer(self._synthesizers, session_id=session_id)
 
 
 class CascadeStream:

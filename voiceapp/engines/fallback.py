@@ -1,7 +1,9 @@
-"""Models that stand in for one that cannot serve, in the order of a chain, until one has begun to reply.
+"""Models that stand in for one that cannot serve, in the order of a chain.
 
-What a request is refused for, it is refused for by all of them: only a model that is unavailable, or takes too long, is
-followed by the next. A model that cannot do what is asked, by its card, is left out.
+For a request over HTTP, only a model that is unavailable, or takes too long, is followed by the next, until one has
+begun to reply: a request that one model refuses is refused. In a conversation, any failure of a speech server is
+followed by the engine here, and a sentence that broke off is spoken again. A model that cannot do what is asked is left
+out.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from voiceapp.engines.interfaces import (
     Provider,
     Recognition,
     Samples,
-    Synthesizer,
     Voice,
 )
 from voiceapp.engines.languages import is_one_of
@@ -30,12 +31,13 @@ from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 
 FAILURES = (EngineUnavailable, EngineTimeout)
 """After which the next model is asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Link:
     """A model of a chain and what provides it."""
 
@@ -44,6 +46,10 @@ class Link:
 
 
 class _Chain(Provider):
+    failures: tuple[type[EngineError], ...] = FAILURES
+    restarts = False
+    """A reply that broke off is begun again by the next model."""
+
     def __init__(self, links: Sequence[Link]) -> None:
         """`links` in the order in which they are asked; at least one."""
         self._links = tuple(links)
@@ -83,13 +89,41 @@ class _Chain(Provider):
         if len(errors) == len(self._links):
             raise errors[0]
 
-    async def _first(self, able: Sequence[Link], ask: Callable[[Link], Awaitable[Result]]) -> tuple[Link, Result]:
-        for link in able[:-1]:
+    def _note(self, link: Link, error: EngineError) -> None:
+        """A model failed, and the next one is asked."""
+        logger.warning("model %s: another one stands in: %s", link.card.origin, error.for_operators)
+
+    async def _first(self, links: Sequence[Link], ask: Callable[[Link], Awaitable[Result]]) -> tuple[Link, Result]:
+        """The result of the first engine that gives one."""
+        for link in links[:-1]:
             try:
                 return link, await ask(link)
-            except FAILURES as error:
-                _note(link, error)
-        return able[-1], await ask(able[-1])
+            except self.failures as error:
+                self._note(link, error)
+        return links[-1], await ask(links[-1])
+
+    async def _stream(
+        self,
+        links: Sequence[Link],
+        begin: Callable[[Any], AsyncGenerator[Part, None]],
+        note: Callable[[str], None] = lambda _: None,
+    ) -> AsyncGenerator[Part, None]:
+        """The reply of the first engine that begins one; `note` takes the origin of its model."""
+        for link in links:
+            has_begun = False
+            try:
+                async with aclosing(begin(link.engine)) as parts:
+                    async for part in parts:
+                        if not has_begun:
+                            note(link.card.origin)
+                        has_begun = True
+                        yield part
+            except self.failures as error:
+                if link is links[-1] or (has_begun and not self.restarts):
+                    raise
+                self._note(link, error)
+            else:
+                return
 
 
 class FallbackChat(_Chain):
@@ -103,20 +137,11 @@ class FallbackChat(_Chain):
             EngineTimeout: if it takes too long.
             EngineRefused: if it does not accept the request.
         """
-        able = _able(self._links, lambda card: _can_chat(card, request))
-        for link in able:
-            has_begun = False
-            try:
-                async with aclosing(link.engine.stream(request)) as deltas:
-                    async for delta in deltas:
-                        yield delta if has_begun else replace(delta, served_by=link.card.origin)
-                        has_begun = True
-            except FAILURES as error:
-                if has_begun or link is able[-1]:
-                    raise
-                _note(link, error)
-            else:
-                return
+        able = _able(self._links, lambda link: _can_chat(link.card, request))
+        noted: list[str] = []
+        async with aclosing(self._stream(able, lambda chat: chat.stream(request), noted.append)) as deltas:
+            async for delta in deltas:
+                yield replace(delta, served_by=noted.pop()) if noted else delta
 
 
 class FallbackEmbedder(_Chain):
@@ -136,7 +161,7 @@ class FallbackEmbedder(_Chain):
             found: Awaitable[EmbeddingResult] = link.engine.embed(replace(request, dimension=dimension))
             return found
 
-        link, result = await self._first(_able(self._links, lambda card: _can_embed(card, request)), ask)
+        link, result = await self._first(_able(self._links, lambda link: _can_embed(link.card, request)), ask)
         return replace(result, served_by=link.card.origin)
 
 
@@ -151,12 +176,8 @@ class FallbackReranker(_Chain):
             EngineTimeout: if the last takes too long.
             EngineRefused: if one does not accept the request.
         """
-
-        def ask(link: Link) -> Awaitable[Ranking]:
-            found: Awaitable[Ranking] = link.engine.rerank(request)
-            return found
-
-        link, result = await self._first(self._links, ask)
+        result: Ranking
+        link, result = await self._first(self._links, lambda link: link.engine.rerank(request))
         return replace(result, served_by=link.card.origin)
 
 
@@ -182,16 +203,19 @@ class FallbackRecognizer(_Chain):
             EngineTimeout: if the last takes too long.
             EngineRefused: if one does not know the language.
         """
+        result: Recognition
+        link, result = await self._first(
+            self._asked(language, urgent=urgent),
+            lambda link: link.engine.recognize(audio, language=language, urgent=urgent),
+        )
+        return replace(result, served_by=link.card.origin)
 
-        def ask(link: Link) -> Awaitable[Recognition]:
-            found: Awaitable[Recognition] = link.engine.recognize(audio, language=language, urgent=urgent)
-            return found
-
+    def _asked(self, language: str | None, *, urgent: bool) -> Sequence[Link]:
+        """The models to ask, in their order."""
         links = self._links
         if not urgent:  # these come often and may fail: a server elsewhere costs money
             links = tuple(link for link in links if link.card.runs_here) or links[:1]
-        link, result = await self._first(_able(links, lambda card: _knows(card, language)), ask)
-        return replace(result, served_by=link.card.origin)
+        return _able(links, lambda link: _knows(link, language))
 
 
 class FallbackSynthesizer(_Chain):
@@ -223,40 +247,88 @@ class FallbackSynthesizer(_Chain):
             EngineUnavailable: if none can serve now, or the one that began breaks off.
             EngineTimeout: if it takes too long.
         """
-        for link in self._links:
-            has_begun = False
-            try:
-                async with aclosing(
-                    link.engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)
-                ) as sound:
-                    async for pcm in sound:
-                        if not has_begun:
-                            note(link.card.origin)
-                        has_begun = True
-                        yield pcm
-            except FAILURES as error:
-                if has_begun or link is self._links[-1]:
-                    raise
-                _note(link, error)
-            else:
-                return
+        async with aclosing(
+            self._stream(
+                self._asked(voice),
+                lambda engine: engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate),
+                note,
+            )
+        ) as sound:
+            async for pcm in sound:
+                yield pcm
+
+    def _asked(self, voice: str) -> Sequence[Link]:
+        """The models to ask, in their order."""
+        return self._links
 
 
-def speech_of(
-    engine: Synthesizer,
-    card: ModelCard,
-    text: str,
-    *,
-    voice: str,
-    sample_rate_hz: int,
-    rate: float,
-    note: Callable[[str], None],
-) -> AsyncGenerator[bytes, None]:
-    """What `engine`, which provides the model of `card`, speaks; `note` takes who does it, before the first sound."""
-    if isinstance(engine, FallbackSynthesizer):
-        return engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate, note=note)
-    note(card.origin)
-    return engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate)
+class _InConversation(_Chain):
+    """The chain of one conversation, whose last engine runs here. A model that failed is not asked again."""
+
+    failures = (EngineError,)
+    restarts = True
+    subject = ""
+
+    def __init__(self, links: Sequence[Link], *, session_id: str) -> None:
+        super().__init__(links)
+        self._session_id = session_id
+        self._failed: set[Link] = set()
+
+    def _note(self, link: Link, error: EngineError) -> None:
+        if link not in self._failed:
+            self._failed.add(link)
+            logger.warning(
+                "session %s: %s goes on with the embedded engine: %s",
+                self._session_id,
+                self.subject,
+                error.for_operators,
+            )
+
+
+class ConversationRecognizer(_InConversation, FallbackRecognizer):
+    """A `Recognizer` for one conversation: the engine that knows the language."""
+
+    subject = "recognition"
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Those of all engines; empty where one of them knows any."""
+        found = [link.engine.languages for link in self._links]
+        return tuple(dict.fromkeys(code for codes in found for code in codes)) if all(found) else ()
+
+    @property
+    def reads_early(self) -> bool:
+        """See `Recognizer`: not where another engine than the embedded one hears the turns."""
+        return len(self._links) == 1
+
+    def _asked(self, language: str | None, *, urgent: bool) -> Sequence[Link]:
+        able = [link for link in self._links if _knows(link, language)]
+        asked = [link for link in able if link not in self._failed and (urgent or link is self._links[-1])]
+        if not asked and able and not urgent:
+            raise EngineUnavailable("A partial transcript was left out: no engine here knows the language.")
+        return asked or able[-1:] or self._links[-1:]  # which refuses in its own words
+
+
+class ConversationSynthesizer(_InConversation, FallbackSynthesizer):
+    """A `Synthesizer` for one conversation: the engine that has the voice speaks, else the first."""
+
+    subject = "speech"
+
+    @property
+    def voices(self) -> Sequence[Voice]:
+        """Those of all engines, each name once."""
+        found = (voice for link in reversed(self._links) for voice in link.engine.voices)
+        return tuple({voice.name: voice for voice in found}.values())
+
+    @property
+    def default_voice(self) -> str:
+        """That of the first engine with one."""
+        return str(self._links[0].engine.default_voice or self._links[-1].engine.default_voice)
+
+    def _asked(self, voice: str) -> Sequence[Link]:
+        has_it = (link for link in self._links if any(voice == each.name for each in link.engine.voices))
+        chosen, last = next(has_it, self._links[0]), self._links[-1]
+        return (last,) if chosen is last or chosen in self._failed else (chosen, last)
 
 
 FALLBACKS: dict[str, type[_Chain]] = {
@@ -269,9 +341,9 @@ FALLBACKS: dict[str, type[_Chain]] = {
 """By kind of model."""
 
 
-def _able(links: Sequence[Link], can: Callable[[ModelCard], bool]) -> Sequence[Link]:
+def _able(links: Sequence[Link], can: Callable[[Link], bool]) -> Sequence[Link]:
     """The first, whose card the request was checked against, and those of the others that can do what it asks for."""
-    return [links[0], *(link for link in links[1:] if can(link.card))]
+    return [links[0], *(link for link in links[1:] if can(link))]
 
 
 def _can_chat(card: ModelCard, request: ChatRequest) -> bool:
@@ -283,8 +355,8 @@ def _can_chat(card: ModelCard, request: ChatRequest) -> bool:
     )
 
 
-def _knows(card: ModelCard, language: str | None) -> bool:
-    return not language or not card.languages or is_one_of(language, card.languages)
+def _knows(link: Link, language: str | None) -> bool:
+    return not language or not link.engine.languages or is_one_of(language, link.engine.languages)
 
 
 def _can_embed(card: ModelCard, request: EmbeddingRequest) -> bool:
@@ -302,7 +374,3 @@ def _unavailable(engine: Any) -> EngineUnavailable | None:
     except EngineUnavailable as error:
         return error
     return None
-
-
-def _note(link: Link, error: EngineError) -> None:
-    logger.warning("model %s: another one stands in: %s", link.card.origin, error.for_operators)

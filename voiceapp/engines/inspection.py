@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, Provider
+from voiceapp.engines.interfaces import ChatDelta, ChatProvider, ChatRequest, WrappedChat
 from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import DataInspectionFailed, EngineUnavailable
@@ -67,31 +67,16 @@ class ContentInspector:
             raise EngineUnavailable("The moderation server sent something that is not a verdict.") from error
 
 
-class InspectedChat(Provider):
+class InspectedChat(WrappedChat):
     """A `ChatModel` whose requests and replies are inspected."""
 
-    def __init__(self, chat: ChatModel, inspector: ContentInspector) -> None:
-        self._chat = chat
+    def __init__(self, chat: ChatProvider, inspector: ContentInspector) -> None:
+        super().__init__(chat)
         self._inspector = inspector
 
     async def close(self) -> None:
         """Close the connections of the running event loop. The model inside is closed as a model of its own."""
         await self._inspector.close()
-
-    def check(self) -> None:
-        """See `Provider`."""
-        if isinstance(self._chat, Provider):
-            self._chat.check()
-
-    async def probe(self) -> None:
-        """See `Provider`."""
-        if isinstance(self._chat, Provider):
-            await self._chat.probe()
-
-    async def warm(self) -> None:
-        """Load the model."""
-        if isinstance(self._chat, Provider):
-            await self._chat.warm()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """The reply of the model, inspected before it is passed on.
@@ -114,7 +99,7 @@ class InspectedChat(Provider):
                     arguments += delta.tool_call.arguments
                 served_by = delta.served_by or served_by
                 held = replace(delta, text=whole, served_by=served_by)
-                if held != ChatDelta(logprobs=delta.logprobs, served_by=served_by):
+                if held != type(held)(logprobs=delta.logprobs, served_by=served_by):
                     served_by = ""
                     yield held
 

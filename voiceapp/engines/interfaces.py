@@ -208,14 +208,20 @@ class ChatDelta:
     """What the model thinks before it replies; not part of the reply."""
     logprobs: tuple[dict[str, Any], ...] = ()
     """Of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
+    served_by: str = ""
+    """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantDelta(ChatDelta):
+    """A piece of a reply of the built-in assistant, or of a model that reads its documents."""
+
     speech_rate: float | None = None
     """A change of speaking rate that the reply asks for (1.0 is normal), effective from this reply on."""
     source: Source | None = None
-    """Where the reply was found."""
+    """Document that the reply was taken from."""
     reminders: ReminderChange | None = None
-    """A change of the session's reminders; outside a session nobody is there to be reminded."""
-    served_by: str = ""
-    """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
+    """A change of the session's reminders; it has no effect outside a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +243,38 @@ class ChatModel(Protocol):
             EngineTimeout: if the engine takes too long.
             EngineRefused: if the engine does not accept the request.
         """
+
+
+class ChatProvider(ChatModel, Protocol):
+    """A chat model that is checked, probed and warmed as every `Provider` is."""
+
+    def check(self) -> None:
+        """See `Provider`."""
+
+    async def probe(self) -> None:
+        """See `Provider`."""
+
+    async def warm(self) -> None:
+        """See `Provider`."""
+
+
+class WrappedChat(Provider):
+    """A provider before another chat model, which is closed as a model of its own."""
+
+    def __init__(self, chat: ChatProvider) -> None:
+        self._chat = chat
+
+    def check(self) -> None:
+        """See `Provider`."""
+        self._chat.check()
+
+    async def probe(self) -> None:
+        """See `Provider`."""
+        await self._chat.probe()
+
+    async def warm(self) -> None:
+        """See `Provider`."""
+        await self._chat.warm()
 
 
 @dataclass(frozen=True, slots=True)

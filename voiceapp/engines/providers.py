@@ -63,9 +63,13 @@ class Providers:
         if not card.fallbacks:
             return self._one(card)
         if key not in self._chains:
-            cards = (card, *(catalogue().get(name, card.kind) for name in card.fallbacks))
-            self._chains[key] = FALLBACKS[card.kind]([Link(each, self._one(each)) for each in cards])
+            self._chains[key] = FALLBACKS[card.kind](self.links(card))
         return self._chains[key]
+
+    def links(self, card: ModelCard) -> list[Link]:
+        """A model and those that stand in for it."""
+        cards = (card, *(catalogue().get(name, card.kind) for name in card.fallbacks))
+        return [Link(each, self._one(each)) for each in cards]
 
     def _one(self, card: ModelCard) -> Any:
         """The same without those that stand in for it."""
@@ -100,6 +104,11 @@ def providers() -> Providers:
 def provider_of(card: ModelCard) -> Any:
     """The object that provides a model in this process."""
     return providers().get(card)
+
+
+def links_in_use(kind: ModelKind) -> list[Link]:
+    """The models of a kind that a conversation uses, with what provides them."""
+    return [Link(card, provider_of(card)) for card in in_use(kind)]
 
 
 def in_use(kind: ModelKind) -> list[ModelCard]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from voiceapp.engines.embedded.chat import RetrievalAssistant
 from voiceapp.engines.embedded.documents import Passage
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatModel, ChatRequest, Provider
+from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatProvider, ChatRequest, WrappedChat
 from voiceapp.protocol.work import Source
 
 INSTRUCTIONS = """\
@@ -27,27 +27,16 @@ _BEGUN = re.compile(r" ?\[[\d, ]{0,12}$| $")
 """The end of a piece of text that may be the beginning of a number."""
 
 
-class ReadingChat(Provider):
+class ReadingChat(WrappedChat):
     """A `ChatModel`: another one, with the documents before it."""
 
-    def __init__(self, chat: ChatModel, documents: RetrievalAssistant) -> None:
-        self._chat = chat
+    def __init__(self, chat: ChatProvider, documents: RetrievalAssistant) -> None:
+        super().__init__(chat)
         self._documents = documents
-
-    def check(self) -> None:
-        """See `Provider`. Without the weights of the search, documents are searched by words alone."""
-        if isinstance(self._chat, Provider):
-            self._chat.check()
-
-    async def probe(self) -> None:
-        """See `Provider`."""
-        if isinstance(self._chat, Provider):
-            await self._chat.probe()
 
     async def warm(self) -> None:
         """Load the model, and build the index over the documents."""
-        if isinstance(self._chat, Provider):
-            await self._chat.warm()
+        await super().warm()
         await self._documents.warm()
 
     async def close(self) -> None:
@@ -79,7 +68,7 @@ class ReadingChat(Provider):
                 for number in numbers:
                     if number not in used:
                         used.add(number)
-                        yield ChatDelta(source=_source(passages[number - 1]))
+                        yield AssistantDelta(source=_source(passages[number - 1]))
                 yield replace(delta, text=text)
 
 

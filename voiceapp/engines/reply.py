@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from voiceapp.engines.interfaces import (
+    AssistantDelta,
     Call,
     ChatDelta,
     ChatModel,
@@ -159,16 +160,21 @@ class ReplyPipeline:
                 await reply.sentences.put(sentence)
         return end
 
-    async def _take(self, delta: ChatDelta, reply: _Reply) -> None:
-        work = reply.work
+    def _take_beside_words(self, delta: AssistantDelta, reply: _Reply) -> None:
+        """Take what the built-in assistant sends beside the words of a reply."""
         if delta.speech_rate is not None:
             reply.speech_rate = delta.speech_rate
             if reply.confirmed.is_set():
                 self._speech_rate = delta.speech_rate
         if delta.reminders is not None:
-            reply.hand_over(ReplyReminders(work.response_id, delta.reminders))
+            reply.hand_over(ReplyReminders(reply.work.response_id, delta.reminders))
         if delta.source is not None:
-            reply.hand_over(ReplySource(work.response_id, delta.source))
+            reply.hand_over(ReplySource(reply.work.response_id, delta.source))
+
+    async def _take(self, delta: ChatDelta, reply: _Reply) -> None:
+        work = reply.work
+        if isinstance(delta, AssistantDelta):
+            self._take_beside_words(delta, reply)
         if delta.served_by:
             reply.hand_over(ReplyServedBy(work.response_id, delta.served_by))
         if delta.text:

@@ -7,10 +7,10 @@ from collections import OrderedDict
 from contextlib import aclosing
 from functools import cache
 
+from voiceapp.engines.fallback import ConversationSynthesizer
 from voiceapp.engines.interfaces import Synthesizer, Voice
-from voiceapp.engines.providers import in_use, provider_of
+from voiceapp.engines.providers import links_in_use
 from voiceapp.engines.sound_files import SoundWriter
-from voiceapp.engines.speech_choice import ChosenSynthesizer
 from voiceapp.errors import NotFound
 
 FORMAT, MEDIA_TYPE = "mp3", "audio/mpeg"
@@ -69,6 +69,4 @@ class VoiceSamples:
 @cache
 def voice_samples() -> VoiceSamples:
     """Those of this process."""
-    return VoiceSamples(
-        ChosenSynthesizer([provider_of(card) for card in in_use("tts")], session_id="samples of voices")
-    )
+    return VoiceSamples(ConversationSynthesizer(links_in_use("tts"), session_id="samples of voices"))

@@ -12,10 +12,9 @@ from pydantic import AfterValidator
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.fallback import speech_of
-from voiceapp.engines.interfaces import Synthesizer
+from voiceapp.engines.fallback import FallbackSynthesizer
 from voiceapp.engines.lanes import not_heard_yet
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.providers import providers
 from voiceapp.engines.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr
@@ -82,16 +81,14 @@ async def _spoken(
     caller: Caller, call: SynthesisCall, request_id: str, note: Callable[[str], None]
 ) -> AsyncGenerator[bytes, None]:
     card = catalogue().get(call.model, "tts")
-    engine: Synthesizer = provider_of(card)
+    engine = FallbackSynthesizer(providers().links(card))
     async with charge(
         caller, operation="speech", model=card.name, family="tts", request_id=request_id, characters=len(call.text)
     ) as meter:
         not_heard_yet()
         writer, is_first = SoundWriter(call.format, SAMPLE_RATE_HZ), True
         async with aclosing(
-            speech_of(
-                engine, card, call.text, voice=call.voice, sample_rate_hz=SAMPLE_RATE_HZ, rate=call.rate, note=note
-            )
+            engine.speak(call.text, voice=call.voice, sample_rate_hz=SAMPLE_RATE_HZ, rate=call.rate, note=note)
         ) as sound:
             async for pcm in sound:
                 if is_first:

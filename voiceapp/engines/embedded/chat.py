@@ -31,7 +31,7 @@ from voiceapp.engines.embedded.retrieval import QueryEmbedder, Question, Retriev
 from voiceapp.engines.embedded.skills import Scene, SkillReply
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.words import plain
-from voiceapp.engines.interfaces import ChatDelta, ChatRequest, ChatUsage, Provider
+from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineTimeout
@@ -134,11 +134,11 @@ class RetrievalAssistant(Provider):
         (written,) = await tokens.count([reply.text], limit=request.max_tokens)
         splitter = SentenceSplitter(first_clause_chars=0)
         if reply.speech_rate is not None:
-            yield ChatDelta(speech_rate=reply.speech_rate)
+            yield AssistantDelta(speech_rate=reply.speech_rate)
         if reply.source is not None:
-            yield ChatDelta(source=reply.source)
+            yield AssistantDelta(source=reply.source)
         if reply.reminders is not None:
-            yield ChatDelta(reminders=reply.reminders)
+            yield AssistantDelta(reminders=reply.reminders)
         for piece in (*splitter.feed(written.text), *splitter.flush()):
             yield ChatDelta(text=piece)
         yield ChatDelta(
