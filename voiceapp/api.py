@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -119,16 +120,25 @@ def openapi_document() -> dict[str, Any]:
     return complete(json.loads(json.dumps(api.get_openapi_schema(path_prefix=""))))
 
 
-@lru_cache(maxsize=8)
-def _openapi_json(origin: str) -> bytes:
-    """The document as it is served at `origin`, `https://host`."""
-    return json.dumps({**openapi_document(), "servers": [{"url": origin}]}, separators=(",", ":")).encode()
+ORIGIN = "https://origin.invalid"
+"""Stands in what is made once for the origin that a request is made to."""
+
+
+def origin_of(request: HttpRequest) -> bytes:
+    """Return `https://host`, as the caller spells the host."""
+    origin: str = request.build_absolute_uri("/").rstrip("/")
+    return origin.encode()
+
+
+@cache
+def _openapi_json() -> bytes:
+    return json.dumps({**openapi_document(), "servers": [{"url": ORIGIN}]}, separators=(",", ":")).encode()
 
 
 @require_safe
 async def openapi(request: HttpRequest) -> HttpResponse:
     """`/openapi.json`."""
-    document = _openapi_json(request.build_absolute_uri("/").rstrip("/"))
+    document = (await asyncio.to_thread(_openapi_json)).replace(ORIGIN.encode(), origin_of(request))
     return HttpResponse(document, content_type="application/json", headers={"Cache-Control": "max-age=300"})
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import re
 
+import httpx
 import pytest
+from django.core.asgi import get_asgi_application
 from django.test import AsyncClient
 
-from voiceapp.api import openapi_document
+from voiceapp.api import ORIGIN, _openapi_json, openapi_document
 from voiceapp.docs.families import FAMILIES
 from voiceapp.docs.manual import pages
+from voiceapp.docs.views import _pages
 
 FAMILY_PAGES = [f"/docs/reference/{family.slug}" for family in FAMILIES]
 PAGES = [
@@ -148,3 +151,15 @@ async def test_search_marks_what_it_found_and_nothing_else(client: AsyncClient) 
 @pytest.mark.parametrize("query", ["", "   ", "\x00", "(((", "a" * 5000, "zzzz", "\\", "&" * 50, "é ß İ"])
 async def test_search_takes_any_query(client: AsyncClient, query: str) -> None:
     assert (await client.get("/docs/search", {"q": query})).status_code == 200
+
+
+async def test_strangers_do_not_have_it_made_again_by_asking_under_other_ports() -> None:
+    transport = httpx.ASGITransport(get_asgi_application())
+    for port in range(8000, 8005):
+        origin = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(transport=transport, base_url=origin) as stranger:
+            for address in ("/docs", FAMILY_PAGES[0], "/docs/search?q=tasks", "/openapi.json"):
+                text = (await stranger.get(address)).text
+                assert ORIGIN not in text
+                assert (origin in text) is ("search" not in address), address
+    assert _pages.cache_info().misses == _openapi_json.cache_info().misses == 1

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import asyncio
+from functools import cache
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from voiceapp.api import openapi_document
+from voiceapp.api import ORIGIN, openapi_document, origin_of
 from voiceapp.http.openapi import FAILURES
 
 from . import codes, manual
@@ -22,18 +23,17 @@ from .writing import to_inline_html
 @require_safe
 async def reference(request: HttpRequest) -> HttpResponse:
     """`/docs`: how to call, and what there is."""
-    return render(request, "docs/reference.html", _context(request))
+    return await _page(request, "docs/reference.html", {})
 
 
 @require_safe
 async def family(request: HttpRequest, slug: str) -> HttpResponse:
     """`/docs/reference/<slug>`: the operations of one family."""
-    context = _context(request)
-    page = next((page for page in context["families"] if page.family.slug == slug), None)
+    page = next((page for page in await asyncio.to_thread(_pages) if page.family.slug == slug), None)
     if page is None:
         raise Http404
     read = [found for found in map(manual.page, page.family.manual) if found is not None]
-    return render(request, "docs/family.html", context | {"page": page, "manual_pages": read})
+    return await _page(request, "docs/family.html", {"page": page, "manual_pages": read})
 
 
 @require_safe
@@ -41,15 +41,15 @@ async def errors(request: HttpRequest) -> HttpResponse:
     """`/docs/reference/errors`: what codes mean, and what to do."""
     told = {"refusals": codes.REFUSALS, "events": codes.EVENT_CODES, "closes": codes.CLOSE_CODES}
     failures = {status: to_inline_html(meaning) for status, meaning in FAILURES.items()}
-    return render(request, "docs/errors.html", _context(request) | {"failures": failures, "is_errors": True} | told)
+    return await _page(request, "docs/errors.html", {"failures": failures, "is_errors": True} | told)
 
 
 @require_safe
 async def find(request: HttpRequest) -> HttpResponse:
     """`/docs/search?q=…`."""
     query = request.GET.get("q", "").strip()[:MAX_QUERY_CHARS]
-    context = _context(request) | {"place": "search", "query": query, "results": search(_entries(), query)}
-    return render(request, "docs/search.html", context)
+    results = search(await asyncio.to_thread(_entries), query)
+    return await _page(request, "docs/search.html", {"place": "search", "query": query, "results": results})
 
 
 @require_safe
@@ -76,17 +76,19 @@ async def manual_page(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "docs/manual.html", context)
 
 
-def _context(request: HttpRequest) -> dict[str, Any]:
-    origin = request.build_absolute_uri("/").rstrip("/")
-    return {"place": "reference", "origin": origin, "families": _pages(origin)}
+async def _page(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    families = await asyncio.to_thread(_pages)
+    response = render(request, template, {"place": "reference", "origin": ORIGIN, "families": families} | context)
+    response.content = response.content.replace(ORIGIN.encode(), origin_of(request))
+    return response
 
 
-@lru_cache(maxsize=8)
-def _pages(origin: str) -> list[Page]:
-    return pages(openapi_document(), origin)
+@cache
+def _pages() -> list[Page]:
+    """Return the reference for every origin: strangers may ask under any port, and it takes a tenth of a second."""
+    return pages(openapi_document(), ORIGIN)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _entries() -> list[SearchEntry]:
-    """The same for every host: search shows no examples."""
-    return entries(pages(openapi_document(), ""))
+    return entries(_pages())
