@@ -90,23 +90,27 @@ def test_a_task_is_canceled_or_run_and_never_both(house: House) -> None:
 
 
 def test_a_worker_that_was_frozen_past_its_lease_changes_nothing(house: House) -> None:
+    """It wakes up when another worker has finished one of its tasks, and still runs the other."""
     frozen = house.worker()
-    task = house.create(LEASE_S)
-    house.until_begun(task)
-    (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", task)
+    brief, long = house.create(LEASE_S), house.create(4 * LEASE_S)
+    for task in (brief, long):
+        house.until_begun(task)
+    (row,) = house.server.rows("SELECT leased_by FROM tasks_task WHERE task_id = ?", long)
     frozen_pid = int(row["leased_by"].split(":")[1])
     _freeze(house, frozen_pid)
     house.worker()
-    done = house.follow(task)
-    assert done["task_status"] == "SUCCEEDED"
-    assert done["results"][0]["process"] != frozen_pid
-    before = _everything_about(house, task)
+    assert house.follow(brief)["task_status"] == "SUCCEEDED"
+    before = _everything_about(house, brief)
     os.kill(frozen_pid, signal.SIGCONT)
     frozen.wait_for("lease lost")
+    for task in (brief, long):
+        done = house.follow(task)
+        assert done["task_status"] == "SUCCEEDED"
+        assert done["results"][0]["process"] != frozen_pid
+        assert house.times_begun()[task] == 2
     frozen.signal()
     assert frozen.wait() == 0
-    assert _everything_about(house, task) == before
-    assert house.times_begun()[task] == 2
+    assert _everything_about(house, brief) == before
 
 
 def test_a_worker_that_was_frozen_goes_on_where_it_was(house: House) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ from voiceapp.tasks.store import NotPending, cancel
 from voiceapp.tasks.turns import Turns
 
 LEASE_S = 30.0
+ROUNDS = 300
 START = datetime(2026, 1, 1, tzinfo=timezone.get_fixed_timezone(0))
 
 
@@ -117,38 +119,44 @@ def _version(task: Task) -> int:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_canceled_or_claimed_and_never_both(alice: Member) -> None:
-    tasks = [write(alice) for _ in range(60)]
-    claimed: set[int] = set()
-    canceled: set[int] = set()
-    all_at_once = threading.Barrier(3)
+    tasks = [write(alice) for _ in range(ROUNDS)]
+    outcomes: dict[int, list[str]] = {task.pk: [] for task in tasks}
+    all_at_once = threading.Barrier(3, timeout=60)
 
-    def claiming(name: str) -> None:
+    def fight(name: str) -> None:
+        """Claim, or cancel, the same task as the others at the same moment, round by round."""
         claims = Claims(Task)
-        for _ in tasks:
-            all_at_once.wait()
-            taken = claims.claim(name, rows=Task.objects.filter(status=Status.PENDING))
-            claimed.update(lease.row_id for lease in taken)
-        connection.close()
-
-    def canceling() -> None:
-        for task in reversed(tasks):
+        for task in tasks:
             all_at_once.wait()
             try:
-                cancel(alice.account.pk, task.task_id)
+                if name == "canceled":
+                    cancel(alice.account.pk, task.task_id)
+                elif not claims.claim(name, rows=Task.objects.filter(pk=task.pk)):
+                    continue
             except NotPending:
                 continue
-            canceled.add(task.pk)
+            outcomes[task.pk].append(name)
         connection.close()
 
-    threads = [threading.Thread(target=claiming, args=(name,)) for name in "ab"] + [threading.Thread(target=canceling)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert claimed.isdisjoint(canceled)
-    assert claimed | canceled == {task.pk for task in tasks}
-    assert claimed
-    assert canceled
+    with ThreadPoolExecutor(3) as threads:
+        for fighting in [threads.submit(fight, name) for name in ("a", "b", "canceled")]:
+            fighting.result()
+    assert {len(names) for names in outcomes.values()} == {1}
+    assert {names != ["canceled"] for names in outcomes.values()} == {True, False}
+
+
+def test_a_worker_that_was_away_changes_nothing_while_another_works(alice: Member) -> None:
+    task, clock = write(alice), Clock()
+    claims = Claims(Task, lease_s=LEASE_S, now=clock)
+    (away,) = claims.claim("A")
+    clock.now += timedelta(seconds=LEASE_S + 1)
+    (holds,) = claims.claim("B")
+    assert not claims.renew(away)
+    assert not claims.finish(away, "fail", ended_at=clock.now)
+    assert not claims.release(away)
+    assert claims.finish(holds, "succeed", ended_at=clock.now)
+    task.refresh_from_db()
+    assert (task.status, task.leased_by) == (Status.SUCCEEDED, "B")
 
 
 def test_taking_many_rows_is_one_statement_that_takes_the_first_ones(

@@ -70,7 +70,7 @@ async def test_sessions_and_tasks_outlive_a_database_that_is_away(
         await converse(another, [1])
 
 
-@pytest.mark.parametrize("how", usually("frozen", more=("stopped",)))
+@pytest.mark.parametrize("how", usually("stopped", more=("frozen",)))  # what is frozen answers at last, untried again
 async def test_what_a_session_leaves_is_written_when_the_database_is_back(
     product: Product, own_postgres: PostgresServer, how: str
 ) -> None:
