@@ -22,25 +22,27 @@ def hit(*sentences: str) -> Hit:
 
 
 def test_what_is_read_is_quoted_in_full() -> None:
-    reply = quotation(hit("Run make key ACCOUNT=NAME.", "It prints a key."), is_spoken=False)
+    reply = quotation(hit("Run make key ACCOUNT=NAME.", "It prints a key."), is_spoken=False, shows_source=False)
     assert reply.text == "From the manual, API keys: Run make key ACCOUNT=NAME. It prints a key."
-    assert reply.source is not None
+    shown = quotation(hit("Run make key ACCOUNT=NAME.", "It prints a key."), is_spoken=False, shows_source=True)
+    assert shown.text == "Run make key ACCOUNT=NAME. It prints a key."
+    assert shown.source == reply.source is not None
     assert (reply.source.page, reply.source.text) == ("api-keys", "Run make key ACCOUNT=NAME. It prints a key.")
 
 
 @pytest.mark.parametrize(
     ("sentences", "spoken"),
     [
-        (("A key belongs to an account.", "Set API_KEY to it."), "API keys: A key belongs to an account."),
+        (("A key belongs to an account.", "Set API_KEY to it."), "A key belongs to an account."),
         (("Post to /api/v1/agentstudio/keys.",), "You can read that on the page API keys."),
         (
             ("You find the keys of an account on the operators' site, " + "and also in many other places " * 3,),
-            "API keys: You find the keys of an account on the operators' site.",
+            "You find the keys of an account on the operators' site.",
         ),
     ],
 )
 def test_what_is_spoken_can_be_listened_to(sentences: tuple[str, ...], spoken: str) -> None:
-    assert quotation(hit(*sentences), is_spoken=True).text == spoken
+    assert quotation(hit(*sentences), is_spoken=True, shows_source=True).text == spoken
 
 
 async def test_every_quotation_of_the_manual_is_short_and_speakable(models: None, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ from pkgutil import iter_modules
 from zoneinfo import ZoneInfo
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from voiceapp.engines.embedded import chat, retrieval, skills
+from voiceapp.engines.embedded.skills.care import CRISIS
 from voiceapp.engines.embedded.skills.languages import foreign
 from voiceapp.engines.embedded.skills.numbers import whole_number
 from voiceapp.engines.embedded.skills.phrases import Phrases
@@ -81,6 +83,9 @@ def test_it_knows_the_clock_and_the_calendar(said: str, answer: str) -> None:
         ("what is (2 + 3) * 4", "(2 plus 3) times 4 is 20."),
         ("What is 15% of 80?", "15 percent of 80 is 12."),
         ("what's fifteen percent of two hundred and fifty", "15 percent of 250 is 37.5."),
+        ("What is fifteen per cent of eighty?", "15 percent of 80 is 12."),
+        ("20 percent tip on 45 dollars", "20 percent of 45 is 9."),
+        ("What's a twenty percent tip on a $45 bill?", "20 percent of 45 is 9."),
         ("80 plus 15 percent", "80 plus 15 percent is 92."),
         ("what is 20 percent off 50", "20 percent off 50 is 40."),
         ("what percent of 80 is 20", "20 as a percentage of 80 is 25."),
@@ -127,21 +132,25 @@ def test_a_hostile_sum_costs_nothing(said: str) -> None:
     [
         ("How many feet are in a mile?", "1 mile is 5,280 feet."),
         ("how many feet in a mile", "1 mile is 5,280 feet."),
-        ("convert 10 miles to kilometers", "10 miles are about 16.09 kilometers."),
-        ("What is 10 kilometres in miles?", "10 kilometers are about 6.2137 miles."),
-        ("100 degrees Fahrenheit in Celsius", "100 degrees Fahrenheit are about 37.78 degrees Celsius."),
+        ("convert 10 miles to kilometers", "10 miles are about 16.1 kilometers."),
+        ("What is 10 kilometres in miles?", "10 kilometres are about 6.21 miles."),
+        ("100 degrees Fahrenheit in Celsius", "100 degrees Fahrenheit are about 37.8 degrees Celsius."),
         ("what's twenty degrees celsius in fahrenheit", "20 degrees Celsius are 68 degrees Fahrenheit."),
-        ("What is 70°F in Celsius?", "70 degrees Fahrenheit are about 21.11 degrees Celsius."),
+        ("What is 70°F in Celsius?", "70 degrees Fahrenheit are about 21.1 degrees Celsius."),
         ("minus 40 degrees celsius in fahrenheit", "Minus 40 degrees Celsius are minus 40 degrees Fahrenheit."),
         ("5 feet ten inches in centimeters", "5 feet 10 inches are 177.8 centimeters."),
+        ("What is five foot nine in centimetres?", "5 feet 9 inches are about 175 centimetres."),
+        ("how many miles are 1000 km", "1,000 kilometers are about 621 miles."),
+        ("one gram in kilograms", "1 gram is 0.001 kilograms."),
+        ("a millimeter in feet", "1 millimeter is about 0.00328 feet."),
         ("how many ounces in a pound", "1 pound is 16 ounces."),
         ("how many ounces are in a cup", "1 cup is 8 fluid ounces."),
         ("How many seconds are there in an hour and a half?", "1.5 hours are 5,400 seconds."),
         ("how many minutes in half an hour", "Half an hour is 30 minutes."),
         ("how many days in a year", "1 year is 365 days."),
-        ("two and a half pounds in kilograms", "2.5 pounds are about 1.134 kilograms."),
-        ("60 miles per hour in kilometers per hour", "60 miles per hour are about 96.56 kilometers per hour."),
-        ("how many liters is a gallon", "1 gallon is about 3.7854 liters."),
+        ("two and a half pounds in kilograms", "2.5 pounds are about 1.13 kilograms."),
+        ("60 miles per hour in kilometers per hour", "60 miles per hour are about 96.6 kilometers per hour."),
+        ("how many liters is a gallon", "1 gallon is about 3.79 liters."),
         ("convert five kilograms to meters", "I cannot turn kilograms into meters: one is mass, the other length."),
     ],
 )
@@ -224,6 +233,91 @@ def test_it_keeps_up_a_conversation(said: str, begins: str) -> None:
     answer = say(said)
     assert answer is not None
     assert answer.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "I want to kill myself.",
+            "I'm going to kill myself",
+            "I am thinking about killing myself.",
+            "I feel suicidal",
+        ),
+        *("I want to end my life.", "I want to die", "I wish I was dead.", "I don't want to live anymore.", "suicide"),
+        *("I want to hurt myself.", "I keep cutting myself.", "I cut myself on purpose.", "I've been cutting myself"),
+        *("There is no reason to live.", "Everyone would be better off without me", "I'm tired of living."),
+        *("I just want to end it all.", "I'm planning to take my own life.", "I cannot go on anymore.", "kill myself"),
+        *(
+            "Life is not worth living.",
+            "I'd rather be dead.",
+            "I have thoughts of suicide.",
+            "I might hurt myself tonight",
+        ),
+        *("I don't see any point in living", "I wish I could never wake up again", "I would be better off dead"),
+        *("Sometimes I think about ending it all", "I tried to kill myself last year", "I have suicidal thoughts"),
+    ],
+)
+def test_it_points_to_help_who_means_to_end_it(said: str) -> None:
+    assert say(said) == CRISIS
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("How do I keep making progress on guitar without hurting myself?", "I cut myself shaving.", "This kills me."),
+        *("I hurt myself playing football", "How do I stretch without hurting myself?", "I hurt myself at the gym."),
+        *("I want to end it all with this project", "I almost killed myself laughing.", "I could kill for a coffee"),
+        *(
+            "I cut myself while cooking",
+            "How can I avoid cutting myself with this knife?",
+            "I accidentally hurt myself.",
+        ),
+        *("I want to cut myself a slice of cake", "I do not want to hurt myself.", "My boss is killing me."),
+        *(
+            "I am dying to see that film.",
+            "I want to die laughing",
+            "What is the Suicide Squad about?",
+            "Kill the server.",
+        ),
+        *("How do I kill a process?", "Who wrote a book about suicide?", "I want to dye my hair", "I was dead tired."),
+        *(
+            "What is a suicide squeeze in baseball?",
+            "I do not want to live in Berlin any more",
+            "I'd rather die than sing.",
+        ),
+        *("What is the point of living in London?", "There is no point in living in the suburbs."),
+        *("I am sick of living with my parents", "I am tired of life in the city.", "I cannot go on with this diet"),
+        *("How do I end my life insurance policy?", "I want to end my lifetime subscription", "She died of boredom."),
+        *("In this game I want to kill myself to respawn.", "My character wants to kill himself", "My phone died."),
+        *("I want to take my own life jacket", "I burnt myself on the oven", "Will I hurt myself if I run every day?"),
+        *("I keep cutting myself shaving.", "I'm going to kill myself some time with this homework"),
+        *("That joke was to die for", "The plan is to end the meeting", "I am afraid of falling and hurting myself"),
+    ],
+)
+def test_accidents_and_idioms_are_no_crisis(said: str) -> None:
+    assert say(said) != CRISIS
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "Is what I say recorded?",
+            "Is this conversation being recorded?",
+            "Do you record me?",
+            "Are you recording this?",
+        ),
+        *("Am I being recorded?", "Do you keep what I say?", "What happens to my voice?", "Who can read what I say?"),
+    ],
+)
+def test_it_says_what_is_kept_of_a_conversation(said: str, settings: Settings) -> None:
+    kept = say(said)
+    assert kept is not None
+    assert "not recorded" in kept
+    assert "as text for 30 days" in kept
+    settings.TRANSCRIPT_DAYS = 0
+    assert say(said) == "Your voice is not recorded on this server, and your words are not kept."
 
 
 def test_another_joke_is_another_one() -> None:

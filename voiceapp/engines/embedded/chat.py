@@ -193,7 +193,8 @@ class RetrievalAssistant(Provider):
         async with self._patience():
             hit = await self._retriever.search(found.questions, said=found.said)
         if hit is not None:
-            return quotation(hit, is_spoken=request.facts.speaks)
+            is_session = request.facts.started_at is not None
+            return quotation(hit, is_spoken=request.facts.speaks, shows_source=is_session)
         return SkillReply(NO_MORE) if found.said else None
 
     def _understood(self, request: ChatRequest) -> SkillReply | _Lookup:

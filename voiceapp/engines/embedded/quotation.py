@@ -20,15 +20,17 @@ UNSPEAKABLE = re.compile(
 _CLAUSE = re.compile(r"[,;:](?=\s)")
 
 
-def quotation(hit: Hit, *, is_spoken: bool) -> SkillReply:
-    """The reply that a passage gives; when it is spoken, without what cannot be listened to and in eight seconds."""
+def quotation(hit: Hit, *, is_spoken: bool, shows_source: bool) -> SkillReply:
+    """The reply that a passage gives; when it is spoken, without what cannot be listened to and in eight seconds.
+
+    Its document is named in words only where the source is not shown beside them.
+    """
     passage = hit.passage
-    name = f"the manual, {passage.title}" if passage.is_manual else passage.title
     source = Source(passage.title, passage.text, page=passage.page)
-    if not is_spoken:
-        return SkillReply(f"From {name}: {hit.text}", source=source)
-    words = _speakable(hit, MAX_SPOKEN_CHARS - len(passage.title) - 3)
-    return SkillReply(f"{passage.title}: {words}" if words else _ON_SCREEN.format(passage.title), source=source)
+    if is_spoken:
+        return SkillReply(_speakable(hit, MAX_SPOKEN_CHARS) or _ON_SCREEN.format(passage.title), source=source)
+    name = f"the manual, {passage.title}" if passage.is_manual else passage.title
+    return SkillReply(hit.text if shows_source else f"From {name}: {hit.text}", source=source)
 
 
 _ON_SCREEN = "You can read that on the page {}."

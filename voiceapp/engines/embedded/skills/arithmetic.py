@@ -18,7 +18,11 @@ _LEAD = re.compile(
     r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|in|are|does|would)|how much (?:is|are|does)"
     r"|calculate|compute|work out|evaluate|solve|add up|the (?:result|value) of)\b ?"
 )
-_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|dollars|euros)$")
+_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|(?:dollars?|euros?|pounds?)(?: bill)?|bill)$")
+_TIP = re.compile(
+    r"^(?:an? )?(\S+(?: \S+)?) ?(?:percent|%) (?:tip|tax|interest|commission) (?:on|of|for) (?:an? |my |the )?"
+)
+"""A part of an amount: "a 20 percent tip on 45 dollars"."""
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
 _HOMOPHONES = {"to": 2, "too": 2, "for": 4, "won": 1, "ate": 8}
 """What a recognizer writes for a number; believed only where nothing but a number can stand."""
@@ -66,7 +70,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
     asked = _LEAD.sub("", said)
     has_lead = asked != said
-    asked = _TRAIL.sub("", asked)
+    asked = _TRAIL.sub("", _TIP.sub(r"\1 percent of ", asked.replace("$", "")))
     if asked.replace(" ", "") in _NAMES or (not has_lead and _NOT_SUMS.fullmatch(asked)):
         return None
     words = _TOKENS.findall(asked)

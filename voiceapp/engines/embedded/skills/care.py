@@ -1,4 +1,4 @@
-"""When somebody is in distress: said with care, and with where to find help. Found anywhere in a sentence."""
+"""Replies with care to callers in distress, and with where to find help. Intent counts: accidents and idioms do not."""
 
 from __future__ import annotations
 
@@ -17,16 +17,37 @@ SORRY = "I am sorry to hear that. Do you want to talk about it?"
 LOSS = "I am so sorry for your loss."
 UNWELL = "I am sorry to hear that. If it gets worse, please see a doctor."
 
-_SELF_HARM = re.compile(
-    r"\b(?:kill(?:ing)? my ?self|suicid\w*|end(?:ing)? (?:my (?:own )?life|it all)|"
-    r"(?:hurt|harm|cut)(?:ting|ing)? my ?self|"
-    r"take my own life|(?:want|wish|going|rather) (?:to (?:die|be dead)|i (?:was|were) dead)|"
-    r"(?:do not|dont|don t) want to (?:live|be alive|exist|be here anymore)|better off dead|no reason to live|"
-    r"(?:no|any|the|what is the|a) (?:point|sense) (?:in|of) (?:going on|living|life|being alive|staying alive)|"
-    r"better off without me|(?:tired|sick) of (?:living|life|being alive)|never wake up again|"
-    r"cannot go on (?:living|any ?more)|life is not worth living)\b"
+_INTENT = (
+    r"(?:want|wanna|would like|need|urge|plan|planning|intend|going|gonna|about|ready|decided|tried|trying|attempted|"
+    r"think|thinking|thought|thoughts|considering|considered|feel|might|may|will|keep|kept|been|started)"
+    r"(?: (?:to|of|about|on|like|i|am|will|might|just|really|that|even|also|again|do)){0,4}"
 )
-_NOT_ONESELF = re.compile(r"\b(?:computer|process|program|server|squad|song|movie|film|book|band|to die for)\b")
+_DYING = re.compile(
+    rf"\b{_INTENT} (?:(?:kill(?:ing)?|hang(?:ing)?|shoot(?:ing)?) my ?self|end(?:ing)? (?:my (?:own )?life|it all)|"
+    r"tak(?:e|ing) my (?:own )?life|(?:(?:commit|committing) )?suicide|be(?:ing)? dead|die|dying)\b"
+    r"(?! (?:my hair|for|of|from|than|laughing|insurance|jacket))|"
+    r"^(?:(?:kill|hang) myself|suicide)$|\bcommit suicide$|\bi (?:am|feel|felt|was|have been)(?: \w+)? suicidal\b|"
+    r"\bsuicidal (?:thoughts|feelings)\b|\bwish i (?:was|were) dead\b|\brather (?:be dead|die)\b(?! (?:than|of))|"
+    r"\b(?:do not|dont|don t) want to (?:live|be alive|exist|be here)(?: (?:any ?more|any longer|like this))?$|"
+    r"\bbetter off (?:dead|without me)\b|\bno reason to live\b|\bnever wake up again\b|\blife is not worth living\b|"
+    r"\b(?:no|any|the|a) (?:point|sense) (?:in|of) (?:going on|living|life|being alive|staying alive)"
+    r"(?: (?:any ?more|any longer))?$|"
+    r"\b(?:tired|sick) of (?:living|life|being alive)(?: any ?more)?$|"
+    r"\bcannot go on(?: (?:living|any ?more|like this))?$"
+)
+_IDIOM = re.compile(
+    r"\b(?:computer|process|program|server|squad|song|movie|film|book|band|game|level|character|player|project|homework|"
+    r"essay|meeting|match|diet|phone|laughing|curiosity)\b"
+)
+_HURTING = re.compile(
+    rf"\b(?:{_INTENT} (?:hurt|harm|cut|burn)(?:t?ing)? my ?self|(?:hurt|harm|cut|burn)(?:t?ing)? my ?self on purpose)\b"
+    r"(?! (?:an?|some|off|free|another|in|with|at)\b)"
+)
+_NOT_MEANT = re.compile(
+    r"\b(?:without|not|never|avoid\w*|prevent\w*|accident\w*|mistake|careful|shav\w+|cook\w+|chop\w+|"
+    r"slic\w+|play\w*|exercis\w+|work(?:ing)? out|workout|train\w*|gym|lift\w*|stretch\w*|run|running|jump\w*|climb\w*|"
+    r"fall\w*)\b"
+)
 _EMERGENCY = re.compile(
     r"\b(?:call (?:an ambulance|the police|911|112|999|the fire (?:department|brigade))|heart attack|"
     r"i am having a stroke|"
@@ -59,7 +80,8 @@ _TIRED = Phrases(
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it tells of no distress."""
-    if _SELF_HARM.search(said) and not _NOT_ONESELF.search(said):
+    is_meant = _HURTING.search(said) and not _NOT_MEANT.search(said)
+    if is_meant or (_DYING.search(said) and not _IDIOM.search(said)):
         return SkillReply(CRISIS)
     if _EMERGENCY.search(said):
         return SkillReply(EMERGENCY)

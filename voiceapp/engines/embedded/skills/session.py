@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.conf import settings
+
 from voiceapp.engines.embedded.skills.phrases import Phrases
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 
@@ -42,6 +44,20 @@ _RATE = Phrases(
 )
 
 
+_RECORDED = Phrases(
+    "(is|are|will) [what i say|my voice|my words|this|the|our|conversation|call|chat|everything i say]* "
+    "[be|being] (recorded|stored|saved|kept|listened to)",
+    "(am i|are we|is this|is it) [being|getting] (recorded|taped)",
+    "(do|are|will) you [record|recording|store|storing|save|saving|keep|keeping|listening to]* "
+    "(record|recording|store|storing|save|saving|keep|keeping) [me|us|this|my voice|my words|what i say|everything|"
+    "everything i say|this conversation|our conversation|this call|my data]",
+    "what (happens to|do you do with) (my voice|my words|what i say|my data|this conversation|our conversation)",
+    "how long (do you (keep|store|save)|is) (my words|what i say|my data|this conversation|our conversation|it) "
+    "[kept|stored|saved]",
+    "who can (read|hear|see) (this|what i say|my words|our conversation|this conversation)",
+)
+
+
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for nothing that the session knows of itself."""
     facts = scene.facts
@@ -59,10 +75,22 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         return SkillReply(f"You said: {scene.earlier[-1]}" if scene.earlier else "This is the first thing you said.")
     if _FIRST_QUESTION.fits(said):
         return SkillReply(f"You said: {scene.first}" if scene.first else "This is the first thing you said.")
+    if _RECORDED.fits(said):
+        return SkillReply(_recorded(settings.TRANSCRIPT_DAYS))
     if _RATE.fits(said):
         percent = round(facts.speech_rate * 100)
         return SkillReply("At my normal speed." if percent == 100 else f"At {percent} percent of my normal speed.")
     return None
+
+
+def _recorded(days: int) -> str:
+    if not days:
+        return "Your voice is not recorded on this server, and your words are not kept."
+    kept = "one day" if days == 1 else f"{days} days"
+    return (
+        f"Your voice is not recorded on this server. Your words are kept as text for {kept}, and its operators can "
+        "read them."
+    )
 
 
 def duration(seconds: int) -> str:

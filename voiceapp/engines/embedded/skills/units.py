@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor, log10
 
-from voiceapp.engines.embedded.skills.numbers import about, is_named_part, read_number, spoken
+from voiceapp.engines.embedded.skills.numbers import is_named_part, read_number, spoken
 from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
 from voiceapp.engines.embedded.skills.words import plain
 
@@ -24,13 +25,14 @@ class Unit:
 
 
 _UNITS: dict[str, Unit] = {}
+_BRITISH = re.compile(r"(met|lit)er(s?)\b")
 
 
 def _unit(kind: str, factor: str, one: str, many: str = "", aliases: str = "", offset: str = "0") -> None:
     """Enter one unit under its names. British spellings are entered for words in -meter and -liter."""
     unit = Unit(kind, one, many or f"{one}s", Fraction(factor), Fraction(offset))
     names = {unit.one, unit.many, *filter(None, (alias.strip() for alias in aliases.split(",")))}
-    names |= {re.sub(r"(met|lit)er(s?)\b", r"\1re\2", name) for name in names}
+    names |= {_BRITISH.sub(r"\1re\2", name) for name in names}
     _UNITS.update(dict.fromkeys(names, unit))
 
 
@@ -126,6 +128,7 @@ def _completed(said: str, scene: Scene) -> str:
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for no conversion between two units that are known."""
     said = _completed(said, scene)
+    is_british = re.search(r"(?:met|lit)res?\b", said) is not None
     said = " ".join(said.replace("°", " degrees ").split())
     said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
     said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", said)
@@ -151,11 +154,9 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
                 f"I cannot turn {source.many} into {target.many}: one is {source.kind}, the other {target.kind}."
             )
         result = (value * source.factor + source.offset - target.offset) / target.factor
-        result = _shortened(result)
         verb = "is" if text.startswith(("1 ", "half ")) else "are"
-        return SkillReply(
-            f"{text[:1].upper()}{text[1:]} {verb} {about(result)} {target.one if result == 1 else target.many}."
-        )
+        words = f"{text[:1].upper()}{text[1:]} {verb} {_about(result)} {target.one if result == 1 else target.many}."
+        return SkillReply(_BRITISH.sub(r"\1re\2", words) if is_british else words)
     return None
 
 
@@ -165,17 +166,13 @@ def seconds_of(text: str) -> Fraction | None:
     return amount[0] * amount[1].factor if amount is not None and amount[1].kind == "time" else None
 
 
-def _shortened(value: Fraction) -> Fraction:
-    """What a person would say: two places for large results; exact small ones are left alone."""
-    if abs(value) >= 10 and value.denominator != 1:
-        # Keeps the fact that something was cut: the true value is not a multiple of the last place.
-        return value if (value * 100).denominator == 1 else _just_off(round(value, 2))
-    return value
-
-
-def _just_off(value: Fraction) -> Fraction:
-    """`value` marked as rounded: the difference is below every place that is spoken."""
-    return value + Fraction(1, 10**9)
+def _about(value: Fraction) -> str:
+    """`value` in three digits, as people say it; whole numbers and short fractions as they are."""
+    if (value * 10).denominator == 1:
+        return spoken(value)
+    places = 2 - floor(log10(abs(value)))
+    rounded = round(value, max(0, places))
+    return spoken(value) if rounded == value else f"about {spoken(rounded)}"
 
 
 def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
@@ -199,10 +196,16 @@ def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
         said = f"half {'an' if unit.one[0] in 'aeiou' or unit.one == 'hour' else 'a'} {unit.one}"
     if match["rest"] is None:
         return value, unit, said
-    rest = _amount(match["rest"])
+    rest = _amount(f"{match['rest']} inches" if unit.one == "foot" and _is_bare(match["rest"]) else match["rest"])
     if rest is None or rest[1].kind != unit.kind or rest[1].factor >= unit.factor or unit.kind == "temperature":
         return None
     return value + rest[0] * rest[1].factor / unit.factor, unit, f"{said} {rest[2]}"
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a number lacks its unit, as in "five foot nine"."""
+    value = _number(text, is_signed=False)
+    return value is not None and 0 < value < 12
 
 
 def _number(text: str, *, is_signed: bool) -> Fraction | None:

@@ -79,6 +79,7 @@ def plain(text: str) -> str:
     text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")
     text = text.replace("×", " * ").replace("÷", " / ").replace("²", " squared").replace("³", " cubed")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+    text = re.sub(r"\bper cent\b", "percent", text)
     text = re.sub(r"\b([ap])\.? ?m\b\.?", r"\1m", text)
     text = " ".join(_CONTRACTIONS.get(word.strip('.,;:!?"()'), word) for word in text.split())
     text = re.sub(r"'s\b", "s", text)
