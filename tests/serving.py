@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -18,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
+
+import voiceapp
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTENING = r"Serving on http://([0-9.]+:[0-9]+)"
@@ -270,6 +273,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path, l
     log.close()
     os.environ.clear()
     os.environ.update(environment)
+    importlib.reload(voiceapp)  # it sets variables of libraries
     time.tzset()
     os.chdir(folder)
     sys.path[:0] = [str(folder), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]

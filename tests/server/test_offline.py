@@ -72,7 +72,7 @@ class Recorder:
             is_ipv4 = packet[0] >> 4 == 4
             protocol, address = (packet[9], packet[16:20]) if is_ipv4 else (packet[6], packet[24:40])
             if protocol in (socket.IPPROTO_TCP, socket.IPPROTO_UDP):
-                found.add(f"packet to {ipaddress.ip_address(address)}")
+                found.add(f"packet to {ipaddress.ip_address(address)}: {packet!r}")
         return sorted(found)
 
 
@@ -90,7 +90,8 @@ async def use(folder: Path) -> None:
     from tests.realtime.talker import call
     from tests.realtime.webrtc.caller import calling
 
-    product = Product(make_home(folder / "prepared"), folder / "served")
+    # Of its own, and no fork of a process that has imported before: so it is with a variable that Python reads.
+    product = Product(make_home(folder / "prepared"), folder / "served", PYTHONUNBUFFERED="1")
     try:
         async with call(product.url, product.keys["good"]) as talker:
             await talker.ask("Spell necessary.")
