@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import os
+import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from voiceapp.engines.fetching import FetchError
 from voiceapp.engines.model_download import fetch_model
@@ -27,6 +32,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.content = MODEL
         self.gives = 10**9
         self.status = 200
+        self.leads_to = ""
         self.ranges: list[str | None] = []
 
     @property
@@ -38,6 +44,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
+        if self.server.leads_to not in ("", self.path):
+            self.send_response(302)
+            self.send_header("Location", self.server.leads_to)
+            self.end_headers()
+            return
         wanted = self.headers.get("Range")
         self.server.ranges.append(wanted)
         begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
@@ -92,6 +103,48 @@ def test_it_goes_on_where_it_broke_off(server: Server, to: Path) -> None:
     fetch(server, to)
     assert to.read_bytes() == MODEL
     assert server.ranges == [None, "bytes=300000-"]
+
+
+def test_a_checksum_is_told_where_none_was_set(server: Server, to: Path) -> None:
+    assert fetch(server, to, "")[-1].startswith(f"Its checksum was not compared. Set CHAT_MODEL_SHA256={SHA256} ")
+
+
+FETCH = """
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+from voiceapp.engines.model_download import fetch_model
+fetch_model(sys.argv[1], Path(sys.argv[2]), sha256="", report=print, allowed_networks=[ip_network("127.0.0.0/8")])
+"""
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_it_does_not_follow_from_https_to_http(server: Server, to: Path, tmp_path: Path, scheme: str) -> None:
+    """In a process of its own, which trusts the certificate."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a"]
+    subprocess.run(
+        [*command, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with Server() as secure:
+        secure.socket = tls.wrap_socket(secure.socket, server_side=True)
+        secure.leads_to = server.url if scheme == "http" else "/other.gguf"
+        threading.Thread(target=secure.serve_forever, daemon=True).start()
+        done = subprocess.run(
+            [sys.executable, "-c", FETCH, secure.url.replace("http:", "https:"), str(to)],
+            cwd=settings.BASE_DIR,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "SSL_CERT_FILE": certificate},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        secure.shutdown()
+    assert ("redirects from https to http" in done.stderr) is (scheme == "http")
+    assert (server.ranges, to.exists()) == ([], scheme == "https")
 
 
 def test_a_file_with_another_checksum_is_not_kept(server: Server, to: Path) -> None:

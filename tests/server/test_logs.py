@@ -28,6 +28,8 @@ from voiceapp.server.logs import DjangoRecords, MaskSecrets, mask, path_of
         '"aoqTokenForClient": "0123456789abcdef"',
         "a=ice-pwd:0123456789abcdef",
         "GET /voice/socket?model=voice&token=0123456789abcdef",
+        "CONNECT /aoq?jwt=0123456789abcdef",
+        "GET /voice/socket?model=voice&resume=0123456789abcdef",
         "GET /api/v1/files/0123456789abcdef:1xUd8p:sig/0-speech.wav",
     ],
 )

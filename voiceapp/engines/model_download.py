@@ -39,7 +39,7 @@ def fetch_model(url: str, to: Path, *, sha256: str, report: Report, allowed_netw
         to.parent.mkdir(parents=True, exist_ok=True)
         report(f"Language model {to.name}: fetching …")
         asyncio.run(_resume(url, part, report, allowed_networks))
-        _verify(part, sha256)
+        found = _verified(part, sha256)
         part.replace(to)
     except VoiceError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -52,6 +52,8 @@ def fetch_model(url: str, to: Path, *, sha256: str, report: Report, allowed_netw
             else FetchError(f"Cannot write the language model: {error}.")
         ) from error
     report(f"Language model {to.name}: ready.")
+    if not sha256:
+        report(f"Its checksum was not compared. Set CHAT_MODEL_SHA256={found} to have the same file everywhere.")
 
 
 async def _resume(url: str, part: Path, report: Report, allowed_networks: Sequence[Network]) -> None:
@@ -67,16 +69,17 @@ async def _resume(url: str, part: Path, report: Report, allowed_networks: Sequen
         await outbound.resume(url, to=part, max_bytes=MAX_BYTES, stalled_s=STALLED_S, progress=progress)
 
 
-def _verify(part: Path, sha256: str) -> None:
-    """Check that a file is what was wanted, and remove it when it is not.
+def _verified(part: Path, sha256: str) -> str:
+    """Return the checksum of a file that is what was wanted; remove one that is not.
 
     Raises:
         FetchError: if it is not.
     """
     with part.open("rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC
-    if is_model and (not sha256 or sha256_of(part) == sha256):
-        return
+    found = sha256_of(part) if is_model else ""
+    if is_model and (not sha256 or found == sha256):
+        return found
     part.unlink()
     if is_model:
         raise FetchError("The file at CHAT_MODEL_FILE has another checksum than CHAT_MODEL_SHA256; nothing was kept.")

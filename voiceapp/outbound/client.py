@@ -202,13 +202,15 @@ class Outbound:
     async def resume(self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Progress) -> Downloaded:
         """Fetch a large file, going on behind what `to` already holds where its server can do that.
 
-        What came stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed.
+        What came stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed, and so has
+        one that leads from https to http, where others could change the file.
 
         Raises:
             InvalidParameter: if the URL is not one that may be tried.
             AddressNotAllowed: if it leads to a place that this server does not call.
             FetchFailed: if the file did not come whole.
         """
+        is_secure = url.startswith("https:")
         has_bytes = to.stat().st_size if to.is_file() else 0  # noqa: ASYNC240 - one look at one file
         for _ in range(MAX_REDIRECTS + 1):
             async with self._asking(url, A_DAY_S):
@@ -218,6 +220,8 @@ class Outbound:
                 async with response:
                     if response.status in REDIRECTS and "Location" in response.headers:
                         url = _onward(url, response)
+                        if is_secure and not url.startswith("https:"):
+                            raise FetchFailed("The file's server redirects from https to http.")
                         continue
                     if response.status == 416:  # nothing lies behind what is there
                         return Downloaded(to, "", has_bytes)
