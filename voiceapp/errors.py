@@ -24,6 +24,7 @@
           EventError                500   protocol/reading.py
             RunTaskError            500   protocol/run_task.py
           FloodError                500   the session ends
+          ClientSilent              500   the session ends
       EngineError                   500   a model could not do its work; `retryable` says whether to ask again
         EngineUnavailable           503
           WeightsMissing            503   engines/weights.py
@@ -150,6 +151,14 @@ class RemoteProtocolError(ProtocolError):
 
 class FloodError(RemoteProtocolError):
     """The peer sends more than a conversation can hold, or reads too slowly; the session ends."""
+
+
+class ClientSilent(RemoteProtocolError):
+    """The peer sends nothing, while nothing is under way; the session ends."""
+
+    def __init__(self, silence_s: float) -> None:
+        message = f"No input came for {silence_s:g} seconds: request timeout after {silence_s:g} seconds."
+        super().__init__(message, code="RequestTimeOut")
 
 
 class EngineError(VoiceError):

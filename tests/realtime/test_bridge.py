@@ -18,7 +18,15 @@ from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import ApiKey, UsageRecord
 from voiceapp.accounts.seats import SeatRules, Seats
 from voiceapp.engines.interfaces import Call, NextResponse, Voice
-from voiceapp.errors import EngineUnavailable, FloodError
+from voiceapp.errors import (
+    AccessDenied,
+    ClientSilent,
+    EngineUnavailable,
+    FloodError,
+    InvalidParameter,
+    Throttled,
+    VoiceError,
+)
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.work import TurnEnded
@@ -139,6 +147,8 @@ class Conversation:
         self.alice = alice
         self.line = line
         self.model = model
+        self.name = "voice"
+        """That of the model."""
         self.id = identifier("sess")
         self.stopping = asyncio.Event()
         self.revoked = asyncio.Event()
@@ -150,8 +160,8 @@ class Conversation:
         await bridge.run(
             self.line,
             self.model,
-            Call(session_id=self.id, model="voice"),
-            Recorder(Beginning(caller, "voice", "websocket", "127.0.0.1", "program", session_id=self.id)),
+            Call(session_id=self.id, model=self.name),
+            Recorder(Beginning(caller, self.name, "websocket", "127.0.0.1", "program", session_id=self.id)),
             EndConditions(stopping=_waiter(self.stopping), revoked=_waiter(self.revoked), **self._limits),
             self.seats.seat(caller, "127.0.0.1"),
         )
@@ -284,6 +294,26 @@ async def test_an_engine_that_gives_up_is_named(alice: Member) -> None:
     assert conversation.line.sent[0].to_wire()["error"]["message"] == "The engine is gone."
     assert conversation.line.sent[0].to_wire()["error"]["type"] == "server_error"
     assert_over(conversation, 4503)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ClientSilent(23), 1000),
+        (InvalidParameter("The audio cannot be read."), 1000),
+        (Throttled("Used up."), 4402),
+        (AccessDenied("Used up."), 4402),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_what_a_stream_refuses_is_named(alice: Member, error: VoiceError, code: int) -> None:
+    conversation = Conversation(alice, Line(), Model(failure=error))
+
+    await conversation.run()
+
+    assert conversation.line.sent[0].to_wire()["error"]["message"] == error.message
+    assert_over(conversation, code)
+    assert (await conversation.row()).close_reason == error.message
 
 
 async def test_a_model_that_cannot_be_opened_ends_it_the_same_way(alice: Member) -> None:

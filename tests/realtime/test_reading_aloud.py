@@ -159,7 +159,7 @@ def test_what_cannot_be_read_is_refused_and_the_session_goes_on(product: Product
             socket.send(json.dumps(message))
             assert heard(socket, "error")["error"]["code"] == code
         socket.send(b"\x00")
-        assert heard(socket, "error")["error"]["code"] == "invalid_json"
+        assert heard(socket, "error")["error"]["code"] == "invalid_frame"
         tell(socket, "response.cancel")
         assert heard(socket, "error")["error"]["event_id"] == "mine"
         tell(socket, "input_text_buffer.append", text="Nine.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -319,6 +320,25 @@ class NextResponse:
     """It is read aloud."""
 
 
+class SpeechMeter(Protocol):
+    """What one response that reads text aloud is charged by."""
+
+    async def reserve(self, *, characters: int) -> None:
+        """Set aside what the response uses at most, in all.
+
+        Raises:
+            AccessDenied: if the key's budget does not allow it.
+            Throttled: if a quota is used up.
+        """
+
+    def used(self, *, characters: int) -> None:
+        """Say what it has used so far, in all.
+
+        Raises:
+            AccessDenied: if that is more than the key's budget had left.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a realtime model must know of the conversation it is opened for."""
@@ -341,6 +361,8 @@ class Call:
     before_response: Callable[[NextResponse], Awaitable[str]] | None = None
     """Asked before each response: what is said in place of a reply, such as why the conversation ends now; empty lets
     the model reply. None lets it always."""
+    charge: Callable[[str], AbstractAsyncContextManager[SpeechMeter]] | None = None
+    """Stands around each response that reads text aloud, with its id."""
     next_task_end: Callable[[], Awaitable[str]] | None = None
     """Waits until a task of the caller's ends; returns what is said then. None where the caller has none."""
 

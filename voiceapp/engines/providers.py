@@ -18,6 +18,7 @@ from voiceapp.engines.fallback import FALLBACKS, Link
 from voiceapp.engines.inspection import InspectedChat, content_inspector
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
+from voiceapp.engines.read_aloud import ReadAloudModel
 from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.http.client import Address, services
@@ -109,6 +110,11 @@ def provider_of(card: ModelCard) -> Any:
 def links_in_use(kind: ModelKind) -> list[Link]:
     """The models of a kind that a conversation uses, with what provides them."""
     return [Link(card, provider_of(card)) for card in in_use(kind)]
+
+
+def realtime_model_of(card: ModelCard) -> Any:
+    """The object that serves sessions with a model: one of synthesis reads text aloud in them."""
+    return ReadAloudModel(provider_of(card)) if card.kind == "tts" else provider_of(card)
 
 
 def in_use(kind: ModelKind) -> list[ModelCard]:

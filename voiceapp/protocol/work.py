@@ -278,3 +278,5 @@ class TurnEnded:
     first_audio_ms: int | None
     served_by: str = ""
     """The one of several models that replied; empty where there is one."""
+    is_charged: bool = False
+    """Its use is in the ledger already."""

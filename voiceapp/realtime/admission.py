@@ -20,7 +20,7 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.drain import drain_event
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.providers import realtime_model_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
@@ -88,7 +88,7 @@ async def admit(
     Raises:
         AccessDenied: the caller's key may not be used for sessions, or not for this model, or its budget is used up.
         InvalidParameter: no model is named, or one that is not reached through this door.
-        ModelNotFound: no realtime model has this name.
+        ModelNotFound: no model of the door's kind has this name.
         ServiceUnavailable: the server is stopping.
         EngineUnavailable: the server is not ready, or the model cannot serve now.
         Throttled: no seat is free.
@@ -98,15 +98,15 @@ async def admit(
     caller.require("realtime")
     if not model:
         raise InvalidParameter("The query parameter 'model' is missing.", param="model")
-    card = catalogue().get(model, "realtime")
+    card = catalogue().get(model, door.kind)
     require_model(caller, model, card.kind)
     await require_budget(caller, model, card.kind)
-    if door.transport not in card.transports:
+    if door.kind == "realtime" and door.transport not in card.transports:
         ways = " or ".join(WAYS[transport] for transport in card.transports)
         raise InvalidParameter(f"The model '{model[:80]}' is reached by {ways} only.", param="model")
     if reasons := await readiness():
         raise EngineUnavailable(reasons[0].message, remedy=reasons[0].remedy)
-    provider = provider_of(card)
+    provider = realtime_model_of(card)
     provider.check()
     seat = seats().seat(caller, address)
     await (seat.take() if door.takes_seat else seats().check(caller, address))

@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 
 from voiceapp.accounts.seats import Seat
 from voiceapp.engines.interfaces import Call, RealtimeModel, RealtimeStream
-from voiceapp.errors import EngineError, FloodError, Throttled
+from voiceapp.errors import AccessDenied, ClientSilent, EngineError, FloodError, RequestRefused, Throttled, VoiceError
 from voiceapp.formats import duration, identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.playout import LEAD_MS
@@ -35,7 +35,7 @@ from voiceapp.realtime.close_codes import (
     TEMPORARY_KEY_OVER,
     UNAVAILABLE,
 )
-from voiceapp.realtime.end_conditions import EndConditions
+from voiceapp.realtime.end_conditions import STOPPING, EndConditions, SessionEnded
 from voiceapp.realtime.records import Recorder
 from voiceapp.realtime.transports.interface import Disconnected, Transport
 from voiceapp.realtime.turn_charges import TurnCharges
@@ -57,17 +57,6 @@ LAST_WORDS_S = 20.0
 Found = TypeVar("Found", bound=Exception)
 
 
-class _Ended(Exception):
-    """Leaves the task group with the reason why the conversation is over."""
-
-    def __init__(self, code: int, reason: str, *, error: str | None = None) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
-        self.error = error
-        """Code of an error event to say before the end, where the caller or an engine is at fault."""
-
-
 async def run(
     transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: EndConditions, seat: Seat
 ) -> None:
@@ -76,7 +65,7 @@ async def run(
     The seat is taken first, unless it was taken before, and given back when the transport is closed: what is still to
     be written then holds up no other conversation.
     """
-    ended = _Ended(SERVER_STOPPING, "The server ended the conversation.")  # stands when this task is cancelled
+    ended = SessionEnded(SERVER_STOPPING, "The server ended the conversation.")  # stands when this task is cancelled
     try:
         ended = await _converse(transport, model, call, recorder, limits, seat)
     finally:
@@ -89,18 +78,18 @@ async def run(
 
 async def _converse(
     transport: Transport, model: RealtimeModel, call: Call, recorder: Recorder, limits: EndConditions, seat: Seat
-) -> _Ended:
+) -> SessionEnded:
     """Run every task of a conversation until one of them ends it; returns why. Nothing runs on afterwards."""
     stream: RealtimeStream | None = None
-    ended: _Ended | None = None
+    ended: SessionEnded | None = None
     try:
         try:
             await seat.take()
         except Throttled as full:
-            return _Ended(NO_SEAT, full.message, error=full.code)
+            return SessionEnded(NO_SEAT, full.message, error=full.code)
         async with asyncio.TaskGroup() as tasks:
             charges = recorder.charges
-            stream = model.open(replace(call, before_response=charges.before_response), tasks)
+            stream = model.open(replace(call, before_response=charges.before_response, charge=charges.speech), tasks)
             for name, work in (
                 ("recorder", recorder.run()),
                 ("from the caller", _listen(transport, stream)),
@@ -111,17 +100,16 @@ async def _converse(
                 ("budget", _end_when_used_up(stream, charges)),
             ):
                 tasks.create_task(work, name=f"session {call.session_id}: {name}")
-    except* _Ended as group:
-        ended = _first(group, _Ended)
-    except* EngineError as group:
-        error = _first(group, EngineError)
-        ended = ended or _Ended(UNAVAILABLE, error.message, error=error.code)
+    except* SessionEnded as group:
+        ended = _first(group, SessionEnded)
+    except* (EngineError, RequestRefused, ClientSilent) as group:
+        ended = ended or _ended_by(_first(group, VoiceError))
     except* Exception:
         logger.exception("session %s: failed with an unexpected error", call.session_id)
     finally:
         for record in stream.close() if stream else ():
             recorder.add(record)
-    return ended or _Ended(INTERNAL_ERROR, "Something went wrong.")
+    return ended or SessionEnded(INTERNAL_ERROR, "Something went wrong.")
 
 
 async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
@@ -142,11 +130,11 @@ async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
                 )
             )
         except FloodError as flood:
-            raise _Ended(FLOOD, flood.message, error=flood.code) from None
+            raise SessionEnded(FLOOD, flood.message, error=flood.code) from None
         except Disconnected as gone:
             if is_finished:  # and did not wait for the last words
-                raise _Ended(NORMAL, FINISHED) from None
-            raise _Ended(gone.code, CONNECTION_LOST if gone.code == ABANDONED else CALLER_LEFT) from None
+                raise SessionEnded(NORMAL, FINISHED) from None
+            raise SessionEnded(gone.code, CONNECTION_LOST if gone.code == ABANDONED else CALLER_LEFT) from None
 
 
 async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder) -> NoReturn:
@@ -161,31 +149,29 @@ async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder
                     recorder.note(event)
                     await transport.send(event)
     except FloodError as slow:
-        raise _Ended(FLOOD, slow.message, error=slow.code) from None
-    raise _Ended(NORMAL, FINISHED)
+        raise SessionEnded(FLOOD, slow.message, error=slow.code) from None
+    raise SessionEnded(NORMAL, FINISHED)
 
 
 async def _end_after(lifetime_s: float) -> NoReturn:
     await asyncio.sleep(lifetime_s)
-    raise _Ended(LIFETIME_OVER, f"The session has reached its longest duration of {duration(lifetime_s)}.")
+    raise SessionEnded(LIFETIME_OVER, f"The session has reached its longest duration of {duration(lifetime_s)}.")
 
 
 async def _end_when_stopping(transport: Transport, stream: RealtimeStream, limits: EndConditions) -> NoReturn:
     await limits.stopping()
-    reason = "The server is stopping; connect again."
-    await _say(transport, ev.SessionClosing(event_id=identifier("event"), code=SERVER_STOPPING, reason=reason))
+    await _say(transport, ev.SessionClosing(event_id=identifier("event"), code=SERVER_STOPPING, reason=STOPPING))
     try:
         async with asyncio.timeout(limits.drain_s):
             await stream.wait_idle()
     except TimeoutError:
         logger.info("an answer was cut off by the stop of the server")
-    raise _Ended(SERVER_STOPPING, reason)
+    raise SessionEnded(SERVER_STOPPING, STOPPING)
 
 
 async def _end_when_revoked(limits: EndConditions) -> NoReturn:
     await limits.revoked()
-    revocation = limits.revocation
-    raise _Ended(revocation.code, revocation.reason, error=revocation.error)
+    raise limits.revocation.ended()
 
 
 async def _end_when_used_up(stream: RealtimeStream, charges: TurnCharges) -> NoReturn:
@@ -195,10 +181,10 @@ async def _end_when_used_up(stream: RealtimeStream, charges: TurnCharges) -> NoR
         async with asyncio.timeout(LAST_WORDS_S):
             await stream.wait_idle()
             await asyncio.sleep(LEAD_MS / 1000)  # sent so far ahead of what is heard
-    raise _Ended(BUDGET_USED_UP, "This API key's budget for this month is used up.", error="budget_used_up")
+    raise SessionEnded(BUDGET_USED_UP, "This API key's budget for this month is used up.", error="budget_used_up")
 
 
-async def _say_goodbye(transport: Transport, ended: _Ended) -> None:
+async def _say_goodbye(transport: Transport, ended: SessionEnded) -> None:
     """Tell the caller why the conversation is over, as far as they still listen, and close."""
     if ended.error is not None:
         fault = "server_error" if ended.code == UNAVAILABLE else "invalid_request_error"
@@ -215,6 +201,15 @@ async def _say(transport: Transport, event: ev.ServerEvent) -> None:
     """Last words: who reads too slowly does not get them, and ends for that reason anyway."""
     with suppress(FloodError):
         await transport.send(event)
+
+
+def _ended_by(error: VoiceError) -> SessionEnded:
+    """The end of a session whose stream has failed."""
+    if isinstance(error, EngineError):
+        code = UNAVAILABLE
+    else:  # the model was allowed at the door
+        code = BUDGET_USED_UP if isinstance(error, AccessDenied | Throttled) else NORMAL
+    return SessionEnded(code, error.message, error=error.code)
 
 
 def _first(group: BaseExceptionGroup[Found], kind: type[Found]) -> Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.cards import Transport as TransportName
 from voiceapp.engines import opus
 from voiceapp.realtime.models import Entrance, TransportKind
@@ -27,6 +27,8 @@ class Door:
     """Whether a session of a temporary key ends with it, whatever TEMPORARY_KEYS_END_SESSIONS says."""
     runs_tasks: bool = False
     """Whether a connection carries tasks, each a session of its own, instead of one session."""
+    kind: ModelKind = "realtime"
+    """Kind of the models that its sessions use: `tts` for those that read text aloud."""
     passes_on: Literal["offer", "call", ""] = "offer"
     """Kind of request that a service which speaks its callers' dialect is given to hold their sessions: an offer (or a
     request for a grant) in ours, a call in OpenAI's current one; empty: sessions are held here."""
@@ -41,6 +43,7 @@ class Door:
 
 
 API_SOCKET = Door("websocket", str(Entrance.PROGRAM), takes_seat=True, passes_on="")
+READ_ALOUD_SOCKET = replace(API_SOCKET, kind="tts")
 PAGE_SOCKET = replace(API_SOCKET, entrance=str(Entrance.PAGE))
 API_OFFER = Door("webrtc", str(Entrance.PROGRAM), takes_seat=False, decoded_rate_hz=opus.DECODED_RATE_HZ)
 OPENAI_OFFER = replace(API_OFFER, passes_on="call")

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from django.conf import settings
 
 from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.seats import seats
 from voiceapp.drain import drain_event
-from voiceapp.realtime.close_codes import KEY_REVOKED, TEMPORARY_KEY_OVER
+from voiceapp.realtime.close_codes import KEY_REVOKED, LIFETIME_OVER, NORMAL, TEMPORARY_KEY_OVER
+from voiceapp.realtime.doors import Door
 from voiceapp.realtime.revocation import Credentials, credentials_of, revocation_watch
 
 GOODBYE_S = 2.0
 """How long before the stopping server's patience ends a session ends itself."""
 
 
+STOPPING = "The server is stopping; connect again."
+
+
+class SessionEnded(Exception):
+    """A session, or the connection that carries several, is over."""
+
+    def __init__(self, code: int, reason: str, *, error: str | None = None) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.error = error
+        """Code of an error event to say before the end, where the caller or an engine is at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """How a session ends whose credentials were revoked."""
+    """The end of a session whose credentials were revoked."""
 
     code: int
     reason: str
     error: str
     """Code of the error event."""
+
+    def ended(self) -> SessionEnded:
+        return SessionEnded(self.code, self.reason, error=self.error)
 
 
 KEY_LOST = Revocation(KEY_REVOKED, "The API key of this session is no longer valid.", "invalid_api_key")
@@ -63,6 +83,29 @@ def end_conditions(
         revoked=lambda: revocation_watch().wait(credentials),
         revocation=_revocation(credentials),
     )
+
+
+async def connection_ended(caller: Caller, door: Door) -> SessionEnded:
+    """Return the end of a connection that carries sessions one after the other, when something outside ends it.
+
+    Its caller was looked up once, so it lasts no longer than a session.
+    """
+    limits = end_conditions(
+        caller, "", lifetime_s=seats().lifetime_s(caller), ends_with_temporary_key=door.ends_with_temporary_key
+    )
+    ends = {
+        asyncio.ensure_future(limits.stopping()): SessionEnded(NORMAL, STOPPING),
+        asyncio.ensure_future(limits.revoked()): limits.revocation.ended(),
+        asyncio.ensure_future(asyncio.sleep(limits.lifetime_s)): SessionEnded(
+            LIFETIME_OVER, "The connection has reached its longest duration; connect again."
+        ),
+    }
+    try:
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        return ends[done.pop()]
+    finally:
+        for waiting in ends:
+            waiting.cancel()
 
 
 def _revocation(credentials: Credentials) -> Revocation:

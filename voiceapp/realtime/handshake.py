@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
-from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.providers import provider_of
 from voiceapp.errors import InvalidParameter
@@ -17,6 +16,7 @@ from voiceapp.protocol.forwarding import FORWARDING
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
+from voiceapp.protocol.read_aloud import READ_ALOUD
 from voiceapp.protocol.reading import EventError
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.media.client_events import without_formats
@@ -39,6 +39,10 @@ class Handshake:
     opening: dict[str, Any] = field(default_factory=dict)
     """Settings in the words of `session.update`."""
     listens_only: bool = False
+
+    @property
+    def reads_aloud(self) -> bool:
+        return self.dialect is READ_ALOUD
 
     def open(self, admitted: Admitted, *, is_plain: bool = False) -> Admitted:
         """The admitted session with what its handshake says of it; `is_plain`: it is a WebSocket and ends with it."""
@@ -77,6 +81,12 @@ class Wire:
         return self.authorization or (f"Bearer {named.removeprefix(KEY_SUBPROTOCOL)}" if named else "")
 
     @property
+    def reads_aloud(self) -> bool:
+        """A WebSocket names a model of synthesis instead of a realtime model."""
+        named = self.query.get("model") or ""
+        return not (self.has_track or catalogue().find(named, "realtime")) and bool(catalogue().find(named, "tts"))
+
+    @property
     def subprotocol(self) -> str | None:
         """The one that the server chooses."""
         return SUBPROTOCOL if SUBPROTOCOL in self.subprotocols else None
@@ -93,6 +103,8 @@ def read_handshake(wire: Wire) -> Handshake:
     if session.get("type") not in (None, REALTIME, TRANSCRIPTION):
         raise InvalidParameter(f"session.type must be {REALTIME} or {TRANSCRIPTION}.", param="session.type")
     named = str(wire.query.get("model") or session.get("model") or "")
+    if wire.reads_aloud:
+        return Handshake(named, READ_ALOUD)
     transcribes = wire.query.get("intent") == TRANSCRIPTION or session.get("type") == TRANSCRIPTION
     model = listening_model(named) if transcribes else named
     card = catalogue().find(model, "realtime")
@@ -104,12 +116,6 @@ def read_handshake(wire: Wire) -> Handshake:
     kind = OlderDialect if is_older else OpenAIRealtimeDialect
     dialect = kind(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
     return Handshake(model, dialect, without_formats(opening) if wire.has_track else _with_rates(opening), listens)
-
-
-def reading_card(wire: Wire) -> ModelCard | None:
-    """The model of synthesis, where a handshake names one instead of a realtime model."""
-    named = wire.query.get("model") or ""
-    return None if catalogue().find(named, "realtime") else catalogue().find(named, "tts")
 
 
 def listening_model(named: str) -> str:

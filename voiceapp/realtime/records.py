@@ -103,12 +103,12 @@ class Recorder:
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
-    def add(self, turn: TurnEnded, *, is_charged: bool = False) -> None:
-        """Take one record; returns at once. `is_charged` says that its charge is written already, or elsewhere."""
+    def add(self, turn: TurnEnded) -> None:
+        """Take one record; returns at once."""
         self._lengths[turn.ordinal] = _Lengths(
             turn.input_audio_ms, turn.output_audio_ms, turn.input_tokens, turn.output_tokens
         )
-        if not is_charged:
+        if not turn.is_charged:
             self.charges.ended(turn)
         self._waiting.put(TurnRecord(turn, timezone.now()))
 

@@ -6,8 +6,6 @@ message and awaits each handler in turn: audio must not wait there.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.accounts.guests import guest_of
@@ -15,13 +13,13 @@ from voiceapp.accounts.page import page_caller, require_own_page
 from voiceapp.http.refusals import LOST, Receive, Scope, Send, refuse
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
-from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, Door
-from voiceapp.realtime.handshake import Handshake, Wire, read_handshake, reading_card
-from voiceapp.realtime.inference.connection import InferenceConnection
+from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, READ_ALOUD_SOCKET, Door
+from voiceapp.realtime.handshake import Handshake, Wire, read_handshake
+from voiceapp.realtime.inference.connection import SocketConnection
+from voiceapp.realtime.inference.runner import TaskRunner
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.scopes import header_of, query_of, refuse_handshake
-from voiceapp.realtime.speech_session import SpeechSession
 from voiceapp.realtime.transports.websocket import WebSocketTransport
 
 
@@ -40,47 +38,20 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
     )
     try:
         caller = await caller_from_bearer(wire.bearer)
-        card = reading_card(wire)
-    except Exception as error:
-        await refuse_handshake(scope, send, error)
-    else:
-        if card is not None:
-            await _read_aloud(
-                scope,
-                receive,
-                send,
-                SpeechSession.admitted(caller, card, wire.query["model"], address_of_scope(scope)),
-            )
-        else:
-            await _converse(scope, receive, send, caller, wire)
-
-
-async def _converse(scope: Scope, receive: Receive, send: Send, caller: Caller, wire: Wire) -> None:
-    try:
         handshake = read_handshake(wire)
+        door = READ_ALOUD_SOCKET if handshake.reads_aloud else API_SOCKET
         resumption = read_resumption(wire.query) if handshake.dialect is OWN else None
         arrival = await arrive(
             resumption,
             caller,
-            API_SOCKET,
+            door,
             handshake.model,
-            lambda: _admit(scope, caller, API_SOCKET, handshake, is_plain=resumption is None),
+            lambda: _admit(scope, caller, door, handshake, is_plain=resumption is None),
         )
     except Exception as error:
         await refuse_handshake(scope, send, error)
     else:
         await _run(arrival, receive, send, handshake.dialect_of(arrival.admitted), wire.subprotocol)
-
-
-async def _read_aloud(scope: Scope, receive: Receive, send: Send, admission: Awaitable[SpeechSession]) -> None:
-    try:
-        session = await admission
-    except Exception as error:
-        await refuse_handshake(scope, send, error)
-    else:
-        with session.seat:
-            await send({"type": "websocket.accept"})
-            await session.run(receive, send)
 
 
 async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +65,8 @@ async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
     else:
         await send({"type": "websocket.accept"})
         lost = scope["extensions"].get(LOST, {}).get("code")
-        await InferenceConnection.on_socket(caller, address_of_scope(scope), receive, send, lost).run()
+        connection = SocketConnection(receive, send, lost)
+        await TaskRunner(caller, API_SOCKET, address_of_scope(scope), connection).run()
 
 
 async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:

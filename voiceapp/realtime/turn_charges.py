@@ -12,14 +12,15 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from django.db import Error as DatabaseFailure
 
 from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.charges import Charge, charge, has_price
 from voiceapp.accounts.ledger import Quantities
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.engines.interfaces import NextResponse
 from voiceapp.errors import AccessDenied, Throttled
@@ -71,8 +72,26 @@ class TurnCharges:
         is_free = self._caller.monthly_budget_nano is None or not has_price(self._model, "realtime")
         return None if is_free else self._before_response
 
+    @asynccontextmanager
+    async def speech(self, response_id: str) -> AsyncIterator[Charge]:
+        """Around one response that reads text aloud; see `Call.charge`.
+
+        Raises:
+            AccessDenied: if the key's budget does not allow it; the session ends then.
+            Throttled: if a rate or quota is used up.
+        """
+        model = catalogue().get(self._model, "tts").name
+        try:
+            async with charge(
+                self._caller, operation="speech", model=model, family="tts", request_id=response_id
+            ) as meter:
+                yield meter
+        except AccessDenied:
+            self._used_up.set()
+            raise
+
     async def used_up(self) -> None:
-        """Return when a response was refused because the budget does not allow it."""
+        """Return when the budget does not allow the session to go on."""
         await self._used_up.wait()
 
     def ended(self, turn: TurnEnded) -> None:

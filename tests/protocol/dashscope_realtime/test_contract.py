@@ -6,7 +6,7 @@ import json
 
 from tests.protocol.dashscope_realtime.contract import TABLE, conversation, reader, sent_by, table
 from voiceapp.protocol.events import CLIENT_EVENTS, parse_client_event
-from voiceapp.protocol.speech_events import read_speech_event
+from voiceapp.protocol.read_aloud import READ_ALOUD
 
 
 def test_the_tables_are_those_of_the_library() -> None:
@@ -25,5 +25,5 @@ def test_every_event_of_a_conversation_is_read() -> None:
 
 
 def test_every_event_of_a_reader_is_read() -> None:
-    kinds = {read_speech_event(json.dumps(event)).kind for _, _, event in sent_by(reader())}
+    kinds = {READ_ALOUD.read(json.dumps(event)).type for _, _, event in sent_by(reader())}
     assert {"session.update", "input_text_buffer.append", "response.cancel", "session.finish"} <= kinds

@@ -15,8 +15,10 @@ from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import ApiKey
 from voiceapp.realtime import revocation
 from voiceapp.realtime.close_codes import KEY_REVOKED
-from voiceapp.realtime.inference import line
-from voiceapp.realtime.inference.connection import InferenceConnection
+from voiceapp.realtime.doors import API_SOCKET
+from voiceapp.realtime.inference import connection
+from voiceapp.realtime.inference.connection import SocketConnection
+from voiceapp.realtime.inference.runner import TaskRunner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 10.0
@@ -32,9 +34,9 @@ class Client:
     async def send(self, message: Mapping[str, Any]) -> None:
         self.received.append(message)
 
-    async def connect(self, member: Member) -> InferenceConnection:
+    async def connect(self, member: Member) -> TaskRunner:
         caller = await caller_from_bearer(member.authorization)
-        return InferenceConnection.on_socket(caller, "", self.to_server.get, self.send)
+        return TaskRunner(caller, API_SOCKET, "", SocketConnection(self.to_server.get, self.send))
 
     def write(self, text: str) -> None:
         self.to_server.put_nowait({"type": "websocket.receive", "text": text})
@@ -63,11 +65,11 @@ async def test_a_revoked_key_ends_a_connection_between_tasks(alice: Member, monk
 
 
 async def test_a_client_who_reads_nothing_is_let_go(alice: Member, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connection, "SLOW_READER_S", 0.05)
     client = SlowClient()
     client.write(json.dumps({"header": {"action": "dance", "task_id": "one"}}))
     client.write("nonsense")
-    connection = await client.connect(alice)
+    runner = await client.connect(alice)
     async with asyncio.timeout(PATIENCE_S):
-        await connection.run()
+        await runner.run()
     assert len(client.received) == 1

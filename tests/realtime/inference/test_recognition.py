@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 import tracemalloc
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ import pytest
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol import events as ev
-from voiceapp.realtime.inference.line import Line
 from voiceapp.realtime.inference.recognition import RecognitionTransport, Unheard, settings_of
 from voiceapp.realtime.transports.interface import Disconnected
 
@@ -37,10 +35,10 @@ def test_languages_that_nobody_knows_are_refused() -> None:
 async def test_a_sentence_whose_beginning_nobody_noticed_begins_where_the_last_one_ended() -> None:
     said: list[Any] = []
 
-    async def send(message: Mapping[str, Any]) -> None:
-        said.append(json.loads(message["text"])["payload"]["output"]["sentence"])
+    async def say(message: Mapping[str, Any]) -> None:
+        said.append(message["payload"]["output"]["sentence"])
 
-    task = RecognitionTransport("task", Line(send).say, "pcm", 16_000, Unheard())
+    task = RecognitionTransport("task", say, "pcm", 16_000, Unheard())
     await task.hear(bytes(4 * 32_000))
     for _ in range(8):
         await task.receive()  # half a second each
@@ -66,7 +64,7 @@ def minutes_of_silence() -> bytes:
 
 
 async def test_little_that_decodes_to_much_is_decoded_as_it_is_heard() -> None:
-    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000, Unheard())
+    task = RecognitionTransport("task", nowhere, "opus", 16_000, Unheard())
     await task.hear(minutes_of_silence())
     tracemalloc.start()
     heard = await task.receive()
@@ -79,7 +77,7 @@ async def test_little_that_decodes_to_much_is_decoded_as_it_is_heard() -> None:
 
 @pytest.mark.parametrize("waits", [False, True], ids=["between slices", "while its pace is kept"])
 async def test_what_a_client_who_left_has_sent_is_not_heard_any_more(waits: bool) -> None:
-    task = RecognitionTransport("task", Line(nowhere).say, "opus", 16_000, Unheard())
+    task = RecognitionTransport("task", nowhere, "opus", 16_000, Unheard())
     await task.hear(minutes_of_silence())
     slices_at_once = 30  # 15 seconds
     for _ in range(slices_at_once):

@@ -12,6 +12,7 @@ from voiceapp.errors import FloodError
 from voiceapp.protocol import events as ev
 from voiceapp.realtime.transports import websocket
 from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.transports.limits import MESSAGES_PER_S
 from voiceapp.realtime.transports.websocket import WebSocketTransport
 
 CLEARED = ev.AudioCleared(event_id="event_1")
@@ -40,7 +41,7 @@ class Server:
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    monkeypatch.setattr(websocket, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(websocket, "SLOW_READER_S", 0.05)
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT_S", 0.05)
     return Server()
 
@@ -113,7 +114,7 @@ async def test_only_codes_that_may_stand_in_a_frame_are_sent(server: Server, cod
 
 
 async def test_more_messages_than_anybody_needs_are_a_flood(server: Server) -> None:
-    allowed = 10 * websocket.MESSAGES_PER_S
+    allowed = 10 * MESSAGES_PER_S
     for _ in range(2 * allowed):
         server.incoming.put_nowait({"type": "websocket.receive", "text": '{"type": "input_audio_buffer.clear"}'})
     for _ in range(allowed):

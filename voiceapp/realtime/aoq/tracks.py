@@ -22,16 +22,13 @@ from voiceapp.realtime.media import rtp
 from voiceapp.realtime.media.arrivals import Arrivals
 from voiceapp.realtime.media.leg import MediaLeg
 from voiceapp.realtime.media.tracks import PACKETS_PER_S, TICKS_PER_PACKET
+from voiceapp.realtime.transports.limits import MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES, SLOW_READER_S
 
 START_S = 5.0
 """How long a connected caller may take to subscribe and to say that it is ready."""
-MAX_MESSAGE_BYTES = 1024 * 1024
-MAX_UNSENT_BYTES = 1024 * 1024
 LOOK_AFTER_BYTES = 64 * 1024
 """How much is written before somebody looks how much of it has left."""
 LOOK_S = 0.1
-SLOW_S = 10.0
-"""A caller who does not read for this long has lost the connection."""
 GOODBYE_S = 2.0
 """How long the caller has to close the connection, which browsers survive better than being closed."""
 GONE = 1001
@@ -179,7 +176,7 @@ class AoqTracks:
     async def _wait_sent(self) -> None:
         """While more is unsent than may be. The library tells nobody when it has sent something."""
         try:
-            async with asyncio.timeout(SLOW_S):
+            async with asyncio.timeout(SLOW_READER_S):
                 while not self._gone.is_set() and self._connection.unsent_bytes > MAX_UNSENT_BYTES:  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:

@@ -18,8 +18,8 @@ from voiceapp.realtime.aoq.models import AoqGrant
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, Incoming, MoqConnection
 from voiceapp.realtime.aoq.tracks import AoqTracks
 from voiceapp.realtime.doors import API_GRANT, PAGE_GRANT, TASK_GRANT, Door
-from voiceapp.realtime.inference.aoq_line import AoqTaskLine
-from voiceapp.realtime.inference.connection import InferenceConnection
+from voiceapp.realtime.inference.aoq_connection import AoqConnection
+from voiceapp.realtime.inference.runner import TaskRunner
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.transports.aoq import AoqTransport
@@ -55,10 +55,10 @@ class Visit:
 
     async def _run_tasks(self, tracks: AoqTracks) -> None:
         begun = self.arrival.admitted.beginning
-        line = AoqTaskLine(tracks)
+        connection = AoqConnection(tracks)
         try:
-            async with line.open():
-                await InferenceConnection(begun.caller, self.door, begun.client_address, line).run()
+            async with connection.open():
+                await TaskRunner(begun.caller, self.door, begun.client_address, connection).run()
         except (TimeoutError, ConnectionLost):
             logger.info("AOQ relay: a caller connected and did not begin a task")
 

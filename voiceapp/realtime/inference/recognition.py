@@ -8,35 +8,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from voiceapp.engines.sound_streams import stream_of
-from voiceapp.errors import InvalidParameter
+from voiceapp.errors import ClientSilent, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig, merge
-from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.values import read_integer, read_text
-from voiceapp.realtime.close_codes import NORMAL
-from voiceapp.realtime.inference.line import SILENCE_S, SILENT, TIMED_OUT
 from voiceapp.realtime.inference.sentences import Sentence, Sentences
-from voiceapp.realtime.transports.interface import Disconnected
+from voiceapp.realtime.inference.task import Say, TaskTransport
+from voiceapp.realtime.transports.limits import MAX_UNHEARD_BYTES
 
-UNHEARD_BYTES = 256 * 1024
-"""Audio of one connection that was not heard yet; a frame that comes after it waits in the connection."""
 PIECE_BYTES = 256
 """Compressed audio is decoded in pieces: a few bytes may be minutes of silence."""
 SLICE_MS = 500
 """Audio is heard in slices, so that a recording in one frame does not hold up others."""
+SILENCE_S = 23.0
+"""A task whose client sends nothing for this long fails, as the vendor's do."""
 AHEAD_MS = 15_000
 RATE = 1.9
 """A recording is heard so many times as fast as it was spoken, but for its first seconds: a session ends with a client
 who keeps above 2."""
 USUAL_SILENCE_MS = 800
 DECODED = AudioFormat("pcm", 16_000)
-Say = Callable[[JsonObject], Awaitable[None]]
 
 
 def settings_of(parameters: dict[str, Any], languages: tuple[str, ...]) -> tuple[dict[str, Any], str, int]:
@@ -85,7 +81,7 @@ class Unheard:
 
     async def add(self, size: int) -> None:
         """Count `size` bytes when there is room; any number fits where little waits."""
-        while self._bytes >= UNHEARD_BYTES:
+        while self._bytes >= MAX_UNHEARD_BYTES:
             self._heard.clear()
             await self._heard.wait()
         self._bytes += size
@@ -95,13 +91,12 @@ class Unheard:
         self._heard.set()
 
 
-class RecognitionTransport:
-    """The task as the transport of its session."""
+class RecognitionTransport(TaskTransport):
+    """A task of recognition as the transport of its session."""
 
     def __init__(self, task_id: str, say: Say, kind: str, rate_hz: int, unheard: Unheard) -> None:
-        """`say` sends an event to the client; `kind` and `rate_hz` are those of its audio."""
-        self._task_id = task_id
-        self._say = say
+        """`kind` and `rate_hz` are those of the client's audio."""
+        super().__init__(task_id, say)
         self._decoder = stream_of(kind)
         self._format = DECODED if self._decoder else AudioFormat("pcm", rate_hz)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -118,10 +113,6 @@ class RecognitionTransport:
         self._now = asyncio.get_running_loop().time
         self._began_at: float | None = None
         self._heard_ms = 0.0
-        self._lost: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._is_over = False
-        self.has_failed = False
-        """The client was told that the task failed."""
         self._sentences = Sentences()
 
     # ── From the connection ──────────────────────────────────────────────────────────────────────────────────────────
@@ -130,14 +121,15 @@ class RecognitionTransport:
         """Take a binary frame; waits while too much was not heard yet."""
         await self._unheard.add(len(data))
         self._own_bytes += len(data)
-        if self._is_over:
+        if self.is_over:
             self._forget(self._own_bytes)
         else:
             self._arrived.put_nowait(data)
 
-    def finish(self) -> None:
-        """Nothing more follows."""
-        self._arrived.put_nowait(None)
+    def take(self, command: wire.RunCommand) -> None:
+        """A command that follows `run-task`."""
+        if isinstance(command, wire.FinishTask):
+            self._arrived.put_nowait(None)
 
     def _forget(self, size: int) -> None:
         self._own_bytes -= size
@@ -145,14 +137,11 @@ class RecognitionTransport:
         self._unheard.remove(size)
 
     def lose(self, code: int) -> None:
-        """The connection is gone, or the task is given up."""
-        self._is_over = True
+        super().lose(code)
         self._undecoded = memoryview(b"")
         self._slices.clear()
         self._arrived = asyncio.Queue()
         self._forget(self._own_bytes)
-        if not self._lost.done():
-            self._lost.set_result(code)
 
     # ── The session's transport ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,10 +153,7 @@ class RecognitionTransport:
                     return ev.SessionFinish()
                 self._undecoded = memoryview(data)
                 self._read_bytes = len(data)
-            try:
-                self._cut(self._decoded_piece())
-            except InvalidParameter as broken:
-                await self._fail("InvalidParameter", broken.message)
+            self._cut(self._decoded_piece())
         audio = self._slices.popleft()
         await self._keep_pace(self._format.duration_ms(len(audio)))
         return ev.AudioAppend(audio=audio)
@@ -182,10 +168,10 @@ class RecognitionTransport:
         """The next frame; None when nothing more follows.
 
         Raises:
-            Disconnected: if the task is given up, or its client is gone or silent.
+            ClientSilent: if nothing comes for too long.
+            Disconnected: if the task is given up, or its client is gone.
         """
-        if self._lost.done():
-            raise Disconnected(self._lost.result())
+        self.check_lost()
         arrival = asyncio.ensure_future(self._arrived.get())
         try:
             await asyncio.wait((arrival, self._lost), timeout=SILENCE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -193,9 +179,8 @@ class RecognitionTransport:
                 return arrival.result()
         finally:
             arrival.cancel()
-        if not self._lost.done():
-            await self._fail(TIMED_OUT, SILENT)
-        raise Disconnected(self._lost.result())
+        self.check_lost()
+        raise ClientSilent(SILENCE_S)
 
     def _cut(self, pcm: bytes) -> None:
         """Whole samples in slices; a byte that is left over waits for the next frame."""
@@ -212,21 +197,21 @@ class RecognitionTransport:
         due = self._began_at + (self._heard_ms - AHEAD_MS) / RATE / 1000
         if due > now:
             await asyncio.wait((self._lost,), timeout=due - now)
-        if self._lost.done():
-            raise Disconnected(self._lost.result())
+        self.check_lost()
 
     async def send(self, event: ev.ServerEvent) -> None:
-        if self._is_over:
+        if self.is_over:
             return
+        if isinstance(event, ev.SessionCreated):
+            await self.started()
         for sentence in self._sentences.take(event, round(self._heard_ms)):
             await self._result(sentence)
         if isinstance(event, ev.TranscriptionFailed):
-            await self._fail(str(event.error["code"]), str(event.error["message"]))
+            await self.fail(str(event.error["code"]), str(event.error["message"]))
         elif isinstance(event, ev.ErrorEvent):
-            await self._fail(event.code, event.message)
+            await self.fail(event.code, event.message)
         elif isinstance(event, ev.SessionFinished):
-            self._is_over = True
-            await self._say(wire.task_finished(self._task_id, {"duration": self._duration_s}))
+            await self.finished({"duration": self._duration_s})
 
     async def _result(self, sentence: Sentence) -> None:
         found = wire.sentence(sentence.number, sentence.text, begin_ms=sentence.begin_ms, end_ms=sentence.end_ms)
@@ -236,16 +221,3 @@ class RecognitionTransport:
     @property
     def _duration_s(self) -> int:
         return -(-round(self._heard_ms) // 1000)
-
-    def cut_playout(self) -> None:
-        """Nothing is played."""
-
-    async def close(self, code: int, reason: str) -> None:
-        if not self._is_over:
-            await self._fail("InternalError" if code == NORMAL else "ServiceUnavailable", reason)
-        self.lose(code)
-
-    async def _fail(self, code: str, message: str) -> None:
-        self.has_failed = True
-        self.lose(NORMAL)
-        await self._say(wire.task_failed(self._task_id, code, message))

@@ -10,11 +10,7 @@ from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.media.client_events import without_audio
 from voiceapp.realtime.transports.interface import Disconnected
-
-MESSAGES_PER_S = 100
-WAITING_EVENTS = 1000
-WAITING_BYTES = 2 * 1024 * 1024
-"""Of messages: one of the largest, and as much again that comes before it was read."""
+from voiceapp.realtime.transports.limits import MAX_UNREAD_BYTES, MAX_UNREAD_EVENTS, MESSAGES_PER_S
 
 
 class Arrivals:
@@ -56,7 +52,7 @@ class Arrivals:
 
     async def wait_room(self) -> None:
         """Wait until there is room for a message of any length, where its sender can be kept waiting."""
-        while self._waiting_bytes > WAITING_BYTES // 2:
+        while self._waiting_bytes > MAX_UNREAD_BYTES // 2:
             self._room.clear()
             await self._room.wait()
 
@@ -64,7 +60,7 @@ class Arrivals:
         """A message came. Too many of them end the session; what comes after that is not read."""
         if self._is_flooded:
             return
-        is_full = self._waiting_texts >= WAITING_EVENTS or self._waiting_bytes + len(message) > WAITING_BYTES
+        is_full = self._waiting_texts >= MAX_UNREAD_EVENTS or self._waiting_bytes + len(message) > MAX_UNREAD_BYTES
         if not self._meter.accept(1, self._now()) or is_full:
             self.flooded(FloodError(f"More than {MESSAGES_PER_S} messages a second.", code="too_many_messages"))
         elif isinstance(message, bytes):
@@ -78,7 +74,7 @@ class Arrivals:
 
     def hear(self, pcm: bytes) -> None:
         """Mono int16 PCM came; dropped while a second of messages waits to be read."""
-        if self._queue.qsize() < WAITING_EVENTS:
+        if self._queue.qsize() < MAX_UNREAD_EVENTS:
             self._queue.put_nowait(pcm)
 
     def flooded(self, error: FloodError) -> None:

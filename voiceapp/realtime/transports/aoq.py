@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from voiceapp.protocol import events as ev
 from voiceapp.realtime.aoq.tracks import AoqTracks
-from voiceapp.realtime.close_codes import BUDGET_USED_UP, NORMAL, SERVER_STOPPING
 from voiceapp.realtime.transports.interface import text_of
-
-PLAYED_S = {NORMAL: 60.0, SERVER_STOPPING: 1.0, BUDGET_USED_UP: 5.0}
-"""Longest rest of an answer that is still played at an end that comes after it."""
+from voiceapp.realtime.transports.limits import PLAYED_S
 
 
 class AoqTransport:

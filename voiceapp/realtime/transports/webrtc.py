@@ -16,10 +16,9 @@ from aiortc.exceptions import InternalError, InvalidAccessError, InvalidStateErr
 from django.conf import settings
 
 from voiceapp.errors import EngineUnavailable, FloodError, InvalidParameter
-from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.states import step
-from voiceapp.realtime.close_codes import ABANDONED, BUDGET_USED_UP, NORMAL, SERVER_STOPPING
+from voiceapp.realtime.close_codes import ABANDONED
 from voiceapp.realtime.media.aiortc_internals import gathering
 from voiceapp.realtime.media.aiortc_internals.connecting import give_up_quietly
 from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
@@ -27,6 +26,7 @@ from voiceapp.realtime.media.aiortc_internals.sctp import bound_messages, wait_d
 from voiceapp.realtime.media.arrivals import Arrivals
 from voiceapp.realtime.media.leg import MediaLeg
 from voiceapp.realtime.transports.interface import OWN, Dialect, text_of, texts_of
+from voiceapp.realtime.transports.limits import MAX_UNSENT_BYTES, PLAYED_S, SLOW_READER_S
 from voiceapp.realtime.webrtc import ice_config, sdp
 from voiceapp.realtime.webrtc.states import LIVE, PEER_STEPS, PeerState
 
@@ -41,13 +41,8 @@ PROBE = 65_534
 ANSWER_S = 10.0
 """To gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
 CLOSE_S = 2.0
-PLAYED_S = {NORMAL: 60.0, SERVER_STOPPING: 1.0, BUDGET_USED_UP: 5.0}
-"""Longest rest of an answer that is still played at an end that comes after it."""
 SENT_S = 2.5
 """For the last words to arrive."""
-MAX_BUFFERED_BYTES = 1024 * 1024
-SLOW_S = 10.0
-"""A caller who does not read for this long has lost the conversation."""
 GONE = 1001
 """The caller closed the connection, or their page is gone (RFC 6455, 7.4.1, has the word for it)."""
 
@@ -214,7 +209,7 @@ class WebRtcTransport:
         channel = self._channel
         if not self.is_open or self._is_slow or channel is None:
             return
-        if channel.bufferedAmount > MAX_BUFFERED_BYTES:
+        if channel.bufferedAmount > MAX_UNSENT_BYTES:
             await self._wait_writable(channel)
         self._write(event)
 
@@ -231,10 +226,10 @@ class WebRtcTransport:
                         channel.send(text_of(_too_large(event)))
 
     async def _wait_writable(self, channel: RTCDataChannel) -> None:
-        channel.bufferedAmountLowThreshold = MAX_BUFFERED_BYTES // 2
+        channel.bufferedAmountLowThreshold = MAX_UNSENT_BYTES // 2
         self._writable.clear()
         try:
-            async with asyncio.timeout(SLOW_S):
+            async with asyncio.timeout(SLOW_READER_S):
                 while self.is_open and channel.bufferedAmount > channel.bufferedAmountLowThreshold:
                     await self._writable.wait()
                     self._writable.clear()
@@ -303,7 +298,7 @@ def _unreachable() -> EngineUnavailable:
 
 def _too_large(event: ev.ServerEvent) -> ev.ErrorEvent:
     return ev.ErrorEvent(
-        event_id=identifier("event"),
+        event_id=event.event_id,
         code="event_too_large",
         message=f"An event '{event.type}' was not sent: it is larger than the max-message-size of your offer.",
     )

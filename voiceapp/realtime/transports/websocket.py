@@ -12,10 +12,8 @@ from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent
 from voiceapp.realtime.transports.interface import Disconnected, texts_of
+from voiceapp.realtime.transports.limits import MESSAGES_PER_S, SLOW_READER_S
 
-MESSAGES_PER_S = 100
-SEND_TIMEOUT_S = 10.0
-"""A caller who does not read for this long has lost the conversation."""
 CLOSE_TIMEOUT_S = 1.0
 CLOSE_REASON_LENGTH = 100
 """Characters; a close frame has room for 123 bytes."""
@@ -51,7 +49,7 @@ class WebSocketTransport:
         if not self._is_open or self._is_slow:
             return
         try:
-            await within(SEND_TIMEOUT_S, self._send_all(texts_of(event, self._dialect)))
+            await within(SLOW_READER_S, self._send_all(texts_of(event, self._dialect)))
         except TimeoutError:
             self._is_slow = True  # a second wait would end no better
             raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None

@@ -11,8 +11,8 @@ from voiceapp.realtime.aoq.tracks import READY, AoqTracks
 from voiceapp.realtime.transports.interface import json_text
 
 
-class AoqTaskLine:
-    """The tracks of a connection as a `TaskLine`."""
+class AoqConnection:
+    """The tracks of a connection as a `TaskConnection`."""
 
     def __init__(self, tracks: AoqTracks) -> None:
         self._tracks = tracks
