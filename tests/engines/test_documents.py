@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+
+import pytest
 
 from voiceapp.engines.embedded.documents import MAX_FILE_BYTES, MAX_PASSAGE_CHARS, Folder, load, parse, stamp
 
@@ -110,3 +113,14 @@ def test_the_stamp_changes_with_the_documents(tmp_path: Path) -> None:
     assert touched != first
     page.unlink()
     assert stamp(folders) == ()
+
+
+@pytest.mark.parametrize("seed", ["[", "![", "[a](", "<https://", "<!--", " *a", "**a", "`"])
+def test_no_page_takes_more_than_its_length(seed: str) -> None:
+    def cost(length: int) -> float:
+        began = time.process_time()
+        parse(seed * (length // len(seed)) + "!", name="page")
+        return time.process_time() - began
+
+    short, long = (min(cost(length) for _ in range(3)) for length in (4_000, 64_000))
+    assert long < 60 * short  # 256 times, where each place is tried with all that follow

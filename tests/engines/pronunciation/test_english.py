@@ -113,7 +113,7 @@ def test_any_text_is_read_in_time(text: str) -> None:
     assert isinstance(spoken_english(text), str)
 
 
-@pytest.mark.parametrize("seed", ["a-", "A.", "-", "[", "[a](", "\u2003", "\n "])
+@pytest.mark.parametrize("seed", ["a-", "A.", "-", "[", "[a](", "\u2003", "\n ", "--.", ",111"])
 def test_no_text_takes_more_than_its_length(seed: str) -> None:
     def cost(length: int) -> float:
         text = "a" + seed * (length // len(seed)) + "@b"

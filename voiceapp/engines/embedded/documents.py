@@ -23,6 +23,8 @@ MAX_PASSAGES = 5_000
 """About a thousand pages: 40 MB of vectors, and a minute and a half to embed them for the first time."""
 MAX_PASSAGE_CHARS = 700
 """About 150 tokens: a passage is one idea, and fits the embedding model's window."""
+_TARGET = r"\((?:[^()]|\([^()]*\))*\)"
+"""The address of a link, with one pair of brackets inside at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _title_of(name: str) -> str:
 def _blocks(text: str) -> Iterator[str]:
     """Headings, paragraphs, and lists as one paragraph each; code, tables, comments and front matter are left out."""
     text = re.sub(r"\A---\r?\n.*?\r?\n---\r?\n", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
     lines: list[str] = []
     fence = ""
     for line in [*text.splitlines(), ""]:
@@ -180,12 +182,12 @@ def _items(lines: Iterable[str]) -> list[str]:
 
 def _speakable(text: str) -> str:
     """Without marks that are for the eye."""
-    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
-    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"<(https?://[^>]+)>", r"\1", text)
+    text = re.sub(rf"!\[[^\[\]]*\]{_TARGET}", "", text)
+    text = re.sub(rf"\[([^\[\]]+)\]{_TARGET}", r"\1", text)
+    text = re.sub(r"<(https?://[^<>]+)>", r"\1", text)
     text = re.sub(r"`+([^`]*)`+", r"\1", text)
     text = re.sub(r"(\*\*|__)(.+?)\1", r"\2", text)
-    text = re.sub(r"(?<![\w*])[*_](?=\S)(.+?)(?<=\S)[*_](?![\w*])", r"\1", text)
+    text = re.sub(r"(?<![\w*])[*_](?=\S)(.{1,300}?)(?<=\S)[*_](?![\w*])", r"\1", text)
     return " ".join(text.split())
 
 

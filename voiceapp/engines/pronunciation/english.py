@@ -24,7 +24,7 @@ from voiceapp.engines.pronunciation.words import (
 
 Found = re.Match[str]
 
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_NUMBER = r"\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?|\d+(?:\.\d+)?"
 _MONTH = "|".join((*MONTHS, *(rf"{short}\.?" for short in SHORT_MONTHS)))
 _UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 _SIGNS = "".join(CURRENCIES)
@@ -194,7 +194,7 @@ _WRITTEN: tuple[tuple[str, Replacement, int], ...] = (
     # Addresses
     (r"\b([\w.+-]{1,64})@([\w-]+(?:\.[\w-]+)+)", _mail_address, 0),
     (r"(?:https?://|(?=www\.))([\w./#:-]*[\w/])()", _web_address, re.IGNORECASE),
-    (r"(?<![\w.])((?:[\w-]{1,63}\.)+(?:com|org|net|io|dev|edu|gov|eu|uk|de)(?:/[\w./-]*\w)?)()\b", _web_address, 0),
+    (r"(?<![\w.])((?:[\w-]{1,63}\.){1,8}(?:com|org|net|io|dev|edu|gov|eu|uk|de)(?:/[\w./-]*\w)?)()\b", _web_address, 0),
     # Dates and times
     (
         r"\b(\d{4})-(\d{2})-(\d{2})\b",
