@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -19,15 +21,16 @@ from tests.conftest import Member
 from tests.log import logged
 from tests.realtime.test_bridge import turn
 from voiceapp.accounts.auth import caller_from_bearer
-from voiceapp.accounts.models import UsageRecord
+from voiceapp.accounts.models import Account, UsageRecord
 from voiceapp.database.patience import waits_at_most
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.formats import identifier
 from voiceapp.protocol import events as ev
 from voiceapp.realtime import records
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.processes import own_name
 from voiceapp.realtime.record_queue import QUEUE
-from voiceapp.realtime.records import Beginning, Recorder, record_relayed
+from voiceapp.realtime.records import Beginning, Recorder, ends, record_relayed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -306,3 +309,34 @@ async def test_half_a_character_costs_no_row(alice: Member) -> None:
     recorder.add(turn(1, assistant_text="\ud83d" + "\ude00 yes\x00 \ud83d"))
     await recorder.finish(1000, "The session is finished.")
     assert [row.assistant_text for row in await turns_of(session_id)] == ["😀 yes \ufffd"]
+
+
+async def test_ends_are_written_together_and_hold_up_no_request(alice: Member) -> None:
+    written: list[str] = []
+    may_end = threading.Event()
+
+    def end(name: str) -> None:
+        transaction.on_commit(lambda: written.append("commit"))
+        written.append(name)
+        assert may_end.wait(60)
+
+    first = asyncio.ensure_future(ends().write(partial(end, "a")))
+    async with asyncio.timeout(60):
+        while not written:  # noqa: ASYNC110 - by a thread
+            await asyncio.sleep(0.01)
+        others = [asyncio.ensure_future(ends().write(partial(end, name))) for name in "bcd"]
+        assert await run_in_db_thread(Account.objects.count)
+    may_end.set()
+    await asyncio.gather(first, *others)
+    assert written == ["a", "commit", "b", "c", "d", "commit", "commit", "commit"]
+
+
+async def test_an_end_that_is_refused_costs_no_other(alice: Member) -> None:
+    def refused() -> None:
+        raise IntegrityError("no such row")
+
+    async def written() -> None:
+        await ends().write(lambda: None)
+
+    results = await asyncio.gather(ends().write(refused), written(), return_exceptions=True)
+    assert [type(result) for result in results] == [IntegrityError, type(None)]

@@ -41,8 +41,8 @@ GRACE_S = 0.6
 
 
 @functools.cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
+def _thread(name: str = "database") -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
 
 def _on_a_sound_connection(function: Callable[[], T]) -> T:
@@ -65,9 +65,21 @@ async def run_in_db_thread(function: Callable[P, T], *args: P.args, **kwargs: P.
         DatabaseUnavailable: if the database is gone, locked or full, or the function's turn did not come within the
             time that the request at hand may wait; it does not run later then.
     """
-    work = functools.partial(function, *args, **kwargs)
+    return await _run("database", functools.partial(function, *args, **kwargs))
+
+
+async def run_in_records_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do the same in another thread, with a connection of its own, for rows that no request waits for.
+
+    Raises:
+        DatabaseUnavailable: if the database is gone, locked or full.
+    """
+    return await _run("records", functools.partial(function, *args, **kwargs))
+
+
+async def _run(thread: str, work: Callable[[], T]) -> T:
     context = contextvars.copy_context()  # the thread waits no longer for the database than its caller may
-    job = _thread().submit(context.run, _on_a_sound_connection, work)
+    job = _thread(thread).submit(context.run, _on_a_sound_connection, work)
     result = asyncio.wrap_future(job)
     with waiting() as left_s:
         try:
@@ -83,6 +95,6 @@ async def run_in_db_thread(function: Callable[P, T], *args: P.args, **kwargs: P.
 
 
 def close_db_thread() -> None:
-    """Wait for what is being written and close the connection; the next function opens another."""
-    if _thread.cache_info().currsize:
-        _thread().submit(lambda: connection.close()).result()  # the thread's own connection, not the caller's
+    """Wait for what is being written and close the connections; the next function opens another."""
+    for thread in (_thread("records"), _thread("database")):
+        thread.submit(lambda: connection.close()).result()  # the thread's own connection, not the caller's

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,7 +22,8 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
+from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread, run_in_records_thread
+from voiceapp.event_loops import per_loop
 from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import webhook_events
@@ -39,6 +41,8 @@ FINISH_S = 5.0
 """How long the end of a conversation waits for its rows; what is not written then is written beside what follows."""
 RETRY_S = 1.0
 """How long a database that is away is left alone."""
+MOST_ENDS = 100
+"""So many ends are written in one transaction."""
 KEEP_TRYING_S = 3600.0
 """How long rows of a conversation that is over may still be written."""
 MOST_UNFINISHED = 1000
@@ -84,6 +88,66 @@ class _Lengths:
     output_audio_ms: int
     input_tokens: int
     output_tokens: int
+
+
+class Ends:
+    """Writes the ends of sessions of one event loop: those that come meanwhile together, in one transaction."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Callable[[], None], asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def write(self, end: Callable[[], None]) -> None:
+        """Call a function that writes one end, in a transaction.
+
+        Raises:
+            DatabaseUnavailable: if the database does not respond.
+            DatabaseFailure: if it refuses the row.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((end, done))
+        if self._writing is None or self._writing.done():
+            # In a context of its own: that of a request says how long it may wait for the database.
+            self._writing = asyncio.create_task(self._write_all(), name="ends of sessions", context=Context())
+        await done
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:MOST_ENDS], self._waiting[MOST_ENDS:]
+            outcomes: Sequence[Exception | None]
+            try:
+                outcomes = await run_in_records_thread(_write_together, [end for end, _ in batch])
+            except (DatabaseFailure, DatabaseUnavailable) as error:
+                outcomes = [error] * len(batch)
+            for (_, done), refused in zip(batch, outcomes, strict=True):
+                if done.done():  # its session was given up
+                    continue
+                if refused:
+                    done.set_exception(refused)
+                else:
+                    done.set_result(None)
+
+
+def _write_together(ends: Sequence[Callable[[], None]]) -> list[Exception | None]:
+    with transaction.atomic():
+        return [_refusal(end) for end in ends]
+
+
+def _refusal(end: Callable[[], None]) -> Exception | None:
+    """Write one end; return why the database refuses it, which costs no other."""
+    refused: Exception | None = None
+    try:
+        with transaction.atomic():
+            end()
+    except AWAY:
+        raise
+    except DatabaseFailure as error:
+        refused = error
+    return refused
+
+
+ends = per_loop(Ends)
+"""Those of the running event loop."""
 
 
 class Recorder:
@@ -151,7 +215,8 @@ class Recorder:
                 while self._waiting:
                     await self._write(self._waiting.take())
                 await self._persist(self._charge_the_rest)
-                await self._persist_row(self._write_end, close_code, close_reason, ended_at)
+                end = partial(self._write_end, close_code, close_reason, ended_at)
+                await self._persist(lambda: ends().write(end))
         except (TimeoutError, asyncio.CancelledError) as given_up:
             logger.error("session %s: its end was never recorded", self._beginning.session_id)
             if isinstance(given_up, asyncio.CancelledError):
@@ -175,7 +240,7 @@ class Recorder:
         await self.charges.write()
 
     async def _persist_row(self, write: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        await self._persist(lambda: run_in_db_thread(write, *args, **kwargs))
+        await self._persist(lambda: run_in_records_thread(write, *args, **kwargs))
 
     async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
         """Write until the database has taken it; a row that it refuses costs that row, not the conversation."""
@@ -234,18 +299,17 @@ class Recorder:
 
     def _write_end(self, close_code: int, close_reason: str, ended_at: datetime) -> None:
         lengths = self._lengths.values()
-        with transaction.atomic():
-            RealtimeSession.objects.filter(pk=self._beginning.session_id).update(
-                ended_at=ended_at,
-                close_code=close_code,
-                close_reason=close_reason[:REASON_LENGTH],
-                turn_count=len(lengths),
-                input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
-                output_audio_ms=sum(turn.output_audio_ms for turn in lengths),
-                input_tokens=sum(turn.input_tokens for turn in lengths),
-                output_tokens=sum(turn.output_tokens for turn in lengths),
-            )
-            self._tell(webhook_events.ENDED)
+        RealtimeSession.objects.filter(pk=self._beginning.session_id).update(
+            ended_at=ended_at,
+            close_code=close_code,
+            close_reason=close_reason[:REASON_LENGTH],
+            turn_count=len(lengths),
+            input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
+            output_audio_ms=sum(turn.output_audio_ms for turn in lengths),
+            input_tokens=sum(turn.input_tokens for turn in lengths),
+            output_tokens=sum(turn.output_tokens for turn in lengths),
+        )
+        self._tell(webhook_events.ENDED)
 
     def _tell(self, kinds: tuple[EventKind, ...]) -> None:
         webhook_events.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
