@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -85,17 +85,6 @@ class ConnectionLost(Exception):
         return error
 
 
-class Message(NamedTuple):
-    """An event of the service: its text as it came, or, where it was translated, its fields."""
-
-    text: str
-    fields: JsonObject | None = None
-
-    def read(self) -> JsonObject | None:
-        """The event; None for a text that is none."""
-        return wire_of(self.text) if self.fields is None else self.fields
-
-
 class Codec(Protocol):
     """The dialect of a service, where it is not this server's: events of ours in its words, and its events as ours."""
 
@@ -149,8 +138,9 @@ class Connection:
         if self._waiting is not None and not self._waiting.expired() and (self._came or self._gives_up_at):
             self._waiting.reschedule(0)
 
-    async def receive(self, until: float | None = None) -> Message:
-        """The next event, without our key. Can be cancelled without losing one.
+    async def receive(self, until: float | None = None) -> str | JsonObject:
+        """The next event, without our key: its text as it came, or its fields where it was translated. Can be cancelled
+        without losing one.
 
         Raises:
             ConnectionLost: the connection is closed.
@@ -158,12 +148,12 @@ class Connection:
         """
         if self._codec is None:
             if until is None:
-                return Message(await self._read())
+                return await self._read()
             async with asyncio.timeout_at(until):
-                return Message(await self._read())
+                return await self._read()
         while not self._came:
             await self._translate_next(self._codec, until)
-        return Message("", self._came.popleft())
+        return self._came.popleft()
 
     async def first(self) -> JsonObject:
         """The first event of a translated session as the service says it; it is received again.

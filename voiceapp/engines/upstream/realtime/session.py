@@ -18,7 +18,7 @@ from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, Conn
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.client_side import client_event_wire
-from voiceapp.protocol.forwarded.reading import object_of
+from voiceapp.protocol.forwarded.reading import object_of, wire_of
 from voiceapp.protocol.forwarded.session import ForwardedSession, Out
 from voiceapp.protocol.forwarded.states import Phase
 from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, for_service, spoken_bytes
@@ -151,13 +151,17 @@ class UpstreamSession:
                         await self._renew(lost.failure)
                     continue
                 else:
-                    is_passed = self._call.is_forwarded and not core.refused
-                    if is_passed and (size := spoken_bytes(message.text)) is not None:
-                        core.turns.sounded(size)
-                        yield ForwardedEvent(kind=ev.AudioDelta.type, text=message.text)
-                        continue
-                    if (wire := message.read()) is not None:
-                        for event in await self._follow(wire, message.text):
+                    if isinstance(message, str):
+                        is_passed = self._call.is_forwarded and not core.refused
+                        if is_passed and (size := spoken_bytes(message)) is not None:
+                            core.turns.sounded(size)
+                            yield ForwardedEvent(kind=ev.AudioDelta.type, text=message)
+                            continue
+                        wire, text = wire_of(message), message
+                    else:
+                        wire, text = message, ""
+                    if wire is not None:
+                        for event in await self._follow(wire, text):
                             yield event
                         if overfull_s := core.overfull_s(self._now()):
                             await asyncio.sleep(overfull_s)
@@ -340,6 +344,7 @@ async def _settled(connection: Connection, settings: Mapping[str, Any], items: S
 async def _next(connection: Connection, kind: str) -> JsonObject:
     """The next event of this kind, or the next error, which refuses what it would answer."""
     while True:
-        wire = (await connection.receive()).read()
+        message = await connection.receive()
+        wire = wire_of(message) if isinstance(message, str) else message
         if wire is not None and wire["type"] in (kind, ev.ErrorEvent.type):
             return wire
