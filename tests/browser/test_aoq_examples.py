@@ -155,11 +155,12 @@ CALLS = """async ([origin, key]) => {
     };
     const json = (body) => ({ method: "POST", type: "application/json", body: JSON.stringify(body) });
     const speech = { method: "POST", type: "application/sdp" };
-    const model = "text-embedding-v4";
+    const chat = { model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] };
     const calls = [
         ["/v1/models"],
-        ["/v1/chat/completions", json({ model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }] })],
-        ["/v1/embeddings", json({ model, input: "one" })],
+        ["/v1/chat/completions", json(chat)],
+        ["/v1/chat/completions", json({ ...chat, stream: true })],
+        ["/v1/embeddings", json({ model: "text-embedding-v4", input: "one" })],
         ["/v1/rerank", json({ model: "gte-rerank-v2", query: "a", documents: ["a", "b"] })],
         ["/v1/realtime/client_secrets", json({})],
         ["/api/v1/tokens", { method: "POST" }],
@@ -190,6 +191,6 @@ def test_a_page_of_another_origin_calls_the_api(backend: str, relay: Server, key
     page = quiet_browser.new_page()
     page.goto(backend)
     found, private_pages = page.evaluate(CALLS, [f"http://127.0.0.1:{relay.port}", key])
-    assert found == [[status, True, True] for status in [*[200] * 9, 400, 404]]
+    assert found == [[status, True, True] for status in [*[200] * 10, 400, 404]]
     assert private_pages == []
     page.close()
