@@ -227,3 +227,27 @@ async def test_turns_that_wait_for_the_database_are_bounded_and_none_is_lost(
     seconds = UsageRecord.objects.filter(unit="audio_seconds")
     assert await seconds.acount() == 3
     assert (await seconds.aaggregate(sum=Sum("quantity")))["sum"] == 10
+
+
+async def test_a_session_that_only_transcribes_ends_with_its_budget(alice: Member) -> None:
+    charges = TurnCharges(await caller_with(alice, 10 * SECOND), "voice", "sess_1")
+    used_up = asyncio.create_task(charges.used_up())
+    for ordinal in (1, 2):
+        await took(charges, ordinal, seconds=4)
+    await asyncio.sleep(0)
+    assert not used_up.done()
+
+    await took(charges, 3, seconds=4)
+    async with asyncio.timeout(5):
+        await used_up
+    assert await spent() == 12 * SECOND
+
+
+async def test_a_session_that_only_transcribes_goes_on_with_a_budget_that_was_raised(alice: Member) -> None:
+    charges = TurnCharges(await caller_with(alice, 10 * SECOND), "voice", "sess_1")
+    used_up = asyncio.create_task(charges.used_up())
+    await ApiKey.objects.filter(pk=alice.row.pk).aupdate(monthly_budget_nano=20 * SECOND)
+    await took(charges, 1, seconds=11)
+    await asyncio.sleep(0)
+    assert not used_up.done()
+    used_up.cancel()

@@ -8,7 +8,7 @@ otherwise gives it back. Functions here touch rows and run in the database threa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -103,6 +103,8 @@ def check(wanted: Wanted) -> None:
     Raises:
         AccessDenied: if the key's budget for this month does not allow it.
     """
+    if wanted.asks_anew:
+        wanted = replace(wanted, budget_nano=_current_budget(wanted))
     if wanted.budget_nano is None or _left(wanted) >= max(1, wanted.cost_nano):
         return
     with transaction.atomic():

@@ -48,16 +48,19 @@ def require_model(caller: Caller, model: str, family: str) -> None:
         raise AccessDenied(f"This API key may not be used for the model '{model[:80]}'.")
 
 
-async def require_budget(caller: Caller, model: str, family: str, **most: Unpack[Quantities]) -> None:
+async def require_budget(
+    caller: Caller, model: str, family: str, *, asks_anew: bool = False, **most: Unpack[Quantities]
+) -> None:
     """Check that the key's budget for this month allows work that is done later: nothing is set aside for it yet.
 
-    Without units, some of the budget must be left. A caller without a budget and a model without prices cost no query.
+    Without units, some of the budget must be left. `asks_anew` reads it from the key's row. A caller without a budget
+    and a model without prices cost no query.
 
     Raises:
         AccessDenied: if the budget does not allow it.
     """
     if caller.monthly_budget_nano is not None and has_price(model, family):
-        await run_in_db_thread(budgets.check, _wanted(caller, model, family, _checked(most)))
+        await run_in_db_thread(budgets.check, _wanted(caller, model, family, _checked(most), asks_anew=asks_anew))
 
 
 def has_price(model: str, family: str) -> bool:

@@ -3,7 +3,9 @@
 Before each response so much is set aside of the key's monthly budget as a usual turn costs; when the turn has ended,
 what it used is written into the ledger in its place. A response is not begun before the turn ahead of it is in the
 ledger. Several sessions of one key can therefore spend more than the budget together by at most one turn each: by what
-the last turn of each used beyond what was set aside for it. Callers without a budget wait for nothing.
+the last turn of each used beyond what was set aside for it. Callers without a budget wait for nothing. Nothing is
+set aside for a turn without a response, as of a session that only transcribes: it ends after the turn that uses up the
+budget.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from django.db import Error as DatabaseFailure
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.accounts.charges import Charge, charge, has_price
+from voiceapp.accounts.charges import Charge, charge, has_price, require_budget
 from voiceapp.accounts.ledger import Quantities
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import DatabaseUnavailable
@@ -65,6 +67,8 @@ class TurnCharges:
         self._left_nano: int | None = None
         """What the budget had left when it was last asked, less what this session has used since."""
         self._used_up = asyncio.Event()
+        self._asks_for_budget = False
+        """A turn has ended that was not asked for before."""
 
     @property
     def before_response(self) -> Callable[[NextResponse], Awaitable[str]] | None:
@@ -101,7 +105,10 @@ class TurnCharges:
         self._ended.add(turn.ordinal)
         if turn.ordinal in self._refused:
             return
-        charge = self._reserved.pop(turn.ordinal, None) or self._charge(turn.ordinal)
+        charge = self._reserved.pop(turn.ordinal, None)
+        if charge is None:  # without a response, as of a session that only transcribes
+            charge = self._charge(turn.ordinal)
+            self._asks_for_budget = True
         used: Quantities = {
             "input_tokens": turn.input_tokens,
             "output_tokens": turn.output_tokens,
@@ -132,7 +139,20 @@ class TurnCharges:
                 except DatabaseFailure:
                     logger.exception("session %s: a turn could not be charged", self._session_id)
                 self._unwritten.popleft()
+        if self._asks_for_budget:
+            await self._ask_for_budget()
         return True
+
+    async def _ask_for_budget(self) -> None:
+        """End the session if nothing is left, after a turn that nothing was set aside for."""
+        self._asks_for_budget = False
+        try:
+            await require_budget(self._caller, self._model, "realtime", asks_anew=True)
+        except AccessDenied:
+            logger.info("session %s: the budget of its key is used up", self._session_id)
+            self._used_up.set()
+        except (DatabaseUnavailable, DatabaseFailure):
+            self._asks_for_budget = True
 
     async def finish(self) -> bool:
         """Write what still waits, and give back what is set aside for a turn that will not end; as `write`."""
