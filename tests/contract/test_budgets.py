@@ -209,6 +209,7 @@ USING_NO_MODEL = (
     "/api/v1/agentsvc/",
     "/api/v1/agentstudio/",
     "/compatible-mode/v1/realtime/client_secrets",
+    "/compatible-mode/v1/realtime/calls/",
     "/api/v1/webrtc/sessions/",
 )
 

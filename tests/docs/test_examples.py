@@ -25,7 +25,7 @@ OPERATIONS = [
     for method in operations
     if not path.startswith("/api/v1/agentsvc/")
 ]
-NAMES = ("API_KEY", "TASK_ID", "RESPONSE_ID", "ENDPOINT_ID", "EVENT_ID", "TOKEN", "NAME")
+NAMES = ("API_KEY", "TASK_ID", "RESPONSE_ID", "ENDPOINT_ID", "EVENT_ID", "TOKEN", "NAME", "CALL_ID")
 VARIABLES = {name: f"{name.lower()}_1" for name in NAMES}
 
 

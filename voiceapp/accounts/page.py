@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
+from voiceapp.accounts.guests import guest_of
 from voiceapp.errors import AccessDenied, NotFound
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ async def page_caller(user: AbstractBaseUser | AnonymousUser, guest: str) -> Cal
     if not guest:
         raise SignInRequired
     return await guest_caller(guest)
+
+
+async def page_caller_of(scope: Mapping[str, Any]) -> Caller:
+    """Return the caller behind an ASGI connection of the page. Raises what `page_caller` raises."""
+    return await page_caller(scope["user"], guest_of(scope["cookies"]))
 
 
 def require_own_page(scope: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -29,6 +29,8 @@ from voiceapp.realtime.records import Beginning, record_relayed
 from voiceapp.realtime.stale_sessions import close_rows
 from voiceapp.realtime.turn_charges import forwarded_charge
 
+Response = TypeVar("Response")
+
 REPORT_HEADER = "X-Session-Report"
 REPORT_PATHS = {Entrance.PAGE: "/voice/sessions/", Entrance.PROGRAM: "/api/v1/webrtc/sessions/"}
 
@@ -42,7 +44,7 @@ class Report(Schema):
     """Why it ended, as a close code of a WebSocket: 1000 by itself, 1006 when the connection was lost."""
 
 
-async def forward(admitted: Admitted, ask: Callable[[], Awaitable[str]]) -> str:
+async def forward(admitted: Admitted, ask: Callable[[], Awaitable[Response]]) -> Response:
     """What the service that serves the model responds to `ask`. Its session is not seen here, so the seat is taken now.
 
     Raises:
@@ -84,14 +86,23 @@ async def take_report(caller: Caller, name: str, report: Report) -> None:
     if not constant_time_compare(proof, _proof(session_id, caller)):
         raise NotFound("You have no session to be reported under this address.")
     if report.state == "ended":
-        forwarded_seats().release(session_id)
-        await run_in_db_thread(_write_end, session_id, report.code)
+        await ended(session_id, report.code)
         return
     lifetime_s = settings.GUEST_SESSION_S if caller.is_guest else settings.SESSION_LIFETIME_S
     if not await run_in_db_thread(_write_sign_of_life, session_id, lifetime_s):
         forwarded_seats().release(session_id)
         raise NotFound("This session is over.")
     forwarded_seats().connected(session_id)
+
+
+async def ended(session_id: str, code: int = NORMAL) -> None:
+    """Note that a session which was passed on is over.
+
+    Raises:
+        DatabaseUnavailable: if the database does not respond.
+    """
+    forwarded_seats().release(session_id)
+    await run_in_db_thread(_write_end, session_id, code)
 
 
 def _proof(session_id: str, caller: Caller) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
+from ninja import Path, Router
 from pydantic import Field
 
 from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller, mint_temporary_key
 from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
-from voiceapp.http.schemas import Schema, is_clean, read_json
+from voiceapp.http.schemas import CleanStr, Schema, is_clean, read_json
 from voiceapp.realtime.admission import admit
+from voiceapp.realtime.calls import CallName
 from voiceapp.realtime.doors import HELD_OFFER, OPENAI_OFFER
 from voiceapp.realtime.forwarding import report_headers
 from voiceapp.realtime.handshake import Wire, described, read_handshake
+from voiceapp.realtime.joining import end_call
 from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, answered, require_offer
 
@@ -90,9 +92,10 @@ async def create_call(request: HttpRequest) -> HttpResponse:
     )
     door = HELD_OFFER if handshake.is_older or handshake.listens_only else OPENAI_OFFER
     admitted = await admit(request.auth, door, handshake.model, address_of_request(request))
-    answer = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
+    answer, there = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
+    name = CallName(admitted.call.session_id, admitted.beginning.caller.account_id, there=there)
     where = {
-        "Location": f"{CALLS}/{admitted.call.session_id}",
+        "Location": f"{CALLS}/{name}",
         "Cache-Control": "no-store",
         **report_headers(admitted.beginning),
     }
@@ -103,6 +106,13 @@ async def create_call(request: HttpRequest) -> HttpResponse:
 async def create_call_at_root(request: HttpRequest) -> HttpResponse:
     """The same as a call, at the address that clients of the beta used."""
     return await create_call(request)
+
+
+@router.post("/realtime/calls/{call_id}/hangup", summary="Hang up a call", response={200: None})
+async def hang_up(request: HttpRequest, call_id: Path[CleanStr]) -> HttpResponse:
+    """End a call of the key's account, whichever process of this host or service holds it."""
+    await end_call(call_id, request.auth)
+    return HttpResponse()
 
 
 @router.post("/realtime/client_secrets", summary="Make a client secret", response=ClientSecret)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
-from voiceapp.accounts.guests import guest_of
-from voiceapp.accounts.page import page_caller, require_own_page
+from voiceapp.accounts.page import page_caller_of, require_own_page
 from voiceapp.http.refusals import LOST, Receive, Scope, Send, refuse
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
@@ -17,6 +16,7 @@ from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, READ_ALOUD_SOCKET, 
 from voiceapp.realtime.handshake import Handshake, Wire, read_handshake
 from voiceapp.realtime.inference.connection import SocketConnection
 from voiceapp.realtime.inference.runner import TaskRunner
+from voiceapp.realtime.joining import carry_joined, join_call
 from voiceapp.realtime.resume import Arrival, arrive
 from voiceapp.realtime.resumption import read_resumption
 from voiceapp.realtime.scopes import header_of, query_of, refuse_handshake
@@ -36,6 +36,9 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
         beta=header_of(scope, b"openai-beta"),
         subprotocols=tuple(scope.get("subprotocols", ())),
     )
+    if wire.is_openais and "call_id" in wire.query:
+        await _join(scope, receive, send, wire)
+        return
     try:
         caller = await caller_from_bearer(wire.bearer)
         handshake = read_handshake(wire)
@@ -52,6 +55,16 @@ async def api_socket(scope: Scope, receive: Receive, send: Send) -> None:
         await refuse_handshake(scope, send, error)
     else:
         await _run(arrival, receive, send, handshake.dialect_of(arrival.admitted), wire.subprotocol)
+
+
+async def _join(scope: Scope, receive: Receive, send: Send, wire: Wire) -> None:
+    try:
+        caller = await caller_from_bearer(wire.bearer)
+        call = await join_call(wire.query["call_id"], caller)
+    except Exception as error:
+        await refuse_handshake(scope, send, error)
+    else:
+        await carry_joined(call, caller, receive, send, wire.subprotocol)
 
 
 async def inference_socket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +87,7 @@ async def page_socket(scope: Scope, receive: Receive, send: Send) -> None:
     await receive()  # websocket.connect
     try:
         require_own_page(scope)
-        caller = await page_caller(scope["user"], guest_of(scope["cookies"]))
+        caller = await page_caller_of(scope)
         query, session_key = query_of(scope), scope["session"].session_key or ""
         handshake = Handshake(query.get("model", ""))
         arrival = await arrive(

@@ -18,7 +18,7 @@ from django.conf import settings
 from voiceapp.errors import EngineUnavailable, FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.states import step
-from voiceapp.realtime.close_codes import ABANDONED
+from voiceapp.realtime.close_codes import ABANDONED, NORMAL
 from voiceapp.realtime.media.aiortc_internals import gathering
 from voiceapp.realtime.media.aiortc_internals.connecting import give_up_quietly
 from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
@@ -192,6 +192,16 @@ class WebRtcTransport:
         if self.is_open:
             self._is_unused = False
             self._arrivals.message(message)
+
+    async def message(self, text: str) -> None:
+        """Another connection says something in the caller's place; waits while there is no room."""
+        await self._arrivals.wait_room()
+        if self.is_open:
+            self._arrivals.message(text)
+
+    def leave(self) -> None:
+        """End the session as if the caller had left."""
+        self._lost(NORMAL)
 
     def _message_too_large(self) -> None:
         self._arrivals.flooded(FloodError("A message is too large, or never ends.", code="message_too_large"))

@@ -35,13 +35,13 @@ async def exchange(request: HttpRequest, caller: Caller, door: Door, *, session_
     """
     require_offer(request)
     arrival = await arrive_by_request(request, caller, door, request.GET.get("model", ""), session_key=session_key)
-    answer = await answered(request.body, arrival)
+    answer, _ = await answered(request.body, arrival)
     headers = {"Cache-Control": "no-store", **report_headers(arrival.admitted.beginning)}
     return HttpResponse(answer, content_type=SDP_TYPE, headers=headers)
 
 
-async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str:
-    """The SDP answer to an offer.
+async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> tuple[str, str]:
+    """The SDP answer to an offer, and the name of the call at the service that holds it; empty: this server does.
 
     Raises:
         InvalidParameter: if the offer cannot be read.
@@ -49,9 +49,9 @@ async def answered(body: bytes, arrival: Arrival, dialect: Dialect = OWN) -> str
     """
     offer = await sdp.read_offer(body, allow_private=settings.RTC_ALLOW_PRIVATE)
     admitted = arrival.admitted
-    if admitted.is_passed_on:
-        provider, model, opening = admitted.provider, admitted.beginning.model, admitted.call.opening
-        if dialect is OWN:
-            return await forward(admitted, lambda: provider.relay_offer(offer, model))
-        return await forward(admitted, lambda: provider.relay_call(offer, model, opening))
-    return await peers.answer(offer, arrival, dialect)
+    if not admitted.is_passed_on:
+        return await peers.answer(offer, arrival, dialect), ""
+    provider, model, opening = admitted.provider, admitted.beginning.model, admitted.call.opening
+    if dialect is OWN:
+        return await forward(admitted, lambda: provider.relay_offer(offer, model)), ""
+    return await forward(admitted, lambda: provider.relay_call(offer, model, opening))

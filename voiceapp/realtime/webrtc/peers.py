@@ -20,6 +20,7 @@ from voiceapp.errors import EngineUnavailable
 from voiceapp.event_loops import per_loop
 from voiceapp.protocol.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted
+from voiceapp.realtime.calls import JoinableCall, calls
 from voiceapp.realtime.resume import Arrival
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import ice_config
@@ -82,7 +83,11 @@ async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
         peers().pending.remove(pending)
         admitted.provider.abandon(admitted.call)
         raise
-    peers().keep(_converse(transport, arrival, pending), f"peer of session {admitted.call.session_id}")
+    session_id, talking = admitted.call.session_id, None
+    if dialect is not OWN:
+        talking = JoinableCall(transport, admitted.beginning.caller.account_id, listens_only=admitted.call.listens_only)
+        await calls().begin(session_id, talking)
+    peers().keep(_converse(transport, arrival, pending, talking), f"peer of session {session_id}")
     return text
 
 
@@ -96,18 +101,22 @@ async def _accept(offer: str, admitted: Admitted, dialect: Dialect) -> tuple[Web
         raise
 
 
-async def _converse(transport: WebRtcTransport, arrival: Arrival, pending: PendingOffer) -> None:
+async def _converse(
+    transport: WebRtcTransport, arrival: Arrival, pending: PendingOffer, talking: JoinableCall | None
+) -> None:
     admitted = arrival.admitted
     with drain_event().work():
         try:
             if await _connect(transport, pending):
-                await arrival.converse(transport)
+                await arrival.converse(talking or transport)
             elif pending.dropped.is_set():  # nothing is written of it: a flood of offers is not one of rows
                 logger.info("session %s: offer dropped, a newer one took its place", admitted.call.session_id)
             else:
                 await transport.hang_up()
                 await arrival.give_up()
         finally:
+            if talking is not None:
+                calls().over(admitted.call.session_id)
             await transport.hang_up()
 
 

@@ -256,13 +256,25 @@ class Dialler:
             EngineTimeout: it takes too long.
             EngineRefused: it does not have the model, or does not accept the session.
         """
+        socket = await self._connected(self._query(call))
+        if self._dialect == NATIVE:
+            return Connection(socket, self._api_key)
+        connection = Connection(socket, self._api_key, self._codec(call))
+        await self._require_begun(connection, call)
+        return connection
+
+    async def join(self, call_id: str) -> Connection:
+        """A connection that has joined a call of the service, in its own dialect. Raises what `dial` raises."""
+        return Connection(await self._connected({"call_id": call_id}), self._api_key)
+
+    async def _connected(self, query: Mapping[str, str]) -> aiohttp.ClientWebSocketResponse:
         headers = dict(self._headers)
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
             async with asyncio.timeout(DIAL_S):
-                socket = await self._session().ws_connect(
-                    f"{self._url}?{urlencode(self._query(call))}",
+                return await self._session().ws_connect(
+                    f"{self._url}?{urlencode(query)}",
                     headers=headers,
                     heartbeat=HEARTBEAT_S,
                     autoping=False,  # aiohttp's own answer to a ping raises where the connection is lost meanwhile
@@ -280,11 +292,6 @@ class Dialler:
             raise EngineUnavailable(
                 "The service that runs this model cannot be reached.", remedy=self._advice
             ) from None
-        if self._dialect == NATIVE:
-            return Connection(socket, self._api_key)
-        connection = Connection(socket, self._api_key, self._codec(call))
-        await self._require_begun(connection, call)
-        return connection
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""

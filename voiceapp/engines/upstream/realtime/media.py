@@ -17,13 +17,14 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import RemoteServer, read
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineRefused, EngineUnavailable, NotFound
 from voiceapp.protocol.openai_realtime.asking import call_there
 
 PATH = "/api/v1/webrtc/realtime"
 TASK_PATH = "/api/v1/webrtc/inference"
 CALLS = "/realtime/calls"
 SDP_TYPE = "application/sdp"
+CALL_GONE = "The service that holds this call has it no more."
 MAX_ANSWER_BYTES = 64 * 1024
 GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
 GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
@@ -70,7 +71,8 @@ class MediaRelay(Provider):
             EngineTimeout: it takes too long.
             EngineRefused: it does not take this offer.
         """
-        return self._description(await self._exchange(model, offer_sdp, SDP_TYPE))
+        answer, _ = await self._exchange(model, offer_sdp, SDP_TYPE)
+        return self._description(answer)
 
     def _description(self, answer: bytes) -> str:
         """The session description in an answer.
@@ -96,7 +98,7 @@ class MediaRelay(Provider):
         """
         body = json.dumps({"clientIp": client_ip} if client_ip else {})
         path = TASK_PATH if runs_tasks else PATH
-        grant = await self._exchange(model, body, "application/json", GRANT_HEADERS, path=path)
+        grant, _ = await self._exchange(model, body, "application/json", GRANT_HEADERS, path=path)
         text = grant.decode("utf-8", "replace")
         try:
             found = json.loads(text)
@@ -116,8 +118,8 @@ class MediaRelay(Provider):
         *,
         path: str = PATH,
         accept: str = "",
-    ) -> bytes:
-        """What the service answers to a request for a session, of at most MAX_ANSWER_BYTES."""
+    ) -> tuple[bytes, str]:
+        """What the service answers to a request about a session, of at most MAX_ANSWER_BYTES, and its `Location`."""
         address = f"{path}?{urlencode({'model': self._model or model})}"
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -128,6 +130,7 @@ class MediaRelay(Provider):
                     content_type=content_type,
                     headers={**self._headers, **headers},
                 )
+                location = response.headers.get("Location", "")
                 try:
                     answer = await read(response, MAX_ANSWER_BYTES + 1)
                 finally:
@@ -138,11 +141,11 @@ class MediaRelay(Provider):
             raise EngineUnavailable(
                 f"The service that runs this model answered with more than {MAX_ANSWER_BYTES} bytes."
             )
-        return answer
+        return answer, location
 
-    async def relay_call(self, offer_sdp: str, model: str, opening: Mapping[str, Any]) -> str:
-        """The service's answer, as it stands, to the offer of a caller who speaks its dialect; `opening` is as in
-        `Call`. Cancelling closes the connection.
+    async def relay_call(self, offer_sdp: str, model: str, opening: Mapping[str, Any]) -> tuple[str, str]:
+        """The service's answer, as it stands, to the offer of a caller who speaks its dialect, and its name of the
+        call; `opening` is as in `Call`. Cancelling closes the connection.
 
         Raises:
             EngineUnavailable: the service cannot be reached, is busy, refuses our key or answers with something else.
@@ -151,7 +154,20 @@ class MediaRelay(Provider):
         """
         session = {**call_there(opening, self._transcription_model), "model": self._model or model}
         body, content_type = _form(sdp=(SDP_TYPE, offer_sdp), session=("application/json", json.dumps(session)))
-        return self._description(await self._exchange(model, body, content_type, path=CALLS, accept=SDP_TYPE))
+        answer, location = await self._exchange(model, body, content_type, path=CALLS, accept=SDP_TYPE)
+        return self._description(answer), location.rpartition("/")[2]
+
+    async def hang_up_call(self, call_id: str) -> None:
+        """End a call that the service holds.
+
+        Raises:
+            NotFound: there is no such call.
+            EngineError: the service does not end it.
+        """
+        try:
+            await self._exchange("", b"", "application/json", path=f"{CALLS}/{call_id}/hangup")
+        except EngineRefused:
+            raise NotFound(CALL_GONE) from None
 
     def _is_leaking(self, text: str) -> bool:
         """Whether our key is in it, which nobody else may see."""

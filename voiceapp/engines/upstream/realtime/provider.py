@@ -12,12 +12,43 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from voiceapp.engines.interfaces import Call, Voice
-from voiceapp.engines.upstream.realtime.connection import NATIVE, Connection, Dialler
-from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, MediaRelay
+from voiceapp.engines.upstream.realtime.connection import NATIVE, Connection, ConnectionLost, Dialler
+from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, CALL_GONE, MediaRelay
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
+from voiceapp.errors import EngineRefused, NotFound
 
 CLAIM_S = 15.0
 """Longest wait of a connection that was dialled for its session to begin."""
+
+
+class JoinedCall:
+    """A connection that has joined a call of the service."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.aclose = connection.close
+
+    async def hear(self) -> str:
+        """The next event.
+
+        Raises:
+            ConnectionError: the connection is lost.
+        """
+        try:
+            return (await self._connection.receive()).text
+        except ConnectionLost as lost:
+            raise ConnectionError from lost
+
+    async def say(self, text: str) -> None:
+        """Pass an event on.
+
+        Raises:
+            ConnectionError: the connection is lost.
+        """
+        try:
+            await self._connection.send(text)
+        except ConnectionLost as lost:
+            raise ConnectionError from lost
 
 
 class UpstreamRealtime(MediaRelay):
@@ -77,6 +108,18 @@ class UpstreamRealtime(MediaRelay):
     def abandon(self, call: Call) -> None:
         """See `Provider`: hang up."""
         self._give_up(call.session_id)
+
+    async def join_call(self, call_id: str) -> JoinedCall:
+        """A connection that has joined a call of the service, in OpenAI's dialect.
+
+        Raises:
+            NotFound: there is no such call.
+            EngineError: the service does not let us join it.
+        """
+        try:
+            return JoinedCall(await self._dialler.join(call_id))
+        except EngineRefused:
+            raise NotFound(CALL_GONE) from None
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> UpstreamSession:
         """See `RealtimeModel`. Services of OpenAI's family are always sent settings, if only to ask for the caller's

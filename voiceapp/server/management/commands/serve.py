@@ -18,6 +18,7 @@ from voiceapp.engines import providers
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.aoq.listener import relay_beside
+from voiceapp.realtime.calls import calls
 from voiceapp.realtime.forwarded_seats import forwarded_seats
 from voiceapp.realtime.resume import resumable_sessions
 from voiceapp.realtime.stale_sessions import close_abandoned
@@ -111,6 +112,7 @@ async def _tidy_and_work() -> None:
 async def _close() -> None:
     await resumable_sessions().close()
     await peers().close()  # those that the stop did not move; their requests are long over
+    calls().close()
     forwarded_seats().close()
     await providers.close()
 
