@@ -27,7 +27,7 @@ import asyncio
 import django
 django.setup()
 from django.core.management import call_command
-from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.assistant.chat import RetrievalAssistant
 call_command("migrate", verbosity=0)
 asyncio.run(RetrievalAssistant().warm())
 """

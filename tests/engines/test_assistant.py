@@ -13,9 +13,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.engines.word_embedder import WordEmbedder
-from voiceapp.engines.embedded.chat import IDLE_PROMPT, NO_MORE, NOT_FOUND, NOT_FOUND_AGAIN, OPENING, RetrievalAssistant
-from voiceapp.engines.embedded.documents import Folder
-from voiceapp.engines.embedded.known_documents import NO_DOCUMENTS, ONLY_MANUAL
+from voiceapp.engines.assistant.chat import (
+    IDLE_PROMPT,
+    NO_MORE,
+    NOT_FOUND,
+    NOT_FOUND_AGAIN,
+    OPENING,
+    RetrievalAssistant,
+)
+from voiceapp.engines.assistant.documents import Folder
+from voiceapp.engines.assistant.known_documents import NO_DOCUMENTS, ONLY_MANUAL
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, SessionFacts
 from voiceapp.engines.lanes import lanes
 from voiceapp.errors import EngineTimeout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from voiceapp.engines.embedded.documents import MAX_FILE_BYTES, MAX_PASSAGE_CHARS, Folder, load, parse, stamp
+from voiceapp.engines.assistant.documents import MAX_FILE_BYTES, MAX_PASSAGE_CHARS, Folder, load, parse, stamp
 
 PAGE = """---
 draft: no

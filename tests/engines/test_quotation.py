@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.engines.test_retrieval import INSIDE
-from voiceapp.engines.embedded.chat import RetrievalAssistant
-from voiceapp.engines.embedded.documents import Passage
-from voiceapp.engines.embedded.quotation import MAX_SPOKEN_CHARS, UNSPEAKABLE, quotation
-from voiceapp.engines.embedded.retrieval import Hit
+from voiceapp.engines.assistant.chat import RetrievalAssistant
+from voiceapp.engines.assistant.documents import Passage
+from voiceapp.engines.assistant.quotation import MAX_SPOKEN_CHARS, UNSPEAKABLE, quotation
+from voiceapp.engines.assistant.retrieval import Hit
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 
 ASKED = (*(question for question, _ in INSIDE), "Tell me about webhooks")

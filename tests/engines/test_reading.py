@@ -13,11 +13,11 @@ from tests.engines.word_embedder import WordEmbedder
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.defaults import LocalModelSettings, chat_cards
 from voiceapp.catalogue.servers import ServerSettings
-from voiceapp.engines.embedded.chat import RetrievalAssistant
-from voiceapp.engines.embedded.documents import Folder
+from voiceapp.engines.assistant.chat import RetrievalAssistant
+from voiceapp.engines.assistant.documents import Folder
+from voiceapp.engines.assistant.reading import ReadingChat
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, Provider, SessionFacts
 from voiceapp.engines.providers import providers
-from voiceapp.engines.reading import ReadingChat
 
 ASKED = "When is the front door locked?"
 LOCKED = "The front door is locked at ten in the evening. Guests may ring the bell after that."

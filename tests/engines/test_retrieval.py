@@ -15,11 +15,11 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from tests.engines.word_embedder import WordEmbedder
-from voiceapp.engines.embedded.documents import Folder
+from voiceapp.engines.assistant.documents import Folder
+from voiceapp.engines.assistant.retrieval import Question, Retriever
+from voiceapp.engines.assistant.vector_cache import VectorCache
 from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.lexical import Lexicon, terms
-from voiceapp.engines.embedded.retrieval import Question, Retriever
-from voiceapp.engines.embedded.vector_cache import VectorCache
 from voiceapp.errors import EngineUnavailable
 
 GARDEN = """# Garden

@@ -16,14 +16,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from pytest_django.fixtures import Settings
 
-from voiceapp.engines.embedded import chat, retrieval, skills
-from voiceapp.engines.embedded.skills.care import CRISIS
-from voiceapp.engines.embedded.skills.languages import foreign
-from voiceapp.engines.embedded.skills.numbers import whole_number
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
-from voiceapp.engines.embedded.skills.session import duration
-from voiceapp.engines.embedded.skills.words import plain, request
+from voiceapp.engines.assistant import chat, retrieval, skills
+from voiceapp.engines.assistant.skills.care import CRISIS
+from voiceapp.engines.assistant.skills.languages import foreign
+from voiceapp.engines.assistant.skills.numbers import whole_number
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.session import duration
+from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.interfaces import SessionFacts
 
 FRIDAY_EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("Europe/Berlin"))

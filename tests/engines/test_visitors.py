@@ -11,7 +11,7 @@ import pytest
 
 from tests.engines.further_visitors import FURTHER
 from tests.engines.visitors import MANUAL, MODEL, TALKS
-from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 
 EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("UTC"))

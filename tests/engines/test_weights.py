@@ -18,8 +18,8 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from voiceapp.engines import weights
-from voiceapp.engines.embedded.chat import RetrievalAssistant
-from voiceapp.engines.embedded.retrieval import Vectors
+from voiceapp.engines.assistant.chat import RetrievalAssistant
+from voiceapp.engines.assistant.retrieval import Vectors
 from voiceapp.engines.fetching import FetchError, fetch
 from voiceapp.engines.weights import MODELS, ModelFile, ModelFiles
 from voiceapp.errors import EngineUnavailable

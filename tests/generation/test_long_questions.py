@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
 
 HELD_UP_S = 0.3

@@ -233,7 +233,7 @@ def chat_cards(
             model,
             name="assistant",
             title="Built-in assistant",
-            provider=f"{_ENGINES}.assistant.Assistant",
+            provider=f"{_ENGINES}.assistant.built_in.Assistant",
             options={"model": model.name, "is_brief": local.is_small, "converses": engine != "retrieval"},
             chat=replace(model.chat, reads_sources=False, is_small=local.is_small and engine != "retrieval"),
         )
@@ -241,7 +241,7 @@ def chat_cards(
     retrieval = ModelCard(
         "embedded-retrieval",
         "chat",
-        f"{_ENGINES}.embedded.chat.RetrievalAssistant",
+        f"{_ENGINES}.assistant.chat.RetrievalAssistant",
         runs_here=True,
         chat=ChatCapabilities(instructions=False),
     )

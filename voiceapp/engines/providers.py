@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -13,13 +14,13 @@ from django.utils.module_loading import import_string
 
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.embedded.chat import RetrievalAssistant
+from voiceapp.engines.assistant.chat import RetrievalAssistant
+from voiceapp.engines.assistant.reading import ReadingChat
 from voiceapp.engines.fallback import FALLBACKS, Link
 from voiceapp.engines.inspection import InspectedChat, content_inspector
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.read_aloud import ReadAloudModel
-from voiceapp.engines.reading import ReadingChat
 from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.http.client import Address, services
 from voiceapp.engines.weights import WeightsMissing
@@ -201,6 +202,11 @@ async def _warm(card: ModelCard, provider: Provider) -> None:
         await provider.warm()
     except EngineUnavailable as missing:
         logger.warning("model %s: not ready: %s", card.name, missing.for_operators)
+
+
+async def index_documents(folder: Path) -> None:
+    """Build the index over the documents into `folder`."""
+    await RetrievalAssistant(cache_dir=folder).warm()
 
 
 async def close() -> None:

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from voiceapp.catalogue.defaults import chat_model_file
-from voiceapp.engines.embedded.chat import RetrievalAssistant
 from voiceapp.engines.fetching import FetchError, fetch, prepare_voices
 from voiceapp.engines.model_download import fetch_model
+from voiceapp.engines.providers import index_documents
 from voiceapp.engines.weights import usable
 
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt as error:
             raise CommandError("Stopped; run the command again to go on.", returncode=130) from error
         # A start on a fresh disk would take 6 to 19 s for it.
-        asyncio.run(RetrievalAssistant(cache_dir=folder / "retrieval").warm())
+        asyncio.run(index_documents(folder / "retrieval"))
         self._line(f"All models are in {folder}.")
 
     def _line(self, text: str) -> None:

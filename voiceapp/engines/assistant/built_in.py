@@ -12,8 +12,8 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.embedded.chat import unknown
-from voiceapp.engines.embedded.skills import SkillReply
+from voiceapp.engines.assistant.chat import unknown
+from voiceapp.engines.assistant.skills import SkillReply
 from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter

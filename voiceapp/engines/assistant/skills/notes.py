@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
-from voiceapp.engines.embedded.skills.words import plain, request
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.words import plain, request
 
 _NAMED = Phrases(
     "[hi|hello|hey]* my name is [actually]* {name} [by the way|and yours|and you]",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 MIN_RATE, MAX_RATE = 0.6, 1.8
 RATE_STEP = 1.2

@@ -19,10 +19,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.embedded import documents
-from voiceapp.engines.embedded.documents import Folder, Passage
+from voiceapp.engines.assistant import documents
+from voiceapp.engines.assistant.documents import Folder, Passage
+from voiceapp.engines.assistant.vector_cache import VectorCache
 from voiceapp.engines.embedded.lexical import Lexicon, terms
-from voiceapp.engines.embedded.vector_cache import VectorCache
 from voiceapp.engines.lanes import lanes
 from voiceapp.errors import EngineUnavailable
 

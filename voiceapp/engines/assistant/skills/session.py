@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 _HOW_LONG = Phrases(
     "how long have we been (talking|speaking|chatting|connected) [so far|already|now]",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import SkillReply
 
 ENGLISH_ONLY = "I understand English only, I am sorry."
 _ONLY_ENGLISH = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from voiceapp.engines.embedded.skills import (
+from voiceapp.engines.assistant.skills import (
     arithmetic,
     beyond,
     care,
@@ -22,11 +22,11 @@ from voiceapp.engines.embedded.skills import (
     timers,
     units,
 )
-from voiceapp.engines.embedded.skills.last_sentence import last_requests
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
-from voiceapp.engines.embedded.skills.words import plain, request
+from voiceapp.engines.assistant.skills.last_sentence import last_requests
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.words import plain, request
 
-__all__ = ["Scene", "SkillReply", "reply"]
+__all__ = ["Scene", "SkillReply", "plain", "reply"]
 
 _SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
     care.reply,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 NO_DEVICES = "I cannot control devices, but I can set a timer."
 NO_INTERNET = "I cannot look that up: I have no Internet."

@@ -1,8 +1,8 @@
 """Replies without a language model: skills first, then sentences from documents, then an honest "I do not know".
 
 It never makes up a sentence about the world, replies to the same question in the same conversation the same way, takes
-about 5 ms, and ignores instructions and function tools, which it could not follow. `voiceapp.engines.assistant` puts a
-language model behind it.
+about 5 ms, and ignores instructions and function tools, which it could not follow. `built_in` puts a language model
+behind it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 
 from voiceapp.engines import tokens, weights
-from voiceapp.engines.embedded import skills
-from voiceapp.engines.embedded.documents import Folder, Passage
+from voiceapp.engines.assistant import skills
+from voiceapp.engines.assistant.documents import Folder, Passage
+from voiceapp.engines.assistant.known_documents import ASKED, known_documents
+from voiceapp.engines.assistant.quotation import quotation
+from voiceapp.engines.assistant.retrieval import QueryEmbedder, Question, Retriever
+from voiceapp.engines.assistant.skills import Scene, SkillReply, plain
+from voiceapp.engines.assistant.skills.phrases import Phrases
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
-from voiceapp.engines.embedded.known_documents import ASKED, known_documents
 from voiceapp.engines.embedded.lexical import terms
-from voiceapp.engines.embedded.quotation import quotation
-from voiceapp.engines.embedded.retrieval import QueryEmbedder, Question, Retriever
-from voiceapp.engines.embedded.skills import Scene, SkillReply
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.words import plain
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.embedded.skills.numbers import whole_number
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.numbers import whole_number
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 MAX_COUNT = 30
 MAX_DICE = 10

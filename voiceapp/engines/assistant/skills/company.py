@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 _JOKE = Phrases(
     "[tell|say|make|know|do you know|do you have|have you got|got|i want|i want to hear|let us hear]* [me] "

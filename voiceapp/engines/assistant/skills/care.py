@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 CRISIS = (
     "I am very sorry that you feel this way. You are not alone, and people want to help you right now. Please call or "

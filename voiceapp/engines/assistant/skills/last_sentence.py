@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from voiceapp.engines.embedded.skills.words import plain, request
+from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.sentences import SentenceSplitter
 
 _ASKS = re.compile(

@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from voiceapp.engines.embedded.skills.numbers import read_number, read_ordinal
-from voiceapp.engines.embedded.skills.phrases import Phrases
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.numbers import read_number, read_ordinal
+from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 _MONTHS = [
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",

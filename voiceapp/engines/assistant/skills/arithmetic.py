@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 from math import factorial, isqrt
 
-from voiceapp.engines.embedded.skills.numbers import is_exact, is_named_part, read_number, read_ordinal, spoken
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.numbers import is_exact, is_named_part, read_number, read_ordinal, spoken
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 MAX_WORDS = 40
 MAX_DEPTH = 20

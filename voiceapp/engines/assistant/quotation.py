@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.embedded.retrieval import Hit
-from voiceapp.engines.embedded.skills.scene import SkillReply
+from voiceapp.engines.assistant.retrieval import Hit
+from voiceapp.engines.assistant.skills.scene import SkillReply
 from voiceapp.protocol.work import Source
 
 MAX_SPOKEN_CHARS = 115

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from voiceapp.engines.embedded.chat import RetrievalAssistant
-from voiceapp.engines.embedded.documents import Passage
+from voiceapp.engines.assistant.chat import RetrievalAssistant
+from voiceapp.engines.assistant.documents import Passage
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatProvider, ChatRequest, WrappedChat
 from voiceapp.protocol.work import Source
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voiceapp.engines.embedded.documents import Passage
-from voiceapp.engines.embedded.skills.phrases import Phrases
+from voiceapp.engines.assistant.documents import Passage
+from voiceapp.engines.assistant.skills.phrases import Phrases
 
 MOST_TITLES = 5
 """Nobody remembers more of a list that is read aloud."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log10
 
-from voiceapp.engines.embedded.skills.numbers import is_named_part, read_number, spoken
-from voiceapp.engines.embedded.skills.scene import Scene, SkillReply
-from voiceapp.engines.embedded.skills.words import plain
+from voiceapp.engines.assistant.skills.numbers import is_named_part, read_number, spoken
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.words import plain
 
 
 @dataclass(frozen=True, slots=True)
