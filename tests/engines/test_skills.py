@@ -6,10 +6,12 @@ import inspect
 import random
 import re
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from zoneinfo import ZoneInfo
 
@@ -581,6 +583,35 @@ def test_templates_match_whole_sentences() -> None:
     assert phrases.match("five songs") == {"count": "five"}
     assert phrases.match("please play the song one") is None
     assert phrases.match("playalbum one") is None
+
+
+def expanded(template: str, dice: random.Random) -> str:
+    """One of the sentences that a template fits."""
+    while "[" in template or "(" in template:
+        template = re.sub(r"\(([^()\[\]]*)\)", lambda found: dice.choice(found[1].split("|")), template)
+        template = re.sub(r"\[([^()\[\]]*)\]\*?", lambda found: dice.choice(["", *found[1].split("|")]), template)
+    return " ".join(re.sub(r"\{\w+\}", "zebra", template).split())
+
+
+ASKED_LATER = {"another", "and_in", "again", "left", "add", "distance", "ago"}
+"""Names of templates that depend on what was said before, or fit a part of a sentence only."""
+
+
+def test_every_template_can_be_reached() -> None:
+    folder, dice = Path(skills.__path__[0]), random.Random(1)
+    earlier: list[Phrases] = []
+    dead = []
+    for name in (skill.__module__.rpartition(".")[2] for skill in skills.SKILLS):
+        data = tomllib.loads(file.read_text()) if (file := folder / f"{name}.toml").exists() else {}
+        groups = [*data.get("templates", {}).items(), *((r["text"], r["templates"]) for r in data.get("replies", ()))]
+        for group, template in ((group, template) for group, templates in groups for template in templates):
+            sentences = {expanded(template, dice) for _ in range(200)} - {""}
+            if not any(plain(said) == said and not any(other.fits(said) for other in earlier) for said in sentences):
+                dead.append((name, group, template))
+            if "{" not in template and group not in ASKED_LATER:
+                earlier.append(Phrases(template))
+    assert len(earlier) > 200
+    assert dead == []
 
 
 def test_an_answer_carries_no_rate_of_its_own() -> None:

@@ -28,7 +28,7 @@ from voiceapp.engines.assistant.skills.words import plain, request
 
 __all__ = ["Scene", "SkillReply", "plain", "reply"]
 
-_SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
+SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
     care.reply,
     timers.reply,
     talk.reply,
@@ -58,7 +58,7 @@ def reply(text: str, scene: Scene) -> SkillReply | None:
 
 def _whole(text: str, scene: Scene) -> SkillReply | None:
     for form in filter(None, dict.fromkeys((plain(text), request(text)))):
-        for skill in _SKILLS:
+        for skill in SKILLS:
             found = skill(form, scene)
             if found is not None:
                 return found

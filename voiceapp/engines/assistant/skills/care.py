@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 CRISIS = (
@@ -55,27 +55,11 @@ _EMERGENCY = re.compile(
     r"(?:i|he|she) cannot breathe|i have been (?:attacked|raped|stabbed|shot)|my house is on fire|there is a fire|"
     r"(?:took|swallowed) (?:too many|a lot of) pills)\b"
 )
-_SAD = Phrases(
-    "i (am|feel) [feeling] [so|very|really|a bit|a little|quite|totally]* (sad|lonely|depressed|down|unhappy|alone|"
-    "miserable|hopeless|anxious|scared|afraid|stressed|overwhelmed|heartbroken|upset|worried|angry|frustrated|lost) "
-    "[today|right now|all the time|lately]",
-    "[i think] (nobody|no one) (likes|loves|understands) me",
-    "i had a [really|very] (bad|terrible|awful|hard|rough) day [today|at work|at school]",
-    "i [just] (lost|got fired from) my job",
-    "my (girlfriend|boyfriend|wife|husband|partner) [just] (left|dumped|broke up with) me",
-    "i (am|was) crying",
-)
-_LOSS = Phrases("my {who} [has|just]* (died|passed away) [today|yesterday|last week|last night|recently]")
-_UNWELL = Phrases(
-    "i (am|feel) [feeling] [so|very|really|a bit|a little|not]* (sick|ill|unwell|dizzy|well)",
-    "i have (a|an) [bad|terrible|awful] (headache|cold|fever|flu|stomach ache|toothache|sore throat|migraine)",
-    "my (head|heart|stomach|back|tooth|throat|leg|chest|knee) (hurts|aches|is hurting)",
-    "i need (a|to see a) doctor",
-)
-_TIRED = Phrases(
-    "i (am|feel) [feeling] [so|very|really|a bit|a little|just]* (tired|exhausted|sleepy|worn out) [today|right now]",
-    "i (cannot|could not|did not) sleep [well|at all|last night|tonight]*",
-)
+_TEMPLATES, _ = load("care")
+_SAD = _TEMPLATES["sad"]
+_LOSS = _TEMPLATES["loss"]
+_UNWELL = _TEMPLATES["unwell"]
+_TIRED = _TEMPLATES["tired"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -8,7 +8,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from voiceapp.engines.assistant.skills.numbers import read_number, read_ordinal
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 _MONTHS = [
@@ -46,57 +46,21 @@ _PLACES = {
     "kyoto": "Asia/Tokyo", "osaka": "Asia/Tokyo", "the netherlands": "Europe/Amsterdam",
 }  # fmt: skip
 
-_TIME = Phrases(
-    "what time is it [now|here|at the moment|today|currently]*",
-    "what time it is [now|here|at the moment]*",
-    "what is the [current|local|exact] time [now|here|at the moment|today]*",
-    "what time (do you have|have you got)",
-    "(do you have|have you got|give me|say|check) the [current] time",
-    "[the] [current] time [check|now]",
-    "how late is it",
-)
-_TIME_IN = Phrases(
-    "what time (is it|it is) [now] in {place} [now]",
-    "what is the [current|local] time [now] in {place} [now]",
-    "[the] [current] time in {place} [now]",
-    "(what|how) about in {place}",
-)
-_AND_IN = Phrases(
-    "[and|or|what about|how about|what is it|what time is it|no i (meant|mean|said)]* in {place} [then|now]*",
-    "[and|no]* (what about|how about|i meant|i mean|i said|not) {place} [then|now]*",
-    "and {place}",
-)
+_TEMPLATES, _ = load("clock")
+_TIME = _TEMPLATES["time"]
+_TIME_IN = _TEMPLATES["time_in"]
+_AND_IN = _TEMPLATES["and_in"]
+_APART = _TEMPLATES["apart"]
+_TODAY = _TEMPLATES["today"]
+_DAY_AT = _TEMPLATES["day_at"]
+_WEEKDAY_OF = _TEMPLATES["weekday_of"]
+_YEAR = _TEMPLATES["year"]
+_MONTH = _TEMPLATES["month"]
+_UNTIL = _TEMPLATES["until"]
+_WHEN = _TEMPLATES["when"]
+_DISTANCE = _TEMPLATES["distance"]
+_AGO = _TEMPLATES["ago"]
 _TOLD_TIME = re.compile(r"^(?:In .+ it is|It is) [\d:]+ [ap]\.m\.")
-_APART = Phrases(
-    "what is the time difference (between|to|with) [here and|us and]* {place}",
-    "how many hours (ahead|behind) is {place}",
-)
-_TODAY = Phrases(
-    "what (is the|is) [current|todays] date [today|is it|is it today]",
-    "what date (is it|is today|is it today|it is) [today]",
-    "[the] [current|todays] date [today]",
-    "(what|which) day (is it|is today|is this|it is) [today|now]",
-    "what is [the date|the day] today",
-    "what is the day [of the week] [today]",
-    "(what|which) day of the (week|month) (is it|is today) [today]",
-)
-_DAY_AT = Phrases(
-    "(what|which) (day|date) [of the week] (is|was|will) [it be|it] {day} [be]",
-    "what (is|was|will be) the (day|date) [of the week] [on] {day}",
-    "what is {day}",
-    "what was {day}",
-)
-_WEEKDAY_OF = Phrases(
-    "(what|which) (day|weekday|day of the week) (is|was|will|does) [it] [on] {day} [be|on|fall on] [this year]",
-)
-_YEAR = Phrases("(what|which) year (is it|is this|are we in|do we have) [now]", "what is the [current] year")
-_MONTH = Phrases("(what|which) month (is it|is this|are we in) [now]", "what is the [current] month")
-_UNTIL = Phrases(
-    "how (many|many more) days [is it|are there|are left|left] [left] (until|till|to|before) {day} [from now]",
-    "how long [is it] [left] (until|till|to) {day} [from now]",
-    "how many days (are left|are there left|remain) in {day}",
-)
-_WHEN = Phrases("when is {day} [this year]", "how far away is {day}")
 _NEAR_DAYS = {
     "today": 0,
     "tomorrow": 1,
@@ -108,8 +72,6 @@ _NEAR_DAYS = {
     "after tomorrow": 2,
     "before yesterday": -2,
 }
-_DISTANCE = Phrases("[in] {number} (day|days) [from (now|today)]", "[in] {number} (week|weeks) [from (now|today)]")
-_AGO = Phrases("{number} (day|days|week|weeks) ago")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.words import plain, request
 
-_NAMED = Phrases(
-    "[hi|hello|hey]* my name is [actually]* {name} [by the way|and yours|and you]",
-    "[you can|please]* call me {name}",
-    "[hi|hello|hey]* i am called {name}",
-    "people call me {name}",
-)
+_TEMPLATES, _ = load("notes")
+_NAMED = _TEMPLATES["named"]
+_MY_NAME = _TEMPLATES["my_name"]
+_ADD = _TEMPLATES["add"]
+_REMOVE = _TEMPLATES["remove"]
+_CLEAR = _TEMPLATES["clear"]
+_READ = _TEMPLATES["read"]
+_LAST_ADDED = _TEMPLATES["last_added"]
 _NOT_NAMES = frozenset(
     [
         "back",
@@ -41,31 +43,7 @@ _NOT_NAMES = frozenset(
     ]
 )
 MAX_NAME_WORDS = 3
-_MY_NAME = Phrases(
-    "what is my [first]* name",
-    "what am i called",
-    "do you [still]* (know|remember) who i am",
-    "[do you|can you]* [still]* (know|remember|say|tell me) my name [again]*",
-    "(who am i|say my name|what was my name)",
-    "what did i say my name (is|was)",
-    "(what did i tell you|did i tell you) my name [is|was]*",
-)
 _LIST = "[shopping|grocery|groceries|to do|todo|task|my]* list"
-_ADD = Phrases(
-    f"(add|put) {{items}} (to|on|onto) (my|the|our|a) {_LIST}",
-    f"[please]* (make|start|create) (a|my) {_LIST} with {{items}}",
-    "(add|also add) {items}",
-)
-_REMOVE = Phrases(
-    f"(remove|delete|take) {{items}} (from|off) (my|the|our) {_LIST}", f"take {{items}} off [my|the]* {_LIST}"
-)
-_CLEAR = Phrases(f"(clear|empty|delete|erase) (my|the|our|all of the) {_LIST}")
-_READ = Phrases(
-    f"(what is|what do i have|what have i got|what all is) on (my|the|our) {_LIST}",
-    f"(read|show|tell) [me|out]* (my|the|our) {_LIST} [out|to me|again]*",
-    f"[what is]* (my|the) {_LIST}",
-    f"how many things are on (my|the) {_LIST}",
-)
 _BETWEEN = re.compile(r",| and | comma ")
 
 
@@ -80,9 +58,6 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     if _LAST_ADDED.fits(said) or _is_about_list(said, scene):
         return _list_reply(said, scene)
     return None
-
-
-_LAST_ADDED = Phrases(f"(what did i|did i) (add|put) [last]* (to|on) (my|the) {_LIST}")
 
 
 def _name_in(said: str) -> str | None:

@@ -3,7 +3,8 @@
     Phrases("what time is it [now]", "(speak|talk) [a bit] slower", "spell {word}")
 
 `[…]` may be there or not, `[…]*` any number of times, `(…|…)` is one of several, and `{name}` stands for one or more
-words. A template matches a whole sentence in plain form, never a part of it.
+words. A template matches a whole sentence in plain form, never a part of it. Those of a skill stand in a TOML file
+beside it, by the name that the code calls them or with the fixed reply that they get.
 
 Regular expressions would try the words of `[all|my|all my]*` in 2ⁿ ways. Here no step of a template is tried twice at
 the same word, so the time grows with the length of the sentence and nothing else.
@@ -12,7 +13,10 @@ the same word, so the time grows with the length of the sentence and nothing els
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 _TOKENS = re.compile(r"\[|\]\*?|\(|\)|\||\{\w+\}|[^\s\[\](){}|]+")
 
@@ -41,6 +45,19 @@ class Phrases:
 
     def fits(self, said: str) -> bool:
         return self.match(said) is not None
+
+
+def read(skill: str) -> dict[str, Any]:
+    """The data of a skill, from the file beside it."""
+    return tomllib.loads((Path(__file__).parent / f"{skill}.toml").read_text(encoding="utf-8"))
+
+
+def load(skill: str) -> tuple[dict[str, Phrases], tuple[tuple[Phrases, str], ...]]:
+    """The templates of a skill by name, and its fixed replies with the templates that get them, in the order in which
+    they are tried."""
+    data = read(skill)
+    named = {name: Phrases(*templates) for name, templates in data.get("templates", {}).items()}
+    return named, tuple((Phrases(*reply["templates"]), reply["text"]) for reply in data.get("replies", ()))
 
 
 class _Template:

@@ -5,30 +5,21 @@ from __future__ import annotations
 import re
 
 from voiceapp.engines.assistant.skills.numbers import whole_number
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 MAX_COUNT = 30
 MAX_DICE = 10
 MAX_WORD_CHARS = 30
 
-_COIN = Phrases("(flip|toss|throw) [me] (a|the) coin", "heads or tails", "(coin flip|coin toss)")
-_DICE = Phrases("(roll|throw) [me] (die|dice)", "(roll|throw) [me] {count} (die|dice)")
-_SIDED = Phrases(
-    "(roll|throw) [me] (a|an|one) {sides} sided (die|dice)", "(roll|throw) [me] {count} {sides} sided (die|dice)"
-)
-_RANDOM = Phrases(
-    "[pick|give me|choose|say|generate|think of] (a|any|another) [random] number [up to {high}]",
-    "[pick|give me|choose|say|generate|think of] (a|any|another) [random] number (between|from) {low} (and|to) {high}",
-)
-_SPELL = Phrases(
-    "[how (do|would|can) (you|i|we)|how to] spell [out] [the word] {word}",
-    "how (do|would) (you|i) write the word {word}",
-    "[what is] [the] spelling of [the word] {word}",
-    "how is [the word] {word} (spelled|spelt)",
-)
+_TEMPLATES, _ = load("play")
+_COIN = _TEMPLATES["coin"]
+_DICE = _TEMPLATES["dice"]
+_SIDED = _TEMPLATES["sided"]
+_RANDOM = _TEMPLATES["random"]
+_SPELL = _TEMPLATES["spell"]
+_COUNT = _TEMPLATES["count"]
 _NOT_SPELLED = frozenset(("check", "checker", "checking", "it", "that", "this", "out", "bound", "correctly"))
-_COUNT = Phrases("count [up] [from (1|one)] (to|too) {to}")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -4,58 +4,18 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
-_HOW_LONG = Phrases(
-    "how long have we been (talking|speaking|chatting|connected) [so far|already|now]",
-    "how long (is|has|was) (this|the|our) (conversation|call|session|chat) [been] [going [on]|lasted|running]"
-    " [so far|now]",
-    "how long have i been (talking|talking to you|here|connected)",
-    "when did (we|this conversation|this session|this call|our conversation) (start|begin) [talking]",
-)
-_MODEL = Phrases(
-    "(which|what) [ai|language|chat|voice] model are you [using|running|running on]",
-    "(which|what) [ai|language|chat|voice] model is (this|that|it|used|being used|running|answering) [here]",
-    "(which|what) [ai|language|chat|voice] model (do you use|are we using|am i (talking|speaking) (to|with))",
-    "what is your [ai|language] model",
-)
-_VOICE = Phrases(
-    "(which|what) voice (are you using|is this|is that|do you use|do you have|am i hearing)",
-    "what is [the name of] your voice",
-)
-_TURNS = Phrases(
-    "how many (turns|questions|things|times) have (we|i) (had|asked|taken|talked|spoken) [you] [so far|already]",
-    "how many (turns|questions|things|times) did (we|i) (have|ask|take|talk) [you] [so far|already]",
-    "how many turns (were|are) there [so far|already]",
-)
-_LAST_QUESTION = Phrases(
-    "what did i [just] (say|ask) [you] [before|just now|last]",
-    "what (was|is) my (last|previous) (question|sentence)",
-    "what have i [just] (said|asked) [you]",
-    "repeat what i [just] said",
-    "repeat my [last] question",
-)
-_FIRST_QUESTION = Phrases(
-    "what was my first question", "what was the first thing i (said|asked) [you]", "what did i (say|ask) [you] first"
-)
-_RATE = Phrases(
-    "how fast (are you|do you) (speaking|talking|speak|talk)", "what is your (speaking|speech) (rate|speed)"
-)
-
-
-_RECORDED = Phrases(
-    "(is|are|will) [what i say|my voice|my words|this|the|our|conversation|call|chat|everything i say]* "
-    "[be|being] (recorded|stored|saved|kept|listened to)",
-    "(am i|are we|is this|is it) [being|getting] (recorded|taped)",
-    "(do|are|will) you [record|recording|store|storing|save|saving|keep|keeping|listening to]* "
-    "(record|recording|store|storing|save|saving|keep|keeping) [me|us|this|my voice|my words|what i say|everything|"
-    "everything i say|this conversation|our conversation|this call|my data]",
-    "what (happens to|do you do with) (my voice|my words|what i say|my data|this conversation|our conversation)",
-    "how long (do you (keep|store|save)|is) (my words|what i say|my data|this conversation|our conversation|it) "
-    "[kept|stored|saved]",
-    "who can (read|hear|see) (this|what i say|my words|our conversation|this conversation)",
-)
+_TEMPLATES, _ = load("session")
+_HOW_LONG = _TEMPLATES["how_long"]
+_MODEL = _TEMPLATES["model"]
+_VOICE = _TEMPLATES["voice"]
+_TURNS = _TEMPLATES["turns"]
+_LAST_QUESTION = _TEMPLATES["last_question"]
+_FIRST_QUESTION = _TEMPLATES["first_question"]
+_RATE = _TEMPLATES["rate"]
+_RECORDED = _TEMPLATES["recorded"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -5,62 +5,20 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.session import duration
 from voiceapp.engines.assistant.skills.units import seconds_of
 from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange
 
-_TIMER = Phrases(
-    "(set|start|create|make|begin|give me|i need|put on|run|add) [me|up]* [a|an|the|another|one more|my]* [new]* "
-    "timer [for|of|to]* {time}",
-    "(set|start|create|make|give me|i need|put on|add) [me|up]* [a|an|the|another]* {time} timer",
-    "timer [for]* {time}",
-    "{time} timer",
-    "(set|start) (a|an) (alarm|countdown) (for|of|in) {time}",
-    "(wake me [up]|tell me|let me know|count down|countdown) (in|after|when) {time} [is over|are over|have passed]*",
-    "wake me [up]* in {time}",
-)
-_REMIND = Phrases(
-    "remind me (to|about|that|of) {what} in {time}",
-    "remind me in {time} (to|about|that|of) {what}",
-    "in {time} remind me (to|about|that|of) {what}",
-    "(set|create|make|add) (a|another) reminder (to|for|about) {what} in {time}",
-    "(set|create|make|add) (a|another) reminder (in|for) {time} (to|about|for) {what}",
-    "(set|create|make|add) (a|another) reminder (in|for) {time}",
-    "remind me [again]* in {time}",
-)
-_WITHOUT_TIME = Phrases(
-    "(set|start|create|make|give me|i need) [me|up]* (a|an|the|another) (timer|alarm|reminder)",
-    "remind me (to|about|that|of) {what}",
-    "remind me",
-    "remind me (at|on|by|tomorrow|tonight|this|next|every) {when}",
-    "(set|start|create|make|give me|i need) [me|up]* (a|an|the|another|my) (timer|alarm|reminder) (for|at|on) {when}",
-    "wake me [up] (at|by|tomorrow|tonight|on|in the|every) {when}",
-)
-_LEFT = Phrases(
-    "how (much time|long) [is|do i have|have i]* [left|remaining|remains|still]* [on|of|in|until|till|for]* [the|my|"
-    "it|that]*"
-    " [timer|alarm|reminder|rings|goes off|left]*",
-    "(how is|check|status of) (the|my) timer [doing]*",
-    "what timers (do i have|are there|are running)",
-    "(when does|when will) (the|my) (timer|alarm) (ring|end|go off)",
-    "(do i have|are there) [any|a]* (timer|timers|reminders|alarms) [running|set]*",
-    "what (are|is) my (timer|timers|reminder|reminders)",
-)
-_CANCEL = Phrases(
-    "(cancel|stop|delete|remove|end|turn off|clear|kill) [the|my|all|all my|that|all the|all of my|this]*"
-    " (timer|timers|alarm|alarms|reminder|reminders|countdown)",
-    "(cancel|stop|delete|forget) (the|my) {time} (timer|reminder)",
-    "i do not need the (timer|reminder) any more",
-)
-_TASK = Phrases(
-    "[please|can you|could you]* (tell me|let me know|notify me|say something|remind me|inform me|speak up) "
-    "(when|once|as soon as|after|if) (my|the|that|this|a) {kind} (is|are|has) [been]* "
-    "(done|finished|ready|over|complete|completed|through)",
-    "[please|can you|could you]* (tell me|let me know|notify me|remind me|inform me) (when|once|as soon as|after) "
-    "(my|the|that|this|a) {kind} (finishes|ends|completes)",
-)
+_TEMPLATES, _ = load("timers")
+_TIMER = _TEMPLATES["timer"]
+_REMIND = _TEMPLATES["remind"]
+_WITHOUT_TIME = _TEMPLATES["without_time"]
+_LEFT = _TEMPLATES["left"]
+_CANCEL = _TEMPLATES["cancel"]
+_TASK = _TEMPLATES["task"]
+_AGAIN = _TEMPLATES["again"]
 _TASK_WORDS = re.compile(
     r"\b(?:tasks?|jobs?|transcriptions?|transcripts?|batch(?:es)?|images?|pictures?|videos?|films?|recordings?)$"
 )
@@ -94,11 +52,6 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         left = " and ".join(f"{_left(reminder, scene)} for {reminder.name}" for reminder in running[:3])
         return SkillReply(f"You have {left}.")
     return None
-
-
-_AGAIN = Phrases(
-    "[and]* (another|one more|another one) [timer]* (for|of) {time}", "(make|change) (it|that) [to|for]* {time}"
-)
 
 
 def _set(time: str, what: str | None, scene: Scene) -> SkillReply | None:
