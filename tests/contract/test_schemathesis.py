@@ -69,7 +69,7 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
 @pytest.mark.django_db(transaction=True)
 @schema.parametrize()
 @settings(
-    max_examples=25 if IS_THOROUGH else 8,
+    max_examples=25 if IS_THOROUGH else 3,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],

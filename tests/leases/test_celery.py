@@ -19,8 +19,9 @@ from tests.leases.conftest import House
 from tests.leases.pausing import SECRETS
 from tests.realtime.product import Home
 from tests.serving import STOP_S
+from tests.thorough import IS_THOROUGH
 
-KILLINGS = 2
+KILLINGS = 2 if IS_THOROUGH else 1
 
 
 class CeleryWorker:

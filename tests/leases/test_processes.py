@@ -18,9 +18,10 @@ from typing import Any
 
 from tests.leases.conftest import LEASE_S, House
 from tests.realtime.product import Home
+from tests.thorough import IS_THOROUGH
 
 FINAL = ("SUCCEEDED", "FAILED", "CANCELED")
-KILLINGS = 3
+KILLINGS = 3 if IS_THOROUGH else 1
 WRONG_CLOCK = """
 import datetime
 import os

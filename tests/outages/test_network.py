@@ -32,6 +32,7 @@ from tests.postgres import PostgresServer
 from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.product import Product, make_home
 from tests.realtime.talker import call
+from tests.thorough import usually
 
 NARROW = 10_000
 TOO_LATE_S = 15.0
@@ -91,7 +92,7 @@ def on_postgres(
     running.stop()
 
 
-@pytest.mark.parametrize("faults", [Faults(delay_s=0.05), Faults(bytes_per_s=NARROW)], ids=["delayed", "narrow"])
+@pytest.mark.parametrize("faults", usually(Faults(bytes_per_s=NARROW), more=(Faults(delay_s=0.05),)))
 async def test_a_slow_way_to_the_database_holds_up_and_loses_nothing(
     on_postgres: Product, database: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], faults: Faults
 ) -> None:
@@ -105,7 +106,7 @@ async def test_a_slow_way_to_the_database_holds_up_and_loses_nothing(
     await until_written(on_postgres, session_id, 2)
 
 
-@pytest.mark.parametrize("how", ["cut", "half open"])
+@pytest.mark.parametrize("how", usually("half open", more=("cut",)))
 async def test_a_way_to_the_database_that_breaks_is_found_again(
     on_postgres: Product, database: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], how: str
 ) -> None:
@@ -145,7 +146,7 @@ def redis() -> Iterator[RedisServer]:
         server.stop()
 
 
-@pytest.mark.parametrize(("number", "how"), list(enumerate(("delayed", "narrow", "cut", "half open"))))
+@pytest.mark.parametrize(("number", "how"), enumerate(usually("narrow", "half open", more=("delayed", "cut"))))
 async def test_calls_are_served_and_limited_whatever_happens_on_the_way_to_redis(
     redis: RedisServer, proxied: Proxied, tmp_path: Path, number: int, how: str
 ) -> None:
@@ -205,7 +206,7 @@ def with_chat(chat_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory) 
     running.stop()
 
 
-@pytest.mark.parametrize("faults", [Faults(delay_s=0.05), Faults(bytes_per_s=NARROW)], ids=["delayed", "narrow"])
+@pytest.mark.parametrize("faults", usually(Faults(bytes_per_s=NARROW), more=(Faults(delay_s=0.05),)))
 async def test_a_slow_way_to_a_chat_server_only_takes_longer(
     with_chat: Product, chat_proxy: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], faults: Faults
 ) -> None:
@@ -214,7 +215,7 @@ async def test_a_slow_way_to_a_chat_server_only_takes_longer(
         await converse(talker, [1])
 
 
-@pytest.mark.parametrize("how", ["cut", "half open"])
+@pytest.mark.parametrize("how", usually("half open", more=("cut",)))
 async def test_a_way_to_a_chat_server_that_breaks_fails_the_reply_and_not_the_session(
     with_chat: Product, chat_proxy: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], how: str
 ) -> None:

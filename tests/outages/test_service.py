@@ -17,6 +17,7 @@ from tests.outages.conftest import converse
 from tests.outages.faults import FaultProxy, Faults
 from tests.realtime.product import Product, make_home
 from tests.realtime.talker import Talker, call
+from tests.thorough import usually
 
 MODEL = "upstream"
 QUESTION = "Tell me about the manual."
@@ -66,7 +67,7 @@ def _mended(way: FaultProxy) -> Iterator[None]:
     way.faults = Faults()
 
 
-@pytest.mark.parametrize("how", ["cut", "half open"])
+@pytest.mark.parametrize("how", usually("half open", more=("cut",)))
 async def test_a_caller_is_told_once_of_a_lost_reply_and_goes_on(ours: Product, way: FaultProxy, how: str) -> None:
     async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
         await talker.ask(QUESTION)

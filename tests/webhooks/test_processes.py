@@ -33,7 +33,7 @@ from tests.thorough import IS_THOROUGH, usually
 
 LOCAL: dict[str, Any] = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
 SETTLED_S = 120.0
-ROUNDS = 6 if IS_THOROUGH else 4
+ROUNDS = 6 if IS_THOROUGH else 2
 CHANGES = 30
 """At most, in a round."""
 

@@ -24,7 +24,7 @@ PROMPT_S = 15.0
 caller, it would be thirty."""
 AT_ONCE = 5
 WARM_UP = 150
-CALLS = int(os.environ.get("CALLS_IN_A_ROW", "200"))
+CALLS = int(os.environ.get("CALLS_IN_A_ROW", "100"))
 """`make soak` has thousands; what is left of them may be no more."""
 
 
@@ -230,6 +230,6 @@ async def test_many_calls_leave_nothing_behind(serve: Serve) -> None:
     assert after[0] <= before[0]
     assert media_sockets(product) == 0
     assert after[1] <= before[1] + 2  # pools grow to their size
-    # A call that stays holds about 0.25 MB, so 50 MB here. Those that are over wait for the collector, some dozens.
+    # A call that stays holds about 0.25 MB, so 25 MB here. Those that are over wait for the collector, some dozens.
     assert after[2] - before[2] < 20
     assert len(product.rows("select 1 from realtime_realtimesession")) == WARM_UP + CALLS

@@ -14,6 +14,7 @@ from tests.engines.speech import samples, word_errors, words
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import LOUD, Caller, calling
 from tests.realtime.webrtc.network import Faults
+from tests.thorough import usually
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
 
@@ -50,7 +51,7 @@ async def ask_aloud(caller: Caller, speech: Samples) -> tuple[str, str]:
     return transcript["transcript"], heard.text
 
 
-@pytest.mark.parametrize("label", ["svc-events", "oai-events", "anything at all", None])
+@pytest.mark.parametrize("label", usually("anything at all", None, more=("svc-events", "oai-events")))
 async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
     product: Product, voices: Voices, label: str | None
 ) -> None:
@@ -108,7 +109,7 @@ async def test_every_question_gets_through_a_bad_network(product: Product, voice
             tries.append((understood, heard, late_s))
         pytest.fail(f"seed {seed}: {tries}")
 
-    copies = [await asyncio.gather(*(one(seed) for seed in seeds)) for seeds in ((1, 2, 3), (4, 5, 6))]
+    copies = [await asyncio.gather(*(one(seed) for seed in seeds)) for seeds in usually((1, 2, 3), more=((4, 5, 6),))]
     assert (sum(map(sum, copies)) > 0) == has_copies
 
 
