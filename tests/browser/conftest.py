@@ -34,10 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     for item in filter(is_browser, items):
         item.add_marker(pytest.mark.browser)
-    # Last: Playwright's loop runs until the end of the run, and no other can run beside it in this thread. Large files
-    # come before small ones, so that workers end at about the same time.
+    # Last: Playwright's loop runs until the end of the run, and no other can run beside it in this thread. Files that
+    # stay on one worker come first, large ones before small ones, so that workers end at about the same time.
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (is_browser(item), -sizes[item.path] if is_browser(item) else 0))
+    stays = {path: 'scope="module"' in path.read_text() for path in sizes}
+    items.sort(
+        key=lambda item: (True, not stays[item.path], -sizes[item.path]) if is_browser(item) else (False, False, 0)
+    )
 
 
 @pytest.fixture(scope="session")

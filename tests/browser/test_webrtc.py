@@ -143,6 +143,12 @@ def misheard(spoken_page: SpokenPage, place: Path) -> tuple[int, int, float]:
 
     reply = voice.caption("assistant").inner_text()
     expect(voice.page.locator("#waterfall")).to_contain_text("playback")
+    parts = voice.page.locator("#waterfall").inner_text()
+    for stage in ("end of turn", "recognition", "first word", "first sound"):
+        assert stage in parts
+    total = re.search(r"(\d+) ms", parts)
+    assert total is not None
+    assert 0 < int(total[1]) < 20_000
     microphone, loudspeaker = recording(voice, place)
     heard, said = statistics(voice, "inbound-rtp"), statistics(voice, "outbound-rtp")
     assert heard["packetsReceived"] > 50

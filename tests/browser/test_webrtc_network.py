@@ -25,24 +25,6 @@ QUESTION = "What can you do?"
 TRIES = 3
 
 
-def test_a_restarted_server_is_found_again_and_the_conversation_goes_on(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        voice = open_page(f"http://127.0.0.1:{server.port}/", transport="webrtc")
-        voice.type("What is two plus two?")
-        voice.wait("ai-speaking")
-        voice.wait("listening")
-        before = voice.turns()
-        server.kill()
-        voice.wait("reconnecting")
-        server.start()
-        voice.wait("listening", timeout=60_000)
-        assert voice.turns() == before
-        expect(badge(voice)).to_contain_text("WebRTC")
-        voice.type("Can you repeat that?")
-        voice.wait("ai-speaking")
-        expect(voice.caption("assistant")).to_contain_text("4")
-
-
 def test_a_cut_network_loses_nothing_that_was_said(open_page: OpenPage, proxy: Proxy) -> None:
     voice = open_page(transport="webrtc")
     media = MediaNetwork(voice)
@@ -189,16 +171,6 @@ def test_a_capacity_refusal_lets_people_stand_in_line(open_page: OpenPage, tmp_p
         second.orb.click()
         second.wait("listening")
         expect(badge(second)).to_contain_text("WebRTC")
-
-
-def test_a_session_that_is_over_says_so(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, GUEST_SESSION_S="8") as brief:
-        voice = open_page(f"http://127.0.0.1:{brief.port}/", transport="webrtc")
-        voice.type("What is two plus two?")
-        voice.wait("ai-speaking")
-        card = voice.expect_card("session_over")
-        card.get_by_role("button").click()
-        voice.wait("listening")
 
 
 def test_push_to_talk_moves_the_conversation_to_the_websocket_and_back(open_page: OpenPage, proxy: Proxy) -> None:
