@@ -10,15 +10,15 @@ import pytest
 from voiceapp.event_loops import per_loop, within
 
 
-class Clock:
+class Thing:
     pass
 
 
 def test_each_loop_has_one_of_its_own() -> None:
-    clock = per_loop(Clock)
+    thing = per_loop(Thing)
 
-    async def twice() -> tuple[Clock, Clock]:
-        return clock(), clock()
+    async def twice() -> tuple[Thing, Thing]:
+        return thing(), thing()
 
     first, again = asyncio.run(twice())
     other, _ = asyncio.run(twice())
@@ -48,7 +48,7 @@ def test_it_goes_with_its_loop() -> None:
 
 def test_it_needs_a_running_loop() -> None:
     with pytest.raises(RuntimeError):
-        per_loop(Clock)()
+        per_loop(Thing)()
 
 
 async def _after(gate: asyncio.Future[str], done: list[str]) -> str:

@@ -9,19 +9,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from tests.clock import Clock
 from tests.conftest import Member
 from voiceapp.accounts.keys import KeyDirectory, mint, new_key, parse
 from voiceapp.accounts.models import ApiKey
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.1
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def digest_of(member: Member) -> bytes:
@@ -88,7 +79,7 @@ async def test_it_finds_whose_key_it_is(alice: Member, charlie: Member) -> None:
 
 
 async def test_it_remembers_a_key_for_five_seconds_and_not_longer(alice: Member) -> None:
-    clock = Clock()
+    clock = Clock(1000.1)
     directory = KeyDirectory(clock=clock)
     assert await directory.find(digest_of(alice)) is not None
     await ApiKey.objects.filter(pk=alice.row.pk).aupdate(revoked_at=timezone.now())
@@ -100,7 +91,7 @@ async def test_it_remembers_a_key_for_five_seconds_and_not_longer(alice: Member)
 
 
 async def test_it_remembers_that_a_key_is_unknown(alice: Member) -> None:
-    clock = Clock()
+    clock = Clock(1000.1)
     directory = KeyDirectory(clock=clock)
     row, key = new_key(alice.workspace, "later")
     digest = parse(key)
@@ -125,7 +116,7 @@ async def test_it_notices_an_expiry_at_once(alice: Member) -> None:
     expiry = timezone.now() + timedelta(days=1)
     await ApiKey.objects.filter(pk=alice.row.pk).aupdate(expires_at=expiry)
     today = [expiry - timedelta(seconds=1)]
-    directory = KeyDirectory(clock=Clock(), today=lambda: today[0])
+    directory = KeyDirectory(clock=Clock(1000.1), today=lambda: today[0])
     assert await directory.find(digest_of(alice)) is not None
     today[0] = expiry
     assert await directory.find(digest_of(alice)) is None

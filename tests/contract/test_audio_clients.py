@@ -6,26 +6,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import av
 import openai
 import pytest
 
-from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from tests.realtime.product import Product
 
 SENTENCES = "The weather is very nice today. We are going to walk in the park this afternoon."
 SRT = re.compile(r"1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\n[^\n]+\n")
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
-    folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served")
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="module")

@@ -67,27 +67,6 @@ def said(has_language_model: bool) -> tuple[str, str]:
     return "How do I interrupt it?", "or say stop."
 
 
-@pytest.fixture
-def old(product: Product) -> dict[str, Any]:
-    """What the classes of the 1.x library are told with every call."""
-    return {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
-
-
-@pytest.fixture
-def new(product: Product) -> Iterator[dashscope.Client]:
-    """The 2.x library."""
-    with dashscope.Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1", max_retries=0) as client:
-        yield client
-
-
-@pytest.fixture
-def compatible(product: Product) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
-    ) as client:
-        yield client
-
-
 def user(text: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text}]
 

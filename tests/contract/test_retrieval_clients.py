@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -16,41 +15,10 @@ import pytest
 from dashscope.rerank.text_rerank import AioTextReRank
 from dashscope.v2.errors import APIStatusError
 
-from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from tests.realtime.product import Product
 
 QUESTION = "How do I stop the assistant while it speaks?"
 TEXTS = [QUESTION, "You can interrupt it by talking.", "Two eggs and some butter."]
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
-    folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served")
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def old(product: Product) -> dict[str, Any]:
-    """What the classes of the 1.x library are told with every call."""
-    return {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
-
-
-@pytest.fixture
-def new(product: Product) -> Iterator[dashscope.Client]:
-    """The 2.x library."""
-    with dashscope.Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1", max_retries=0) as client:
-        yield client
-
-
-@pytest.fixture
-def compatible(product: Product) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
-    ) as client:
-        yield client
 
 
 def cosine(one: list[float], other: list[float]) -> float:

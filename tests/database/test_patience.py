@@ -12,26 +12,19 @@ from contextlib import closing, contextmanager
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from tests.clock import Clock
 from tests.conftest import Member
 from voiceapp.accounts.models import Account
 from voiceapp.database.patience import Patience, current, waiting, waits_at_most
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Clock[float]:
+    return Clock(100.0)
 
 
-def test_only_what_is_waited_is_taken_from_it(clock: Clock) -> None:
+def test_only_what_is_waited_is_taken_from_it(clock: Clock[float]) -> None:
     patience = Patience(4.0, clock=clock)
     clock.now += 60  # a model is asked
     assert patience.left_s == 4.0
@@ -46,7 +39,7 @@ def test_only_what_is_waited_is_taken_from_it(clock: Clock) -> None:
     assert patience.left_s == 0.0
 
 
-def test_waits_at_the_same_time_count_once(clock: Clock) -> None:
+def test_waits_at_the_same_time_count_once(clock: Clock[float]) -> None:
     patience = Patience(4.0, clock=clock)
     with patience.waiting():
         clock.now += 1
@@ -56,7 +49,7 @@ def test_waits_at_the_same_time_count_once(clock: Clock) -> None:
     assert patience.left_s == 1.0
 
 
-def test_a_shorter_patience_takes_from_the_longer_one_around_it(clock: Clock) -> None:
+def test_a_shorter_patience_takes_from_the_longer_one_around_it(clock: Clock[float]) -> None:
     outer = Patience(4.0, clock=clock)
     inner = Patience(0.5, outer=outer, clock=clock)
     assert inner.left_s == 0.5

@@ -16,6 +16,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.clock import Clock
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Claims, Lease
@@ -29,14 +30,6 @@ from voiceapp.tasks.turns import Turns
 LEASE_S = 30.0
 ROUNDS = 300
 START = datetime(2026, 1, 1, tzinfo=timezone.get_fixed_timezone(0))
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 def write(member: Member, **fields: object) -> Task:
@@ -70,7 +63,7 @@ STEPS = st.one_of(
 def test_a_row_has_one_holder_and_one_end(steps: list[tuple[str, str]], alice: Member) -> None:
     Task.objects.all().delete()
     task = write(alice)
-    clock = Clock()
+    clock = Clock(START)
     claims = Claims(Task, lease_s=LEASE_S, now=clock)
     held: dict[str, Lease] = {}
     holder: str | None = None
@@ -146,7 +139,7 @@ def test_a_task_is_canceled_or_claimed_and_never_both(alice: Member) -> None:
 
 
 def test_a_worker_that_was_away_changes_nothing_while_another_works(alice: Member) -> None:
-    task, clock = write(alice), Clock()
+    task, clock = write(alice), Clock(START)
     claims = Claims(Task, lease_s=LEASE_S, now=clock)
     (away,) = claims.claim("A")
     clock.now += timedelta(seconds=LEASE_S + 1)

@@ -32,7 +32,7 @@ NOBODY = Attribution(name="nobody", url="")
 class Speaker(AsyncEventHandler):
     """Counts what it hears, and speaks a tone; does what its server is told to do wrong."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: SpeechServer) -> None:
         super().__init__(reader, writer)
         self.server = server
         self.heard = b""
@@ -76,7 +76,7 @@ class Speaker(AsyncEventHandler):
         )
 
 
-class Server:
+class SpeechServer:
     def __init__(self) -> None:
         self.address = ""
         self.fault = ""
@@ -85,8 +85,8 @@ class Server:
 
 
 @pytest_asyncio.fixture
-async def server() -> AsyncIterator[Server]:
-    found, port = Server(), free_port()
+async def server() -> AsyncIterator[SpeechServer]:
+    found, port = SpeechServer(), free_port()
     found.address = f"tcp://127.0.0.1:{port}"
     running = AsyncTcpServer("127.0.0.1", port)
     await running.start(lambda reader, writer: Speaker(reader, writer, found))
@@ -103,13 +103,13 @@ async def spoken(engine: WyomingSpeech, voice: str = "") -> bytes:
         return b"".join([piece async for piece in sound])
 
 
-async def test_an_utterance_becomes_words(server: Server) -> None:
+async def test_an_utterance_becomes_words(server: SpeechServer) -> None:
     engine = WyomingRecognizer(base_url=server.address)
     assert (await engine.recognize(samples(), language="de-AT")).text == "16000 bytes"
     assert server.languages == ["de"]
 
 
-async def test_its_languages_are_those_that_the_server_names(server: Server) -> None:
+async def test_its_languages_are_those_that_the_server_names(server: SpeechServer) -> None:
     engine = WyomingRecognizer(base_url=server.address)
     await engine.probe()
     assert engine.languages == ("de", "nl")
@@ -117,7 +117,7 @@ async def test_its_languages_are_those_that_the_server_names(server: Server) -> 
         await engine.recognize(samples(), language="fr")
 
 
-async def test_text_becomes_speech_in_the_voice_asked_for(server: Server) -> None:
+async def test_text_becomes_speech_in_the_voice_asked_for(server: SpeechServer) -> None:
     engine = WyomingSpeech(base_url=server.address)
     assert await spoken(engine, "thorsten") == SOUND
     await engine.probe()
@@ -130,7 +130,7 @@ async def test_text_becomes_speech_in_the_voice_asked_for(server: Server) -> Non
 @pytest.mark.parametrize(
     ("fault", "error"), [("closes", EngineUnavailable), ("silent", EngineTimeout), ("fails", EngineUnavailable)]
 )
-async def test_a_server_that_fails_is_said_to_fail(server: Server, fault: str, error: type[EngineError]) -> None:
+async def test_a_server_that_fails_is_said_to_fail(server: SpeechServer, fault: str, error: type[EngineError]) -> None:
     server.fault = fault
     engine = WyomingRecognizer(base_url=server.address, timeout_s=0.2)
     with pytest.raises(error):
@@ -140,7 +140,7 @@ async def test_a_server_that_fails_is_said_to_fail(server: Server, fault: str, e
         await spoken(WyomingSpeech(base_url=server.address, timeout_s=0.2))
 
 
-async def test_a_sound_that_does_not_end_is_cut_off(server: Server) -> None:
+async def test_a_sound_that_does_not_end_is_cut_off(server: SpeechServer) -> None:
     server.fault = "never ends"
     with pytest.raises(EngineUnavailable, match="does not end"):
         await spoken(WyomingSpeech(base_url=server.address))

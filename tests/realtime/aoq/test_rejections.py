@@ -13,6 +13,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
+from tests.clock import Clock
 from tests.conftest import Member
 from tests.ports import free_udp_port
 from tests.realtime.aoq.peer import calling, close_code, granted, url_of
@@ -86,16 +87,8 @@ async def test_a_key_that_was_revoked_since_opens_nothing(product: Product) -> N
 # ── With a clock of our own ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = datetime.now(UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @asynccontextmanager
-async def listening(clock: Clock, settings: Settings, folder: Path) -> AsyncIterator[RelayListener]:
+async def listening(clock: Clock[datetime], settings: Settings, folder: Path) -> AsyncIterator[RelayListener]:
     settings.VAR_DIR = folder
     listener = RelayListener(RelayPlace("127.0.0.1", 0, "127.0.0.1"), clock=clock)
     async with listener.listen():
@@ -116,7 +109,7 @@ async def test_a_guest_with_many_grants_takes_none_from_others(
 ) -> None:
     monkeypatch.setattr(grants, "MAX_UNUSED", 2)
     settings.PUBLIC_PAGE, settings.RATE_LIMITS = "guest", {"default": "off"}
-    async with listening(Clock(), settings, tmp_path):
+    async with listening(Clock(datetime.now(UTC)), settings, tmp_path):
         for address in ("192.0.2.1", *["192.0.2.2"] * 4):
             admitted = await admit(await guest_caller(address), PAGE_GRANT, "voice", address)
             await grants.issue(admitted, await relays.routes_for(""), session_key="")
@@ -135,7 +128,7 @@ async def test_guests_of_one_address_ask_only_so_often(db: None, settings: Setti
 
 
 async def test_an_expired_grant_opens_nothing(alice: Member, settings: Settings, tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(datetime.now(UTC))
     async with listening(clock, settings, tmp_path) as listener:
         url, fingerprint = await url_for(alice, listener)
         clock.now += timedelta(seconds=settings.SESSION_LIFETIME_S + 2)
@@ -143,7 +136,7 @@ async def test_an_expired_grant_opens_nothing(alice: Member, settings: Settings,
 
 
 async def test_a_replaced_certificate_needs_a_new_grant(alice: Member, settings: Settings, tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(datetime.now(UTC))
     async with listening(clock, settings, tmp_path) as listener:
         url, fingerprint = await url_for(alice, listener)
         listener.renew()

@@ -25,7 +25,7 @@ FLOOD = 40
 HERE, THERE, ELSEWHERE, NOWHERE = "198.51.100.7", "203.0.113.9", "198.51.100.77", "203.0.113.99"
 
 
-class Clock:
+class TimedOffers:
     """Pending offers with a clock that the test moves."""
 
     def __init__(self, *, total: int = 100, per_account: int = 6, per_address: int = 3) -> None:
@@ -45,7 +45,7 @@ def dropped(offers: list[PendingOffer]) -> list[int]:
 
 
 def test_the_oldest_offer_of_an_address_makes_way_when_its_caller_had_time_to_connect() -> None:
-    clock = Clock()
+    clock = TimedOffers()
     offers = [clock.add(1, HERE) for _ in range(3)]
     with pytest.raises(Throttled, match="3 offers from this address") as refused:
         clock.add(1, HERE)
@@ -57,7 +57,7 @@ def test_the_oldest_offer_of_an_address_makes_way_when_its_caller_had_time_to_co
 
 
 def test_an_offer_that_is_connected_makes_room() -> None:
-    clock = Clock()
+    clock = TimedOffers()
     first, *_ = [clock.add(1, HERE) for _ in range(3)]
     clock.offers.remove(first)
     clock.offers.remove(first)
@@ -66,7 +66,7 @@ def test_an_offer_that_is_connected_makes_room() -> None:
 
 
 def test_within_an_account_those_make_way_who_have_most() -> None:
-    clock = Clock(per_account=5)
+    clock = TimedOffers(per_account=5)
     flood = [clock.add(1, HERE) for _ in range(3)]
     others = [clock.add(1, f"203.0.113.{number}") for number in range(3)]
     assert (dropped(flood), dropped(others)) == ([0], [])
@@ -75,14 +75,14 @@ def test_within_an_account_those_make_way_who_have_most() -> None:
 
 
 def test_within_the_process_those_accounts_make_way_that_have_most() -> None:
-    clock = Clock(total=6)
+    clock = TimedOffers(total=6)
     flood = [clock.add(1, f"203.0.113.{number}") for number in (1, 2, 3, 3)]
     others = [clock.add(account_id, HERE) for account_id in (2, 3, 4, 5)]
     assert (dropped(flood), dropped(others)) == ([0, 2], [])
 
 
 def test_the_addresses_of_one_network_count_together() -> None:
-    clock = Clock(per_address=1)
+    clock = TimedOffers(per_address=1)
     clock.add(1, "2001:db8::1")
     with pytest.raises(Throttled):
         clock.add(1, "2001:db8::2")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.clock import Clock
 from tests.engines.upstream.http.conftest import KEY, PATIENCE_S, FaultyService, Reply
 from tests.ports import free_port
 from voiceapp.engines.openai.client import Busy, Unreachable
@@ -29,22 +30,13 @@ FINE = Reply({"fine": True})
 FAULT = Reply({"code": "InternalError", "message": f"Bearer {KEY} broke it."}, 500)
 
 
-class Clock:
-    """Stands still unless it is moved."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Clock[float]:
+    return Clock(1000.0)
 
 
 @pytest_asyncio.fixture
-async def server(address: Address, clock: Clock) -> AsyncIterator[UpstreamServer]:
+async def server(address: Address, clock: Clock[float]) -> AsyncIterator[UpstreamServer]:
     found = UpstreamServer(address, now=clock)
     yield found
     await found.close()
@@ -158,7 +150,7 @@ async def test_work_that_can_be_repeated_is_repeated_after_a_fault(
 
 
 async def test_after_failures_in_a_row_it_refuses_at_once_until_a_trial_succeeds(
-    service: FaultyService, server: UpstreamServer, clock: Clock, caplog: pytest.LogCaptureFixture
+    service: FaultyService, server: UpstreamServer, clock: Clock[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     service.will(FAULT)

@@ -1,0 +1,43 @@
+"""A running server, and the client libraries that call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dashscope
+import openai
+import pytest
+
+from tests.realtime.product import Product, make_home
+from voiceapp.engines import weights
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    assert not weights.missing(), "run: python manage.py fetch_models"
+    folder = tmp_path_factory.mktemp("product")
+    running = Product(make_home(folder / "home"), folder / "served")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def old(product: Product) -> dict[str, Any]:
+    """Options of every call of the 1.x library."""
+    return {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
+
+
+@pytest.fixture
+def new(product: Product) -> Iterator[dashscope.Client]:
+    """The 2.x library."""
+    with dashscope.Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def compatible(product: Product) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
+    ) as client:
+        yield client
