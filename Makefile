@@ -29,7 +29,7 @@ ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --n
 CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
 LIGHT_CLIENTS := openai-agents
 
-.PHONY: run install llm models key test test-clients lint format bench bench-webrtc soak lock screenshot clean
+.PHONY: run install llm models key test pytest test-fast test-clients lint format bench bench-webrtc soak lock screenshot clean
 
 run: install llm
 	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
@@ -48,8 +48,19 @@ models: install llm
 key: install
 	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
 
-test: .venv/tests.stamp models .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) lint
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || $(ALONE)
+# Types are checked beside the tests, which wait more than they compute.
+test: .venv/tests.stamp models .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) var/javascript/stamp
+	$(MAKE) --no-print-directory --jobs 2 lint pytest
+
+pytest:
+	unset MAKEFLAGS; $(BIN)/python -m pytest $(PARALLEL) $(ARGS) || $(ALONE)
+
+# Below a minute, for a first look.
+FAST := accounts catalogue compatible docs http operators outbound protocol speech
+test-fast: .venv/tests.stamp
+	$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder --durations 3 $(FAST:%=tests/%) \
+		--ignore-glob='*/test_processes.py' --ignore tests/accounts/test_bootstrap.py $(ARGS)
+	@echo "Left out: models, voices, sessions on real servers, tasks, webhooks, browsers, client libraries, outages, lint. make test runs them."
 
 # Every client library that is tried, those included that are too heavy for `make test`: about 1.5 GB in environments of
 # their own under var/clients. Those for JavaScript need Node 22.

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 from _pytest.nodeid import coerce_node_id
 from django.contrib.auth.models import User
-from django.core.cache import cache
+from django.core.cache import cache as django_cache
 from django.db import connections
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
@@ -91,13 +92,21 @@ def pytest_configure() -> None:
 class BesideEachOther(LoadScopeScheduling):
     """Tests of a file stay on one worker, for they share what is costly to start, unless they are kept `APART`.
 
-    Groups by mark, `--dist loadgroup`, do nothing under pytest 9.2.
+    Browser tests, which come last, share it for the whole run: they go one by one to the worker that is free, except
+    from files with fixtures of their own. Groups by mark, `--dist loadgroup`, do nothing under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
+        if file.startswith("tests/browser/") and not _shares_fixtures(file):
+            return nodeid
         parameters = test.partition("[")[2].rstrip("]").split("-")
         return " ".join([file, *(parameter for parameter in parameters if parameter in APART)])
+
+
+@cache
+def _shares_fixtures(file: str) -> bool:
+    return 'scope="module"' in Path(__file__).parent.parent.joinpath(file).read_text()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -113,7 +122,7 @@ def _nothing_remembered() -> None:
     seats.cache_clear()
     rates.cache_clear()
     backlog.forget()
-    cache.clear()
+    django_cache.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
