@@ -188,6 +188,33 @@ def test_a_word_that_only_shows_attention_is_taken_back(words: str) -> None:
     assert not talk.cuts
 
 
+@pytest.mark.parametrize(
+    ("language", "words", "is_heard"),
+    [
+        *(
+            ("de", "Genau.", False),
+            ("de-AT", "Ja, ja.", False),
+            ("de", "Stopp.", True),
+            ("de", "Wie alt ist sie?", True),
+        ),
+        *(("fi", "Lopeta.", False), ("en", "Genau.", True)),
+    ],
+)
+def test_words_are_judged_in_their_language(language: str, words: str, is_heard: bool) -> None:
+    talk = talking(interruptions="duck", transcription_language=language)
+    utter(talk, words)
+    (talk.assert_event if is_heard else talk.assert_no_event)(STARTED)
+
+
+def test_a_language_without_words_is_judged_by_length() -> None:
+    talk = talking(interruptions="duck", transcription_language="fi")
+    talk.say(288)
+    talk.recognize_partly("Lopeta heti")
+    talk.assert_no_event(STARTED)
+    talk.say(384)
+    talk.assert_event(STARTED)
+
+
 @pytest.mark.parametrize("words", ["Stop", "Wait", "No", "Tell me"])
 def test_a_request_cuts_while_it_is_being_said(words: str) -> None:
     talk = talking(interruptions="duck")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import SessionConfig
@@ -41,25 +44,37 @@ and a margin, for where in a sentence a word is said is not known exactly."""
 MARGIN_MS = 1000.0
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-COMMANDS = frozenset({"stop", "wait", "hold", "pause", "quiet", "enough", "cancel", "no"})
-"""Words that interrupt as soon as they are heard."""
-# fmt: off
-OPENINGS = frozenset((
-    "what", "what's", "where", "where's", "when", "when's", "who", "who's", "why", "how", "how's", "which", "can",
-    "could", "would", "tell", "give", "show", "please", "excuse", "listen", "hello", "hey", "thanks", "thank", "let's",
-    "let", "never", "hold",
-))
-"""What begins like that asks for something, even where it is read without much confidence."""
-BACK_CHANNELS = frozenset((
-    "mm", "hm", "hmm", "mhm", "mmhm", "mm-hm", "mm-hmm", "mhmm", "uh-huh", "huh", "uh", "um", "ah", "aha", "oh", "ooh",
-    "yes", "yeah", "yep", "yup", "ya", "okay", "ok", "okey", "right", "sure", "alright", "fine", "good", "great",
-    "nice", "cool", "true", "exactly", "indeed", "really", "wow", "i", "see", "got", "it", "all", "of", "course",
-))
-# fmt: on
-"""What a listener says to show that they listen."""
-PARTICLES = frozenset(("a", "and", "but", "hem", "him", "so", "the", "them", "then"))
-"""They ask for nothing by themselves; "hmm" is often understood as one of them."""
 MOST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerWords:
+    """The words of a language by which interruptions are told from attention."""
+
+    commands: frozenset[str]
+    """They interrupt as soon as they are heard."""
+    openings: frozenset[str]
+    """What begins like that asks for something, even where it is read without much confidence."""
+    nods: frozenset[str]
+    """A listener says them to show attention."""
+    particles: frozenset[str]
+    """They ask for nothing by themselves; "hmm" is often understood as one of them."""
+
+    def says_nothing(self, word: str) -> bool:
+        return len(word) == 1 or word in self.nods or word in self.particles
+
+
+def _by_language() -> dict[str, ListenerWords]:
+    data = tomllib.loads(Path(__file__).with_name("listener_words.toml").read_text(encoding="utf-8"))
+    return {
+        code: ListenerWords(**{name: frozenset(words.split()) for name, words in lists.items()})
+        for code, lists in data.items()
+    }
+
+
+LISTENER_WORDS = _by_language()
+"""By ISO 639-1 code. Speech in another language is judged by its length alone."""
+NO_WORDS = ListenerWords(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 class Interruptions:
@@ -113,12 +128,13 @@ class Interruptions:
         spoken = _WORD.findall(utterance.reading.casefold())
         if not spoken or self._may_be_echo(spoken, utterance, now, is_complete=is_complete):
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
-        if len(spoken) <= MOST_WORDS and all(map(_says_nothing, spoken)):
-            utterance.shows_attention |= utterance.confidence >= EARLY_CONFIDENCE
+        words = self._words
+        if words is NO_WORDS or (len(spoken) <= MOST_WORDS and all(map(words.says_nothing, spoken))):
+            utterance.shows_attention |= words is not NO_WORDS and utterance.confidence >= EARLY_CONFIDENCE
             if not is_complete:
                 return SpeechVerdict.OPEN
             return SpeechVerdict.INTERRUPTS if self._left_s(now) < NEARLY_OVER_S else SpeechVerdict.TAKEN_BACK
-        if _asks(spoken, utterance, is_complete=is_complete):
+        if _asks(words, spoken, utterance, is_complete=is_complete):
             return SpeechVerdict.INTERRUPTS
         return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
 
@@ -129,6 +145,11 @@ class Interruptions:
             return SpeechVerdict.OPEN
         is_echo = self._may_be_echo(spoken, utterance, now, is_complete=True)
         return SpeechVerdict.TAKEN_BACK if is_echo else SpeechVerdict.INTERRUPTS
+
+    @property
+    def _words(self) -> ListenerWords:
+        language = self.config.transcription_language or "en"
+        return LISTENER_WORDS.get(language.lower().split("-")[0], NO_WORDS)
 
     @property
     def _may_interrupt(self) -> bool:
@@ -161,7 +182,7 @@ class Interruptions:
         said = self._said_during(utterance, now)
         if utterance.confidence < (OWN_CONFIDENCE if is_complete else MIN_WORD_CONFIDENCE):
             return True
-        if spoken[0] in COMMANDS and not _says(said, spoken[0]):
+        if spoken[0] in self._words.commands and not _says(said, spoken[0]):
             return False
         is_short = utterance.speech_ms < WORD_MS
         if is_short and (not is_complete or utterance.echo is EchoRisk.LIKELY):
@@ -182,11 +203,11 @@ class Interruptions:
         )
 
 
-def _asks(spoken: list[str], utterance: Utterance, *, is_complete: bool) -> bool:
+def _asks(words: ListenerWords, spoken: list[str], utterance: Utterance, *, is_complete: bool) -> bool:
     """Words that say more than "I listen" ask for something, as far as they are read with confidence."""
     confidence = utterance.confidence
     is_early = not is_complete and utterance.speech_ms < MIN_SPEECH_MS
-    if spoken[0] in COMMANDS or len(spoken) > 1:
+    if spoken[0] in words.commands or len(spoken) > 1:
         return not is_early or confidence >= EARLY_CONFIDENCE
     if utterance.shows_attention or is_early:
         least = CLEAR_CONFIDENCE
@@ -194,14 +215,10 @@ def _asks(spoken: list[str], utterance: Utterance, *, is_complete: bool) -> bool
         least = MIN_WORD_CONFIDENCE
     else:
         least = CLEAR_CONFIDENCE
-    is_opening = spoken[0] in OPENINGS and not is_complete and not utterance.shows_attention
+    is_opening = spoken[0] in words.openings and not is_complete and not utterance.shows_attention
     return confidence >= (QUESTION_CONFIDENCE if is_opening else least)
 
 
 def _says(text: str, command: str) -> bool:
     """A command may have been understood of one of the text's words: of "stops", "stop", but not "no" of "now"."""
     return bool(re.search(rf"\b{command}" if len(command) > 2 else rf"\b{command}\b", text.casefold()))
-
-
-def _says_nothing(word: str) -> bool:
-    return len(word) == 1 or word in BACK_CHANNELS or word in PARTICLES
