@@ -12,92 +12,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
+from voiceapp.catalogue.client_names import CLIENT_NAMES
 from voiceapp.catalogue.embedders import EMBEDDERS
 from voiceapp.catalogue.servers import ServerSettings
 
 VOICE = "voice"
 """Our own conversation."""
-LISTENING_ALIASES = (
-    "fun-asr-realtime",
-    "paraformer-realtime-v2",
-    "paraformer-realtime-v1",
-    "paraformer-realtime-8k-v2",
-    "paraformer-realtime-8k-v1",
-    "gummy-realtime-v1",
-    "gummy-chat-v1",
-    "qwen3-asr-flash-realtime",
-)
-"""Names under which a session only transcribes."""
-SPEAKING_ALIASES = (
-    "cosyvoice-v1",
-    "cosyvoice-v2",
-    "cosyvoice-v3",
-    "cosyvoice-v3-flash",
-    "cosyvoice-v3-plus",
-    *(f"sambert-{voice}-v1" for voice in ("beth", "brian", "cally", "camila", "cindy", "clara", "donna", "eva")),
-    *(f"sambert-{voice}-v1" for voice in ("betty", "hanna", "indah", "perla", "waan", "zhichu", "zhida", "zhiwei")),
-    "qwen-tts",
-    "qwen3-tts-flash",
-    "qwen-tts-realtime",
-    "qwen3-tts-flash-realtime",
-    "qwen3-tts-instruct-flash-realtime",
-)
-"""Names of synthesis that client programs have built in; on the realtime address they read text aloud."""
-OPENAI_LISTENING_ALIASES = ("gpt-realtime-whisper", "gpt-live-transcribe")
-"""Names of OpenAI's under which a session only transcribes."""
-OPENAI_REALTIME_ALIASES = (
-    "gpt-realtime",
-    "gpt-realtime-2025-08-28",
-    "gpt-realtime-1.5",
-    "gpt-realtime-2",
-    "gpt-realtime-2.1",
-    "gpt-realtime-2.1-mini",
-    "gpt-realtime-mini",
-    "gpt-4o-realtime-preview",
-    "gpt-4o-mini-realtime-preview",
-    *OPENAI_LISTENING_ALIASES,
-)
+_REALTIME, _NAMES = CLIENT_NAMES["realtime"], CLIENT_NAMES["models"]
+OPENAI_REALTIME_ALIASES = (*_REALTIME["openai"], *_REALTIME["openai_listening"])
 """Names whose client libraries send 24 kHz without saying so."""
-REALTIME_ALIASES = (
-    "qwen3.8-omni-flash-realtime",
-    "qwen3.5-omni-flash-realtime",
-    "qwen3.5-omni-plus-realtime",
-    "qwen3-omni-flash-realtime",
-    "qwen-omni-turbo-realtime",
-    "qwen-audio-3.0-realtime-plus",
-    "qwen-audio-3.0-realtime-flash",
-    *LISTENING_ALIASES,
-    *OPENAI_REALTIME_ALIASES,
-)
-"""Names that client programs have built in: those of our own conversation."""
-CHAT_ALIASES = (
-    "qwen-plus",
-    "qwen-plus-latest",
-    "qwen-turbo",
-    "qwen-turbo-latest",
-    "qwen-max",
-    "qwen-max-latest",
-    "qwen-flash",
-    "qwen3-max",
-    "qwen-vl-plus",
-    "qwen-vl-max",
-    "qwen3-vl-plus",
-    "gpt-3.5-turbo",
-    "gpt-4o",
-    "gpt-4o-mini",
-)
-"""Names that client programs have built in: those of the first chat model."""
-RERANK_ALIASES = (
-    "gte-rerank",
-    "gte-rerank-v2",
-    "qwen3.7-text-rerank",
-    "jina-reranker-v2-base-multilingual",
-    "rerank-english-v3.0",
-    "rerank-multilingual-v3.0",
-    "rerank-v3.5",
-)
-"""Names that client programs have built in: those of reranking."""
-IMAGE_ALIASES = ("qwen-image", "wanx-v1", "wanx2.1-t2i-turbo", "wan2.2-t2i-flash", "dall-e-3", "gpt-image-1")
+REALTIME_ALIASES = (*_REALTIME["own"], *_REALTIME["listening"], *OPENAI_REALTIME_ALIASES)
+CHAT_ALIASES = tuple(_NAMES["chat"])
 
 _ENGINES = "voiceapp.engines"
 
@@ -114,7 +39,7 @@ def voice_cards() -> list[ModelCard]:
             runs_here=True,
             transports=("aoq", "webrtc", "websocket"),
             input_rates_hz=dict.fromkeys(OPENAI_REALTIME_ALIASES, 24_000),
-            listens_only=frozenset((*LISTENING_ALIASES, *OPENAI_LISTENING_ALIASES)),
+            listens_only=frozenset((*_REALTIME["listening"], *_REALTIME["openai_listening"])),
         ),
         ModelCard("silero-vad-6", "vad", f"{_ENGINES}.embedded.vad.Silero", runs_here=True),
         ModelCard("smart-turn-v3.2", "turn", f"{_ENGINES}.embedded.turn.SmartTurn", runs_here=True),
@@ -122,10 +47,7 @@ def voice_cards() -> list[ModelCard]:
             "moonshine-tiny-en",
             "asr",
             f"{_ENGINES}.embedded.asr.Moonshine",
-            aliases=(
-                *("whisper-1", "gpt-transcribe", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"),
-                *("paraformer-v2", "paraformer-v1", "fun-asr", "qwen3-asr-flash-filetrans"),
-            ),
+            aliases=tuple(_NAMES["recognition"]),
             runs_here=True,
             languages=("en",),
         ),
@@ -133,7 +55,7 @@ def voice_cards() -> list[ModelCard]:
             "piper",
             "tts",
             f"{_ENGINES}.piper.synthesizer.Piper",
-            aliases=("tts-1", "tts-1-hd", "gpt-4o-mini-tts", *SPEAKING_ALIASES),
+            aliases=tuple(_NAMES["synthesis"]),
             runs_here=True,
         ),
         ModelCard("espeak-ng", "tts", f"{_ENGINES}.espeak.voice.Espeak", runs_here=True),
@@ -257,7 +179,7 @@ def retrieval_cards(embedding: ServerSettings, rerank: ServerSettings, *, rerank
         "qwen3-rerank",
         "rerank",
         f"{_ENGINES}.embedded.rerank.FusedReranker",
-        aliases=RERANK_ALIASES,
+        aliases=tuple(_NAMES["rerank"]),
         runs_here=True,
     )
     if rerank:
@@ -288,7 +210,7 @@ def image_cards(server: ServerSettings) -> list[ModelCard]:
             server.model or "images",
             "image",
             f"{_ENGINES}.openai.images.OpenAIImages",
-            aliases=tuple(name for name in IMAGE_ALIASES if name != server.model),
+            aliases=tuple(name for name in _NAMES["images"] if name != server.model),
             options=server.options,
         )
     ]

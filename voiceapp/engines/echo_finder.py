@@ -1,4 +1,7 @@
-"""Whether a microphone hears what is played: the correlation of the two, looked at as seldom as will do."""
+"""Whether a microphone hears what is played: the correlation of the two, looked at as seldom as will do.
+
+`python -m tests.bench.interrupting` measures the thresholds.
+"""
 
 from __future__ import annotations
 

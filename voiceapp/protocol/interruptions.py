@@ -1,4 +1,7 @@
-"""Whether sound during a reply interrupts it. What may be the reply's own echo must prove to be somebody's words."""
+"""Whether sound during a reply interrupts it. What may be the reply's own echo must prove to be somebody's words.
+
+`python -m tests.bench.interrupting` measures the thresholds.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The clock here is the audio itself: 32 ms a frame. A turn ends after a silence whose length the settings fix, or which a
 turn model shortens: asked again and again, it ends the turn at once or lets the silence grow to a cap.
+
+`python -m tests.bench` measures the thresholds: the time to the decision, and turns that ended early.
 """
 
 from __future__ import annotations

@@ -21,11 +21,12 @@ from pytest_django.fixtures import Settings
 from tests.engines.piper.tiny_voice import write_voice
 from tests.engines.speech import pcm, samples, spoken, word_errors, words
 from voiceapp import memory
+from voiceapp.catalogue.client_names import CLIENT_NAMES
 from voiceapp.engines import weights
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.piper.sound import LEVEL
 from voiceapp.engines.piper.synthesizer import Piper
-from voiceapp.engines.piper.voices import CLIENT_NAMES, SHIPPED, TIMBRES
+from voiceapp.engines.piper.voices import SHIPPED, TIMBRES
 
 RATE_HZ = 24_000
 SENTENCES = (
@@ -144,7 +145,7 @@ async def test_timbres_and_client_names_sound_different(piper: Piper) -> None:
     for name in ("onyx", "alloy", "Cherry", "longxiaochun"):
         heard[name] = dominant_hz(samples(await pcm(piper, SENTENCES[0], voice=name)))
     assert sorted(heard, key=heard.__getitem__) == ["onyx", "alloy", "longxiaochun", "Cherry"]
-    assert set(CLIENT_NAMES) == {name for name, _, _ in TIMBRES}
+    assert set(CLIENT_NAMES["voices"]) == {name for name, _, _ in TIMBRES}
 
 
 async def test_an_unknown_voice_speaks_with_the_default_one_and_the_log_says_so_once(

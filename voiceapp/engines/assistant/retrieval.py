@@ -3,6 +3,8 @@
 BM25 over passages and MiniLM over passages and sentences, fused; the weights ordered best for 40 questions about the
 manual. What decides whether there is a reply at all is the cosine, whose scale does not depend on the documents.
 Without the embedding model, words alone have to do.
+
+`python -m tests.bench.retrieval` measures the thresholds.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from voiceapp.catalogue.client_names import CLIENT_NAMES
 from voiceapp.engines import weights
 from voiceapp.engines.interfaces import Voice
 from voiceapp.engines.piper.model import ModelSettings, VoiceUnusable, read_settings
@@ -24,14 +25,6 @@ TIMBRES = (
     ("joe-bright", "Joe, brighter", 1.27),
 )
 """Name, title and pitch of the shipped voice. The first is the default."""
-
-CLIENT_NAMES = {
-    "joe": ("alloy", "echo", "cedar", "verse", "Ethan", "Ryan", "longshu", "longcheng"),
-    "joe-deep": ("onyx", "ash", "fable", "Dylan", "Marcus", "longlaotie", "longshuo"),
-    "joe-light": ("sage", "ballad", "coral", "marin", "Tina", "Chelsie", "Jada", "longxiaochun", "longwan"),
-    "joe-bright": ("nova", "shimmer", "Cherry", "Serena", "Sunny", "longxiaoxia", "longyue"),
-}
-"""Voices that client libraries have built in, by ours that speaks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,7 @@ def _speakers(model: ModelSettings) -> Iterator[NeuralVoice]:
 def own_name(name: str) -> str:
     """Our voice for a name that client libraries have built in; any other name as it is."""
     wanted = name.casefold()
-    for ours, theirs in CLIENT_NAMES.items():
+    for ours, theirs in CLIENT_NAMES["voices"].items():
         if any(wanted == each.casefold() for each in theirs):
             return ours
     return name
