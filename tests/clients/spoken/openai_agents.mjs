@@ -6,7 +6,7 @@ const [address, apiKey, recording, model] = process.argv.slice(2);
 const HEADER = 44;
 const PIECE = 4800;
 const noted = { heard: "", words: "", sound_ms: 0, problems: [] };
-const agent = new RealtimeAgent({ name: "Assistant", instructions: "Be brief." });
+const agent = new RealtimeAgent({ name: "Assistant" });
 const transport = new OpenAIRealtimeWebSocket({ url: `ws://${address}/v1/realtime?model=${model}` });
 const session = new RealtimeSession(agent, { transport });
 transport.on("*", ({ type }) => {

@@ -18,7 +18,7 @@ async def main(address: str, key: str, recording: str, name: str) -> None:
     logging.getLogger().addHandler(watch)
     heard, words, sound = "", "", b""
     model = {"url": f"ws://{address}/v1/realtime?model={name}", "api_key": key}
-    agent = RealtimeAgent(name="Assistant", instructions="Be brief.")
+    agent = RealtimeAgent(name="Assistant")
     async with await RealtimeRunner(agent).run(model_config=model) as session:
         with wave.open(recording) as file:
             while piece := file.readframes(int(file.getframerate() * PIECE_S)):
