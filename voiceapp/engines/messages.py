@@ -35,7 +35,7 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     return (ChatMessage("system", instructions), *recent) if instructions else tuple(recent)
 
 
-_MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[*_`#>|~]+")
+_MARKUP = re.compile(r"\[([^\[\]]*)\]\([^)]{0,2000}\)|[*_`#>|~]+")
 
 
 def speakable(text: str) -> str:

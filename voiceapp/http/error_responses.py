@@ -80,7 +80,7 @@ _LENGTHS = {
     "too_short": ("must have at least", "min_length"),
 }
 _PART_OF_A_PATH = re.compile(r"\w+")
-_NAME_OF_A_CLASS = re.compile(r"[A-Z]\w*[a-z]\w*")
+_NAME_OF_A_CLASS = re.compile(r"[A-Z](?=\w*[a-z])\w*")
 _KINDS_OF_VALUE = frozenset({"str", "int", "float", "bool", "none", "list", "dict", "tuple"})
 
 

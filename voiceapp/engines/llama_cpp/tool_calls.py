@@ -29,7 +29,7 @@ MAX_DESCRIBED = 1_024
 """Descriptions whose vectors are kept."""
 MAX_ARGUMENT_TOKENS = 512
 
-_CLAUSES = re.compile(r"[.?!;]\s+|,?\s+(?:and then|and also|and|then|also)\s+", re.IGNORECASE)
+_CLAUSES = re.compile(r"[.?!;]\s+|(?:,|(?<!\s))\s+(?:and then|and also|and|then|also)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
