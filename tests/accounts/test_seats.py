@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import pytest
 from pytest_django import Settings
 
 from voiceapp.accounts import seats
 from voiceapp.accounts.auth import Caller
-from voiceapp.accounts.seats import Seat, SeatRules, Seats
+from voiceapp.accounts.seats import Check, Seat, SeatRules, Seats
 from voiceapp.errors import Throttled
 
 RULES = SeatRules(
@@ -41,13 +42,12 @@ class House:
         self.now = 5000.0
         self.in_others: Sequence[str] = ()
         """Addresses of the sessions that other processes hold."""
+        self.own: defaultdict[tuple[bool, int], list[str]] = defaultdict(list)
         self.looks = 0
         """How often the other processes were asked."""
         self.written_after = 0
         """After so many looks, the ends of those sessions are written."""
-        self.seats = Seats(
-            dataclasses.replace(RULES, **changes), open_in_others=self._open_in_others, clock=lambda: self.now
-        )
+        self.seats = Seats(dataclasses.replace(RULES, **changes), shared=lambda: self, clock=lambda: self.now)
 
     async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
         await self.seats.check(caller, address)
@@ -65,9 +65,17 @@ class House:
         assert refused.value.retry_after_s >= 1
         return refused.value
 
-    async def _open_in_others(self, caller: Caller) -> Sequence[str]:
+    async def open_seats(self, caller: Caller) -> list[str]:
+        """What all processes hold: each caller here calls from the address that it takes first."""
         self.looks += 1
-        return () if self.looks == self.written_after else self.in_others
+        others = () if self.looks == self.written_after else self.in_others
+        return [*others, *self.own[caller.is_guest, caller.account_id]]
+
+    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+        check(await self.open_seats(caller))
+        own = self.own[caller.is_guest, caller.account_id]
+        own.append(address)
+        return lambda: own.remove(address)
 
 
 async def test_it_admits_an_account_up_to_its_own_limit() -> None:

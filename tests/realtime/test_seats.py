@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from websockets.exceptions import InvalidStatus
 
@@ -10,11 +12,18 @@ from tests.realtime.product import Product
 from tests.realtime.talker import call
 
 ONE_AFTER_THE_OTHER = 40
+ROUNDS = 5
 
 
 @pytest.fixture(scope="module")
 def product(serve: Serve) -> Product:
     return serve(MAX_SESSIONS_PER_ACCOUNT="1")
+
+
+@pytest.fixture(scope="module")
+def beside(product: Product, serve: Serve) -> Product:
+    """Another process of the same installation."""
+    return serve(MAX_SESSIONS_PER_ACCOUNT="1", DATABASE_URL=product.environment["DATABASE_URL"])
 
 
 async def held_and_finished(product: Product) -> None:
@@ -31,8 +40,7 @@ async def test_a_caller_may_hold_one_conversation_after_another(product: Product
     assert await product.row(counted, ONE_AFTER_THE_OTHER), "every one of them is written down"
 
 
-async def test_a_seat_that_another_process_has_back_is_free_here_as_well(product: Product, serve: Serve) -> None:
-    beside = serve(MAX_SESSIONS_PER_ACCOUNT="1", DATABASE_URL=product.environment["DATABASE_URL"])
+async def test_a_seat_that_another_process_has_back_is_free_here_as_well(product: Product, beside: Product) -> None:
     for _ in range(ONE_AFTER_THE_OTHER // 4):
         await held_and_finished(product)
         await held_and_finished(beside)
@@ -43,3 +51,23 @@ async def test_a_seat_that_another_process_has_back_is_free_here_as_well(product
         with pytest.raises(InvalidStatus) as refused:
             await held_and_finished(beside)
     assert refused.value.response.status_code == 429
+
+
+async def test_of_two_who_ask_two_processes_at_once_for_the_last_seat_one_gets_it(
+    product: Product, beside: Product
+) -> None:
+    async def admitted(at: Product, both_asked: asyncio.Barrier) -> bool:
+        try:
+            async with call(at.url, at.keys["good"]):
+                await both_asked.wait()
+                return True
+        except InvalidStatus as refused:
+            await both_asked.wait()
+            return refused.response.status_code != 429
+
+    for _ in range(ROUNDS):
+        both_asked = asyncio.Barrier(2)
+        assert sorted(await asyncio.gather(admitted(product, both_asked), admitted(beside, both_asked))) == [
+            False,
+            True,
+        ]

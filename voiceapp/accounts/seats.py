@@ -1,6 +1,6 @@
 """Seats: how many sessions may be open at once, and how often guests may begin one.
 
-Counted in this process; `count_other_processes` names a function that tells what other processes hold. Not safe for
+Counted in this process, and beside those of other processes where `share_seats` names what counts them. Not safe for
 several threads: seats are taken and released on the event loop's thread.
 """
 
@@ -12,9 +12,11 @@ import math
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
+from typing import Protocol, TypeVar
 
 from django.conf import settings
 
@@ -22,29 +24,47 @@ from voiceapp.accounts.addresses import neighbourhood
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import Throttled
 
+T = TypeVar("T")
+
 HOUR_S = 3600.0
 REMEMBERED_ADDRESSES = 10_000
 CONCURRENCY = "Throttling.Concurrency"
 LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
-"""Pauses before each further look at other processes."""
+"""Pauses before other processes are asked again."""
 TRY_AGAIN_S = 10
 """Retry-After when room comes only with the end of another session."""
 
-OpenInOthers = Callable[[Caller], Awaitable[Collection[str]]]
-"""Client addresses of the sessions that other processes hold: of the caller's account, or of all guests for a guest."""
+Check = Callable[[Collection[str]], None]
+"""Takes the client addresses of the open seats that count; raises Throttled if there may not be one more."""
 
 
-async def _no_other_processes(caller: Caller) -> Collection[str]:
-    return ()
+class SharedSeats(Protocol):
+    """The seats that all processes hold, this one included: of a caller's account, or of all guests for a guest."""
+
+    async def open_seats(self, caller: Caller) -> Collection[str]:
+        """Return the client addresses of those that are taken."""
+
+    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+        """Take a seat if `check` allows one beside those that are taken; return what gives it back."""
 
 
-_open_in_others: OpenInOthers = _no_other_processes
+class Alone:
+    """This process is the only one."""
+
+    async def open_seats(self, caller: Caller) -> Collection[str]:
+        return ()
+
+    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+        return lambda: None
 
 
-def count_other_processes(open_sessions: OpenInOthers) -> None:
-    """Count what other processes hold as well, in the `seats` of this process."""
-    global _open_in_others
-    _open_in_others = open_sessions
+_shared: Callable[[], SharedSeats] = Alone
+
+
+def share_seats(shared: Callable[[], SharedSeats]) -> None:
+    """Let the `seats` of this process count those of other processes as well."""
+    global _shared
+    _shared = shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +146,11 @@ class Seats:
         self,
         rules: SeatRules,
         *,
-        open_in_others: OpenInOthers = _no_other_processes,
+        shared: Callable[[], SharedSeats] = Alone,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
-        self._open_in_others = open_in_others
+        self._shared = shared
         self._clock = clock
         self._open = 0
         self._leaving = 0
@@ -163,7 +183,8 @@ class Seats:
         Raises:
             Throttled: if a limit is reached.
         """
-        await self._require_room(caller, address)
+        self._check(caller, address)
+        await _patiently(lambda: self._look(caller, address))
 
     async def take(self, caller: Caller, address: str) -> Callable[[], None]:
         """Count a seat; returns what gives it back. Call that once.
@@ -171,17 +192,23 @@ class Seats:
         Raises:
             Throttled: if a limit is reached; nothing has been counted then.
         """
-        await self._require_room(caller, address)  # and no await from here on: two callers never get the same seat
-        if not caller.is_guest:
-            return self._count(_account(caller))
-        place = neighbourhood(address)
-        begun = self._begun_within_the_hour(place)
-        begun.append(self._clock())
-        self._begun[place] = begun
-        self._begun.move_to_end(place)
-        while len(self._begun) > REMEMBERED_ADDRESSES:
-            self._begun.popitem(last=False)
-        return self._count(_place(place), guests=1)
+        self._check(caller, address)  # a full process refuses without asking for the others
+        begun_at = self._clock()
+        uncount = self._count(caller, address, begun_at)  # first: two callers never get the same seat
+        check = partial(self._check_shared, caller, address)
+        try:
+            let_go = await _patiently(lambda: self._shared().hold(caller, address, check))
+        except BaseException:
+            uncount()
+            if caller.is_guest:
+                self._begun[neighbourhood(address)].remove(begun_at)
+            raise
+
+        def give_back() -> None:
+            uncount()
+            let_go()
+
+        return give_back
 
     @contextmanager
     def leaving(self, seat: Seat) -> Iterator[None]:
@@ -195,49 +222,42 @@ class Seats:
             self._leaving -= 1
             seat.release()
 
-    async def _require_room(self, caller: Caller, address: str) -> None:
-        self._check(caller, address, ())  # a full process refuses without asking for the others
-        try:
-            self._check(caller, address, await self._open_in_others(caller))
-        except Throttled:
-            await self._look_again(caller, address)
+    async def _look(self, caller: Caller, address: str) -> None:
+        self._check_shared(caller, address, await self._shared().open_seats(caller))
 
-    async def _look_again(self, caller: Caller, address: str) -> None:
-        """Other processes count in the way of this caller: of a session that has just ended there, the row may not say
-        so yet."""
-        for wait_s in LOOKS_AGAIN_S:
-            await asyncio.sleep(wait_s)
-            in_others = await self._open_in_others(caller)
-            with suppress(Throttled):
-                return self._check(caller, address, in_others)
-        self._check(caller, address, in_others)
+    def _check_shared(self, caller: Caller, address: str, taken: Collection[str]) -> None:
+        """Check the limits that count over all processes. Reads nothing of this one: any thread may call it."""
+        place = neighbourhood(address)
+        self._check_counts(caller, len(taken), sum(neighbourhood(other) == place for other in taken))
 
-    def _check(self, caller: Caller, address: str, in_others: Collection[str]) -> None:
+    def _check(self, caller: Caller, address: str) -> None:
+        """Check the limits by what this process knows."""
         if self._open >= self._rules.total:
             raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
-        if caller.is_guest:
-            self._check_guest(neighbourhood(address), in_others)
-        elif self._held[_account(caller)] + len(in_others) >= self._rules.per_account:
-            raise _full(
-                f"Your account has {self._rules.per_account} conversations open already. End one of them first."
+        if not caller.is_guest:
+            self._check_counts(caller, self._held[_account(caller)], 0)
+            return
+        place = neighbourhood(address)
+        self._check_counts(caller, self._guests, self._held[_place(place)])
+        begun = self._begun_within_the_hour(place)
+        if len(begun) >= self._rules.guests_per_hour:
+            raise Throttled(
+                f"Guests may begin {self._rules.guests_per_hour} conversations an hour from one address. "
+                "Try again later, or sign in.",
+                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - self._clock())) if begun else int(HOUR_S),
             )
 
-    def _check_guest(self, place: str, in_others: Collection[str]) -> None:
+    def _check_counts(self, caller: Caller, count: int, from_here: int) -> None:
         rules = self._rules
-        if self._guests + len(in_others) >= rules.guests_total:
+        if not caller.is_guest:
+            if count >= rules.per_account:
+                raise _full(f"Your account has {rules.per_account} conversations open already. End one of them first.")
+        elif count >= rules.guests_total:
             raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
-        from_here = sum(neighbourhood(address) == place for address in in_others)
-        if self._held[_place(place)] + from_here >= rules.guests_per_address:
+        elif from_here >= rules.guests_per_address:
             raise _full(
                 f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
                 "End one of them first, or sign in."
-            )
-        begun = self._begun_within_the_hour(place)
-        if len(begun) >= rules.guests_per_hour:
-            raise Throttled(
-                f"Guests may begin {rules.guests_per_hour} conversations an hour from one address. "
-                "Try again later, or sign in.",
-                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - self._clock())) if begun else int(HOUR_S),
             )
 
     def _begun_within_the_hour(self, address: str) -> deque[float]:
@@ -250,19 +270,39 @@ class Seats:
             begun.popleft()
         return begun
 
-    def _count(self, holder: str, *, guests: int = 0) -> Callable[[], None]:
+    def _count(self, caller: Caller, address: str, begun_at: float) -> Callable[[], None]:
+        guests, holder = int(caller.is_guest), _account(caller)
+        if guests:
+            place = neighbourhood(address)
+            holder = _place(place)
+            begun = self._begun_within_the_hour(place)
+            begun.append(begun_at)
+            self._begun[place] = begun
+            self._begun.move_to_end(place)
+            while len(self._begun) > REMEMBERED_ADDRESSES:
+                self._begun.popitem(last=False)
         self._open += 1
         self._guests += guests
         self._held[holder] += 1
 
-        def give_back() -> None:
+        def uncount() -> None:
             self._open -= 1
             self._guests -= guests
             self._held[holder] -= 1
             if not self._held[holder]:
                 del self._held[holder]
 
-        return give_back
+        return uncount
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask again what was refused: the end of a session in another process may not be written yet."""
+    for wait_s in LOOKS_AGAIN_S:
+        try:
+            return await ask()
+        except Throttled:
+            await asyncio.sleep(wait_s)
+    return await ask()
 
 
 def _account(caller: Caller) -> str:
@@ -280,4 +320,4 @@ def _full(message: str) -> Throttled:
 @functools.cache
 def seats() -> Seats:
     """The seats of this process, by the settings."""
-    return Seats(SeatRules.from_settings(), open_in_others=_open_in_others)
+    return Seats(SeatRules.from_settings(), shared=_shared)

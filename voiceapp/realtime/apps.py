@@ -8,10 +8,10 @@ class RealtimeConfig(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
-        from voiceapp.accounts.seats import count_other_processes  # both have models, which come after the apps
+        from voiceapp.accounts.seats import share_seats  # both have models, which come after the apps
         from voiceapp.realtime.aoq.relays import open_relays
-        from voiceapp.realtime.other_processes import open_sessions
+        from voiceapp.realtime.held_seats import held_seats
         from voiceapp.relays import look_up
 
-        count_other_processes(open_sessions)
+        share_seats(held_seats)
         look_up(open_relays)

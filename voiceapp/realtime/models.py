@@ -94,6 +94,21 @@ class RealtimeSession(models.Model):
         return f"{self.id}"
 
 
+class HeldSeat(models.Model):
+    """A seat that a server process holds, from a session's admission to its end."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+")
+    is_guest = models.BooleanField()
+    client_address = models.CharField(max_length=45)
+    held_by = models.CharField(max_length=NAME_LENGTH)
+    """The process (`processes.own_name`)."""
+    taken_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.id}"
+
+
 class Turn(models.Model):
     """One response and the turn that it followed.
 

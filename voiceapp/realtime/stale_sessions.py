@@ -14,7 +14,7 @@ from django.utils import timezone
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.realtime import webhook_events
 from voiceapp.realtime.close_codes import ABANDONED
-from voiceapp.realtime.models import RealtimeSession, TransportKind
+from voiceapp.realtime.models import HeldSeat, RealtimeSession, TransportKind
 from voiceapp.realtime.processes import is_gone
 
 logger = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ def close_overdue(now: datetime) -> int:
     known elsewhere only.
     """
     lifetime = timedelta(seconds=max(settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S))
+    HeldSeat.objects.filter(taken_at__lt=now - lifetime - LATE).delete()
     open_rows = RealtimeSession.objects.filter(ended_at__isnull=True)
     relayed = open_rows.filter(transport=TransportKind.RELAYED, started_at__lt=now - lifetime)
     others = open_rows.exclude(transport=TransportKind.RELAYED).filter(started_at__lt=now - lifetime - LATE)
@@ -82,6 +83,8 @@ def close_silent(rows: QuerySet[RealtimeSession], since: datetime) -> int:
 
 def _close_rows_of_the_dead() -> int:
     open_rows = RealtimeSession.objects.filter(ended_at__isnull=True).exclude(transport=TransportKind.RELAYED)
+    held_by = set(HeldSeat.objects.values_list("held_by", flat=True).distinct())
+    HeldSeat.objects.filter(held_by__in=filter(is_gone, held_by)).delete()
     names = open_rows.values_list("served_by", flat=True).distinct()
     gone = [name for name in names if not name or is_gone(name)]  # none: written before processes had names
     return close_rows(

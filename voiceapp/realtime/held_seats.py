@@ -1,0 +1,97 @@
+"""Seats that the server processes of this host hold, in a table: the limits of accounts and guests count over all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+from functools import partial
+from uuid import uuid4
+
+from django.db import Error as DatabaseFailure
+from django.db import transaction
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.models import Account
+from voiceapp.accounts.seats import Check
+from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
+from voiceapp.event_loops import per_loop
+from voiceapp.realtime.models import HeldSeat
+from voiceapp.realtime.processes import is_gone, own_host, own_name
+
+RETRY_S = 1.0
+"""Pause before rows of seats that were given back are deleted again, when the database is away."""
+
+
+class HeldSeats:
+    """The seats of one event loop beside those of other processes. See `SharedSeats`.
+
+    Those of other hosts do not count: which of them died with a host that is no more, nobody here can tell.
+    """
+
+    def __init__(self) -> None:
+        self._given_back: set[str] = set()
+        """Ids of rows that are to be deleted, and count no more."""
+        self._deleting: asyncio.Task[None] | None = None
+
+    async def open_seats(self, caller: Caller) -> list[str]:
+        """Return the client addresses of the seats that are taken.
+
+        Raises:
+            DatabaseUnavailable: if the database does not respond.
+        """
+        return await run_in_db_thread(self._open_seats, caller)
+
+    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+        """Take a seat if `check` allows one beside those that are taken; return what gives it back.
+
+        Raises:
+            Throttled: if it does not.
+            DatabaseUnavailable: if the database does not respond.
+        """
+        seat_id = uuid4().hex
+        try:
+            await run_in_db_thread(self._hold, seat_id, caller, address, check)
+        except BaseException:  # the row may be written all the same
+            self._give_back(seat_id)
+            raise
+        return partial(self._give_back, seat_id)
+
+    def _give_back(self, seat_id: str) -> None:
+        self._given_back.add(seat_id)
+        if self._deleting is None or self._deleting.done():
+            # In a context of its own: that of a request says how long it may wait for the database.
+            self._deleting = asyncio.create_task(self._delete(), name="seats given back", context=Context())
+
+    async def _delete(self) -> None:
+        while over := frozenset(self._given_back):
+            try:
+                await run_in_db_thread(lambda ids: HeldSeat.objects.filter(pk__in=ids).delete(), over)
+            except (DatabaseFailure, DatabaseUnavailable):
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._given_back -= over
+
+    def _hold(self, seat_id: str, caller: Caller, address: str, check: Check) -> None:
+        with transaction.atomic():
+            # Of several processes, one after the other. Rows that refer to the account may be written meanwhile.
+            list(Account.objects.select_for_update(no_key=True).filter(pk=caller.account_id))
+            check(self._open_seats(caller))
+            HeldSeat.objects.create(
+                id=seat_id,
+                account_id=caller.account_id,
+                is_guest=caller.is_guest,
+                client_address=address,
+                held_by=own_name(),
+            )
+
+    def _open_seats(self, caller: Caller) -> list[str]:
+        rows = HeldSeat.objects.filter(held_by__startswith=own_host(), is_guest=caller.is_guest)
+        rows = rows if caller.is_guest else rows.filter(account_id=caller.account_id)
+        found = [row for row in rows if row.pk not in self._given_back]
+        gone = {name for name in {row.held_by for row in found} if is_gone(name)}
+        return [row.client_address for row in found if row.held_by not in gone]
+
+
+held_seats = per_loop(HeldSeats)
+"""Those of the running event loop."""
