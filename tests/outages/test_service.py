@@ -87,21 +87,6 @@ async def test_a_caller_is_told_once_of_a_lost_reply_and_goes_on(ours: Product, 
         assert await talker.wait_closed() == 1000
 
 
-async def test_a_service_that_stays_away_ends_the_conversation_with_an_error(ours: Product, way: FaultProxy) -> None:
-    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-        way.faults = Faults(is_refusing=True)
-        way.cut()
-        assert await talker.wait_closed() == 4503
-        assert talker.types[-2:] == ["error", "session.closing"]
-
-
-async def test_a_long_way_to_the_service_only_takes_its_time(ours: Product, way: FaultProxy) -> None:
-    way.faults = Faults(delay_s=0.1)
-    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-        await converse(talker, [1, 2])
-        assert not talker.all("error")
-
-
 async def test_a_narrow_way_holds_the_caller_up_and_costs_little_memory(ours: Product, way: FaultProxy) -> None:
     async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
         before_mb = process_cost(ours.pid).rss_mb

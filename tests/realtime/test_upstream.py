@@ -18,7 +18,7 @@ from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Talker, call, samples_at
-from tests.realtime.test_chat_elsewhere import WEATHER, answer_of
+from tests.realtime.test_chat_elsewhere import answer_of
 from tests.realtime.webrtc import caller as webrtc
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
@@ -132,31 +132,6 @@ async def test_a_response_can_be_cut_off(ours: Product, query: str) -> None:
     row = await turn_of(ours, session_id)
     assert (row["status"], row["interrupted"], row["heard_text"]) == ("cancelled", 1, truncated["transcript"])
     assert bool(talker.all("session.resumable")) is bool(query)
-
-
-async def test_a_call_over_webrtc_falls_silent_when_its_response_is_cut_off(ours: Product) -> None:
-    async with webrtc.calling(ours.origin, ours.keys["good"], model=MODEL) as caller:
-        await caller.ask("Tell me something endless.")
-        await caller.wait_loud()
-        await caller.send("response.cancel")
-        assert (await caller.wait("response.done"))["response"]["status"] == "cancelled"
-        await caller.wait_quiet()
-        await caller.ask("Are you there?")
-        assert answer_of(await caller.wait("response.done", count=2)) == ANSWER
-
-
-async def test_tools_are_the_callers(ours: Product) -> None:
-    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-        await talker.send("session.update", session={"tools": [WEATHER]})
-        assert (await talker.wait("session.updated"))["session"]["tools"] == [WEATHER]
-        await talker.ask("How is the weather?")
-        done = await talker.wait("response.function_call_arguments.done")
-        assert (done["name"], json.loads(done["arguments"])) == ("weather", {"city": "Paris"})
-        await talker.wait("response.done")
-        output = {"type": "function_call_output", "call_id": done["call_id"], "output": '{"degrees": 21}'}
-        await talker.send("conversation.item.create", item=output)
-        await talker.send("response.create")
-        assert answer_of(await talker.wait("response.done", count=2)) == "It is 21 degrees."
 
 
 async def test_a_conversation_goes_on_in_a_new_session_there(

@@ -9,7 +9,7 @@ import pytest
 
 from voiceapp.errors import FloodError, LocalProtocolError
 from voiceapp.protocol import events as ev
-from voiceapp.protocol.forwarded.session import AGAIN_S, ForwardedSession, Out
+from voiceapp.protocol.forwarded.session import AGAIN_S, TRACK_FORMATS, ForwardedSession, Out
 from voiceapp.protocol.forwarded.states import FLOOR_STEPS, PHASE_STEPS, Floor, Phase
 from voiceapp.protocol.states import step
 
@@ -59,6 +59,7 @@ def test_a_session_has_the_names_that_it_has_here() -> None:
 
 def test_after_an_interruption_the_service_is_told_what_was_heard() -> None:
     service = Service(has_track=True)
+    assert service.core.replay.settings == TRACK_FORMATS
     service.speaks(10, now=1.0)
     found = service.says("input_audio_buffer.speech_started", 3.5, **STARTED)
     assert types(found) == ["input_audio_buffer.speech_started", "PlayoutCut"]

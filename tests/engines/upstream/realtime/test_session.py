@@ -517,26 +517,6 @@ async def test_a_response_that_the_budget_does_not_allow_is_stopped_there_and_no
         assert [response.ordinal for response in asked] == [1]
 
 
-async def test_what_is_played_here_falls_silent_and_the_service_learns_what_was_heard() -> None:
-    """The service has sent more than a second ahead of what can have been heard."""
-
-    async def script(session: Session) -> None:
-        await session.wait("input_audio_buffer.append")
-        await session.respond()
-        where = {"response_id": "resp_1", "item_id": "item_a", "output_index": 0, "content_index": 0}
-        await session.say("response.audio.delta", **where, delta=base64.b64encode(bytes(48_000 * 60)).decode())
-        await session.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_u")
-
-    async with conversing(Service(script), has_track=True, is_forwarded=False) as (conversation, service):
-        await conversation.stream.receive(ev.AudioAppend(audio=bytes(640)))
-        await conversation.until(lambda: any(isinstance(event, PlayoutCut) for event in conversation.came))
-        truncated = await service.sessions[0].wait("conversation.item.truncate")
-        assert (truncated["item_id"], truncated["content_index"]) == ("item_a", 0)
-        assert 0 <= truncated["audio_end_ms"] < 60_000
-        opened = service.sessions[0].received[0]["session"]
-        assert (opened["input_audio_format"], opened["output_audio_format"]) == ("pcm16", "pcm24")
-
-
 async def test_audio_that_comes_too_fast_ends_the_conversation() -> None:
     async with conversing(Service()) as (conversation, _):
         await conversation.wait("session.created")
@@ -653,30 +633,6 @@ async def test_a_reply_is_waited_for_that_is_still_played() -> None:
         assert not idle.done()
         await conversation.stream.receive(ev.AudioClear())
         await asyncio.wait_for(idle, PATIENCE_S)
-
-
-async def test_a_session_is_not_replaced_under_a_reply_that_is_still_played() -> None:
-    """Its caller may interrupt it, and another session could not truncate it."""
-    begun = asyncio.Event()
-
-    async def script(session: Session) -> None:
-        await session.wait("input_audio_buffer.append")
-        await session.respond()
-        await session.finish_response()
-        await session.say("session.closing", code=4000, reason="The session was long enough.")
-        await session.say("input_audio_buffer.cleared")
-
-    async def go_on(session: Session) -> None:
-        begun.set()
-
-    async with conversing(Service(script, go_on), has_track=True, is_forwarded=False) as (conversation, _):
-        await conversation.stream.receive(ev.AudioAppend(audio=bytes(640)))
-        await conversation.wait("input_audio_buffer.cleared")
-        await conversation.until(lambda: conversation.turns)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not begun.is_set()
-        await asyncio.wait_for(begun.wait(), PATIENCE_S)  # when the second of sound is over
 
 
 @pytest.mark.parametrize("is_forwarded", [True, False])
