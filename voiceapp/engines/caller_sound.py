@@ -1,4 +1,4 @@
-"""What a caller says, from the bytes of the wire to frames: converted, looked through for echo, cut."""
+"""The caller's audio, from the bytes of the wire to frames: converted, freed of echo, cut."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CallerSound:
         self._to_read, self._to_detect = Framer(), Framer()
 
     def note_played(self, delta: AudioDelta, audio_format: AudioFormat) -> None:
-        """What the caller will hear is what may come back."""
+        """Note audio that the caller will hear, which may come back."""
         if delta.heard_from is not None:
             self._echo.play(delta.audio, audio_format, response_id=delta.response_id, at=delta.heard_from)
 

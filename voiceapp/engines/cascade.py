@@ -47,7 +47,7 @@ from voiceapp.protocol.work import (
 )
 
 SLICE_SAMPLES = 16 * VAD_FRAME_SAMPLES
-"""What is heard before others on the event loop get their turn: half a second of audio, under 5 ms."""
+"""Audio that is heard before others on the event loop get their turn: half a second, under 5 ms."""
 
 
 class CascadeModel(Provider):

@@ -1,4 +1,4 @@
-"""What comes back from a caller's loudspeaker, taken out of what the microphone hears: WebRTC's AEC3.
+"""Echo cancellation: the sound of a caller's loudspeaker, removed from the microphone's by WebRTC's AEC3.
 
 The far end is what the session sent, at the time a caller hears it who plays it as it arrives. The network and the
 caller's buffers come on top, as a delay that the canceller finds by itself: 400 ms and more. Without an echo it takes
@@ -25,9 +25,9 @@ from voiceapp.protocol.states import EchoRisk
 logger = logging.getLogger(__name__)
 
 STEP_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 100
-"""What the canceller takes at once: 10 ms."""
+"""Samples that the canceller takes at once: 10 ms."""
 TRAINED_SAMPLES = ENGINE_SAMPLE_RATE_HZ
-"""What the canceller takes to know the room."""
+"""Samples that the canceller needs to know the room."""
 KEPT = 0.35
 """More of a sound than this is left where the caller is much louder than the echo."""
 TAIL_S = 1.0
@@ -94,7 +94,7 @@ class EchoFilter:
         self._played.add(self._converter.convert(audio), at)
 
     def clean(self, samples: Samples, now: float) -> Cleaned:
-        """What arrives now without the echo in it. While there is one, less than 10 ms wait for the next call."""
+        """Return the arriving audio without the echo. While there is one, less than 10 ms wait for the next call."""
         first = self._clock.take(len(samples), now)
         is_possible = self.mode != "off" and first / ENGINE_SAMPLE_RATE_HZ < self._played.ends_at + TAIL_S
         if not is_possible:
@@ -117,7 +117,7 @@ class EchoFilter:
         return Cleaned(cleaned, near, self._risk(cleaned, near))
 
     def flush(self) -> Cleaned:
-        """What waits for more; the caller will send none."""
+        """Return the audio that waits for more; the caller will send none."""
         return self._untouched(self._rest[:0])
 
     def _untouched(self, samples: Samples, risk: EchoRisk = EchoRisk.NONE) -> Cleaned:

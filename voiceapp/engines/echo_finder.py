@@ -1,4 +1,4 @@
-"""Whether a microphone hears what is played: the correlation of the two, looked at as seldom as will do.
+"""Detection of echo: the correlation of microphone and loudspeaker, computed as seldom as will do.
 
 `python -m tests.bench.interrupting` measures the thresholds.
 """
@@ -39,15 +39,15 @@ LOOKS_UNTIL_LOST = 10
 """So many in vain: the caller has put on a headset."""
 WHITENING = 0.85
 AUDIBLE = 0.003
-"""Of what is played: -50 dB below full scale."""
+"""Level of audible playback: -50 dB below full scale."""
 INAUDIBLE = 0.0002
-"""Of what is heard: less than a silent room."""
+"""Level of a microphone that hears nothing: less than a silent room."""
 AUDIBLE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found."""
+    """Result of one look."""
 
     at_s: float
     likeness: float
@@ -138,7 +138,7 @@ def _repeat(before: Look, after: Look) -> bool:
 
 
 def look(near: Samples, far: Samples, *, at_s: float) -> Look:
-    """How much `near` is a delayed part of `far`, which begins earlier: the peak of their whitened correlation.
+    """Peak of the whitened cross-correlation of microphone and loudspeaker, which begins earlier: 0 to 1.
 
     Knapp and Carter, "The generalized correlation method for estimation of time delay" (1976), with most of the
     whitening, at 8 kHz. 0 where next to nothing was played.
@@ -169,6 +169,6 @@ def _is_audible_throughout(far: Samples) -> bool:
 
 
 def _audible_share(samples: Samples) -> float:
-    """How much of it is audible, in pieces of 10 ms at 8 kHz."""
+    """Return the share of it that is audible, in pieces of 10 ms at 8 kHz."""
     pieces = samples[: len(samples) // 80 * 80].reshape(-1, 80)
     return float((np.square(pieces).mean(axis=1) > AUDIBLE**2).mean()) if len(pieces) else 0.0

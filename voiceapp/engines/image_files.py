@@ -36,7 +36,7 @@ WEBM = ImageFormat("webm", "video/webm", "matroska", "film")
 
 
 def form_of(head: bytes) -> ImageFormat | None:
-    """What a file is that begins with these 12 bytes; None for none of ours."""
+    """Return the format of a file that begins with these 12 bytes; None for an unknown one."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return PNG
     if head.startswith(b"\xff\xd8\xff"):
@@ -49,7 +49,7 @@ def form_of(head: bytes) -> ImageFormat | None:
 
 
 def probe(path: Path, family: Literal["picture", "film"]) -> ImageFormat:
-    """What kind of picture, or of film, a file is; its first frame is looked at.
+    """Return the format of a picture or film, whose first frame is decoded.
 
     Raises:
         InvalidParameter: if it is none of those that are taken, is broken, or too large.

@@ -1,4 +1,4 @@
-"""What engines for pictures and films promise. A provider implements one of these in one file."""
+"""Interfaces of engines for pictures and films. A provider implements one of these in one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImageRequest:
     sources: Sequence[Path] = ()
     """Pictures to begin with, in PNG, JPEG or WebP; with any, it is an edit."""
     mask: Path | None = None
-    """Where the first source may be changed."""
+    """Mask of where the first source may be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ImageGenerator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTask:
-    """How a task of a service elsewhere stands."""
+    """State of a task at another service."""
 
     status: str
     """`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `CANCELED` or `UNKNOWN`."""
@@ -57,7 +57,7 @@ class UpstreamTask:
     """0 to 1, where that service says it."""
     code: str = ""
     message: str = ""
-    """Why it failed, fit to be shown."""
+    """Reason why it failed, fit to be shown."""
     output: Mapping[str, Any] = field(default_factory=dict)
     usage: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ class TaskService(Protocol):
         """As `create`."""
 
     async def cancel(self, task_id: str) -> bool:
-        """Whether the service gave a task up, which it does while the task has not begun. As `create`."""
+        """Cancel a task that has not begun at the service; true if it was. As `create`."""
 
     async def send(self, file: Path) -> str:
         """The address, good for that service alone, of a file that it was sent. As `create`."""

@@ -117,7 +117,7 @@ def content_inspector() -> ContentInspector | None:
 
 
 def _news(request: ChatRequest) -> str:
-    """What was said since the last reply; what stands before was looked at when it came."""
+    """Return the text since the last reply; earlier text was inspected when it came."""
     texts: list[str] = []
     for message in reversed(request.messages):
         if message.role == "assistant":

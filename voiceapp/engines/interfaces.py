@@ -1,4 +1,4 @@
-"""What each kind of engine promises. A provider implements one of these in one file; the catalogue names it.
+"""Interfaces of each kind of engine. A provider implements one of these in one file; the catalogue names it.
 
 Audio inside the engines is mono float32 in [-1, 1] at 16 kHz (`Samples`); speech that an engine makes is mono int16
 little-endian PCM. Everything that waits is cancellable: cancelling the awaiting task, or closing the generator, frees
@@ -31,11 +31,11 @@ VAD_FRAME_SAMPLES = 512
 
 
 class Provider:
-    """What every class behind a model card is: checked, warmed and closed. Kinds of engine add what they do."""
+    """Base of every class behind a model card: checked, warmed and closed. Kinds of engine add what they do."""
 
     @property
     def trouble(self) -> EngineError | None:
-        """Why the server behind this model cannot be used, for a model that conversations can do without; else None."""
+        """Error of the server behind this model, for a model that conversations can do without; else None."""
         return None
 
     def check(self) -> None:
@@ -83,7 +83,7 @@ class VoiceDetection(Protocol):
 
 
 class TurnPredictor(Protocol):
-    """Whether the speaker has finished. Shared by all conversations."""
+    """Predicts whether the speaker has finished. Shared by all conversations."""
 
     async def end_probability(self, audio: Samples) -> float:
         """Probability in [0, 1] that the turn in `audio` (the last 8 s count) is complete.
@@ -96,7 +96,7 @@ class TurnPredictor(Protocol):
 @dataclass(frozen=True, slots=True)
 class Recognition:
     text: str
-    """What was said; empty when the engine judges that nobody spoke."""
+    """Recognized text; empty when the engine finds no speech."""
     language: str = "en"
     confidence: float = 1.0
     """Geometric mean of token probabilities, in [0, 1]."""
@@ -112,7 +112,7 @@ class Recognizer(Protocol):
 
     @property
     def reads_early(self) -> bool:
-        """What it hears of a turn so far may be taken for the whole turn: the same engine hears both."""
+        """True if an early reading of a turn may stand for the whole turn: the same engine does both."""
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """The words of one utterance of any length (it cuts long ones itself).
@@ -146,7 +146,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What engines may say about the session that they reply in."""
+    """Facts about the session that engines may use in a reply."""
 
     model: str = ""
     """As the caller spelled it."""
@@ -189,9 +189,9 @@ class ChatUsage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input: read from a cache."""
+    """Tokens of the input that were read from a cache."""
     reasoning_tokens: int = 0
-    """Of the output: thought before the reply."""
+    """Tokens of the output that were reasoning."""
     dropped_messages: int = 0
     """The oldest messages, left out whole because the conversation did not fit into the model's context."""
 
@@ -206,9 +206,9 @@ class ChatDelta:
     finish_reason: str | None = None
     """`stop`, `length` or `tool_calls`; on the last delta only."""
     reasoning: str = ""
-    """What the model thinks before it replies; not part of the reply."""
+    """Reasoning before the reply; not part of it."""
     logprobs: tuple[dict[str, Any], ...] = ()
-    """Of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
+    """Log probabilities of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
     served_by: str = ""
     """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
 
@@ -290,7 +290,7 @@ class Synthesizer(Protocol):
 
     @property
     def voices(self) -> Sequence[Voice]:
-        """What a caller may choose from."""
+        """Voices that a caller may choose from."""
 
     @property
     def default_voice(self) -> str:
@@ -309,11 +309,11 @@ class NextResponse:
     """A response that is about to begin: what is known of its size."""
 
     ordinal: int
-    """Of the `TurnEnded` that it will come to."""
+    """Ordinal of the `TurnEnded` that it will come to."""
     input_audio_ms: int
-    """Of the user's speech that it follows."""
+    """Length of the user's speech before it."""
     input_bytes: int
-    """Of the text that the chat model reads."""
+    """Length of the text that the chat model reads."""
     max_tokens: int | None
     """The most that the chat model may write; None leaves it to the model."""
     speaks: bool
@@ -321,7 +321,7 @@ class NextResponse:
 
 
 class SpeechMeter(Protocol):
-    """What one response that reads text aloud is charged by."""
+    """Meter of one response that reads text aloud."""
 
     async def reserve(self, *, characters: int) -> None:
         """Set aside what the response uses at most, in all.
@@ -341,7 +341,7 @@ class SpeechMeter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a realtime model must know of the conversation it is opened for."""
+    """Facts about the conversation that a realtime model is opened for."""
 
     session_id: str
     model: str
@@ -349,7 +349,7 @@ class Call:
     time_zone: str = "UTC"
     """IANA name of the zone the caller lives in."""
     input_rate_hz: int = 16_000
-    """What `pcm16` input means to this caller; one family of clients says it for 24 kHz."""
+    """Sample rate of this caller's `pcm16` input; one family of clients means 24 kHz by it."""
     opening: dict[str, Any] = field(default_factory=dict)
     """Settings that came with the handshake, as those of a `session.update` that was accepted."""
     listens_only: bool = False
@@ -378,7 +378,7 @@ class RealtimeStream(Protocol):
         """
 
     def events(self) -> AsyncGenerator[ServerEvent | PlayoutCut | TurnEnded, None]:
-        """What to send, on time, where playout is to be cut, and the records of finished exchanges.
+        """Yield events to send, on time, the cuts of playout, and the records of finished exchanges.
 
         It ends when the session has finished.
         """
@@ -395,7 +395,7 @@ class RealtimeModel(Protocol):
 
     @property
     def voices(self) -> Sequence[Voice]:
-        """What a caller may choose from; empty where that is not known here."""
+        """Voices that a caller may choose from; empty where they are not known here."""
 
     @property
     def default_voice(self) -> str:

@@ -30,13 +30,13 @@ Result = TypeVar("Result")
 UNPACED_S = 1.0
 """Nobody listens yet to what is made for a file: it is needed so much later than what is heard."""
 PATIENT_S = 0.25
-"""What is needed so much later leaves one thread to what may come before."""
+"""Lead beyond which work leaves one thread to what may come before."""
 
 _needed_at: ContextVar[float | None] = ContextVar("needed_at", default=None)
 
 
 def need_by(moment: float) -> None:
-    """What the running task hands to lanes from now on is needed at `moment`, on the clock of `time.monotonic`.
+    """Set the deadline of all that the running task hands to lanes from now on, on the clock of `time.monotonic`.
 
     Work of tasks that say nothing is needed at once.
     """
@@ -44,12 +44,12 @@ def need_by(moment: float) -> None:
 
 
 def not_heard_yet() -> None:
-    """What the running task hands to lanes next is for a file."""
+    """Mark what the running task hands to lanes next as being for a file."""
     need_by(time.monotonic() + UNPACED_S)
 
 
 def moment_needed() -> float:
-    """When what the running task hands to lanes now is needed."""
+    """Return the deadline of what the running task hands to lanes now."""
     moment = _needed_at.get()
     return time.monotonic() if moment is None else moment
 
@@ -99,7 +99,7 @@ class Lane:
         """A heap."""
         self._numbers = count()
         self._patient = 0
-        """How many threads do patient work."""
+        """Threads that do patient work."""
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(
             threads, thread_name_prefix=f"lane-{name}", initializer=_renice, initargs=(niceness,)
@@ -112,12 +112,12 @@ class Lane:
 
     @property
     def is_free(self) -> bool:
-        """Whether work handed in now starts at once."""
+        """Return whether work handed in now starts at once."""
         return self._pending < self.threads
 
     @property
     def has_idle_thread(self) -> bool:
-        """Whether work handed in now starts at once, and leaves a thread for what is urgent (where there are two), or
+        """Return whether work handed in now starts at once, and leaves a thread for urgent work (of two), or
         takes the one that patient work leaves."""
         return self._pending - self._patient < max(1, self.threads - 1)
 
@@ -157,8 +157,8 @@ class Lane:
                     self._patient -= 1
 
     def _take(self) -> tuple[_Work, bool] | None:
-        """What is needed first, and whether it is patient. None where only a thread that is kept free could do it: the
-        threads that do patient work come back for it."""
+        """Return the most urgent work, and whether it is patient. None where only a thread that is kept free could do
+        it: the threads that do patient work come back for it."""
         with self._lock:
             if not self._waiting:
                 return None

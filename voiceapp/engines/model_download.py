@@ -18,7 +18,7 @@ from voiceapp.outbound.client import Outbound
 STALLED_S = 60.0
 MAX_BYTES = 100_000_000_000
 MAGIC = b"GGUF"
-"""How such a file begins."""
+"""First bytes of such a file."""
 
 Report = Callable[[str], None]
 

@@ -15,7 +15,7 @@ UNLOADABLE = (
     *(RuntimeError, ValueError, state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf),
     *(state.NoSuchFile, state.NotImplemented, state.RuntimeException),
 )
-"""What onnxruntime raises at files that it cannot load."""
+"""Errors that onnxruntime raises for files that it cannot load."""
 
 _sessions: dict[Path, onnxruntime.InferenceSession] = {}
 _lock = threading.Lock()

@@ -99,7 +99,7 @@ class Encoder:
 
 
 def available() -> bool:
-    """Whether this machine has a libopus."""
+    """Return whether this machine has a libopus."""
     try:
         library()
     except OpusError:

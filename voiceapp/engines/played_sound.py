@@ -1,4 +1,4 @@
-"""What a caller's loudspeaker plays and when the microphone heard it, by one clock: the session's, at 16 kHz."""
+"""Played audio and the time when the microphone heard it, by one clock: the session's, at 16 kHz."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 JOIN_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 100
 """Pieces that are so near to one another are joined: resampling moves their edges a little."""
 KEPT_S = 3.0
-"""Of what was played, for microphones that are late, and to begin with."""
+"""Played audio that is kept, for microphones that are late, and to begin with."""
 AHEAD_S = 30.0
-"""Of what is still to be heard; a session that finishes hands out everything at once."""
+"""Audio still to be heard that is kept; a session that finishes hands out everything at once."""
 GAP_S = 1.0
 """So late is nothing but what was recorded after a gap, such as that of a caller who muted the microphone."""
 LATE_S = 0.08
@@ -23,7 +23,7 @@ LATE_CHUNKS = 20
 
 
 class PlayedSound:
-    """What the caller's loudspeaker plays, by the clock of the session."""
+    """Audio of the caller's loudspeaker, by the clock of the session."""
 
     def __init__(self) -> None:
         self._samples: Samples = np.zeros(0, dtype=np.float32)
@@ -32,7 +32,7 @@ class PlayedSound:
 
     @property
     def ends_at(self) -> float:
-        """When the last of it is heard."""
+        """Time at which the last of it is heard."""
         return (self._start + len(self._samples)) / ENGINE_SAMPLE_RATE_HZ if len(self._samples) else -math.inf
 
     def add(self, samples: Samples, at: float) -> None:
@@ -65,7 +65,7 @@ class PlayedSound:
 
 
 class MicrophoneClock:
-    """When what arrives was recorded, as nearly as arrivals tell: the ones that travelled fastest."""
+    """Time of recording of what arrives, estimated from the arrivals that travelled fastest."""
 
     def __init__(self) -> None:
         self._begins_at: float | None = None

@@ -87,7 +87,7 @@ class Providers:
 
     @property
     def documents(self) -> RetrievalAssistant:
-        """What all chat models search, so that documents are indexed once."""
+        """The index that all chat models search, so that documents are indexed once."""
         if self._documents is None:
             self._documents = RetrievalAssistant()
         return self._documents
@@ -138,13 +138,13 @@ def _in_use() -> Iterator[ModelCard]:
 
 
 def troubles() -> list[EngineError]:
-    """What is wrong with speech servers elsewhere, without which conversations go on."""
+    """Return the errors of other speech servers, without which conversations go on."""
     found = (provider_of(card).trouble for kind in SPEECH for card in in_use(kind))
     return [error for error in found if error is not None]
 
 
 def service_states() -> list[ServiceState]:
-    """What is known of the services that serve models of this server."""
+    """Return the states of the services that serve models of this server."""
     for service in filter(None, settings.UPSTREAMS):  # one with a realtime model only is asked by no other client here
         services().at(Address(**service.address))
     for card in catalogue().of_services():
@@ -172,7 +172,7 @@ async def probe() -> None:
 
 
 def unavailable() -> list[EngineUnavailable]:
-    """Why the models of a conversation cannot serve now; empty when they can. All missing weights are one reason."""
+    """Return why the models of a conversation cannot serve now; empty when they can. Missing weights are one reason."""
     errors: list[EngineUnavailable] = []
     for card in _in_use():
         try:

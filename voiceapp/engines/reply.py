@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 SENTENCE_PAUSE_MS = 200
 """Between sentences that are synthesized one by one; without it they run together."""
 SENTENCES_AHEAD = 4
-"""How far writing may run ahead of speaking."""
+"""Sentences by which writing may run ahead of speaking."""
 SPARE_S = 0.4
 """More speech is needed so long before the listener has heard what there is."""
 
@@ -188,7 +188,7 @@ class ReplyPipeline:
             reply.hand_over(ReplyUsed(work.response_id, delta.usage.input_tokens, delta.usage.output_tokens))
 
     async def _deltas(self, reply: _Reply) -> AsyncGenerator[ChatDelta, None]:
-        """What the chat model replies, or what is said in its place."""
+        """Yield the chat model's reply, or the text in its place."""
         work = reply.work
         request = self._request(work)
         if self._call.before_response:
@@ -284,7 +284,7 @@ def _next_response(work: Respond, request: ChatRequest) -> NextResponse:
 
 
 def _failure(work: Respond, error: Exception) -> ReplyFailed:
-    """What the session learns of an error; one that nobody foresaw is logged whole."""
+    """Return the session's view of an error; an unexpected one is logged whole."""
     if isinstance(error, EngineError):
         return ReplyFailed(work.response_id, error.code, error.message)
     logger.error("response %s: the reply failed with an unexpected error", work.response_id, exc_info=error)
@@ -292,7 +292,7 @@ def _failure(work: Respond, error: Exception) -> ReplyFailed:
 
 
 def _apology(work: Respond, written: str) -> str:
-    """What the caller hears when the chat model has failed after it had `written` so much."""
+    """Return the apology after the chat model has failed, having `written` so much."""
     language = work.config.transcription_language
     if not written.strip():
         return stock_reply(StockReply.NO_REPLY, language)

@@ -45,7 +45,7 @@ class InputConverter:
         return _joined(self._resampler.resample(frame))
 
     def flush(self) -> Samples:
-        """What the resampler still holds; nothing may be converted afterwards."""
+        """Return the audio that the resampler still holds; nothing may be converted afterwards."""
         return np.zeros(0, dtype=np.float32) if self._resampler is None else _joined(self._resampler.resample(None))
 
 
@@ -69,7 +69,7 @@ class OutputConverter:
         return _bytes(self._resampler.resample(frame))
 
     def flush(self) -> bytes:
-        """What the filter still holds; nothing may be converted afterwards."""
+        """Return the audio that the filter still holds; nothing may be converted afterwards."""
         return b"" if self._resampler is None else _bytes(self._resampler.resample(None))
 
 

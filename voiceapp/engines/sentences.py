@@ -1,4 +1,4 @@
-"""Where a text that is still being written may be cut, so that it can be spoken while the rest is on its way.
+"""Cuts in a text that is still being written, so that it can be spoken while the rest is on its way.
 
 `SentenceSplitter` takes text as it comes and gives back pieces that sound whole. Nothing is lost or changed: the
 pieces joined are the text. What is in a piece depends on the text alone, not on how it was cut into deltas.
@@ -85,7 +85,7 @@ class SentenceSplitter:
         return pieces
 
     def _next_cut(self, *, is_final: bool) -> int | None:
-        """Where the first piece of what is left ends; None to wait for more (or, when final, to take all of it)."""
+        """Return the end of the first piece of the rest; None to wait for more (or, when final, to take all of it)."""
         window = self._rest[: self._max_piece_chars]
         is_closed = is_final or len(self._rest) > len(window)
         for match in _END.finditer(window, self._seen):
@@ -108,7 +108,7 @@ class SentenceSplitter:
         return match.end() + 1 if takes_space else match.end()
 
     def _judge(self, text: str, match: re.Match[str]) -> bool | None:
-        """Whether the piece ends here; None when the next word is needed to tell."""
+        """Return whether the piece ends here; None when the next word is needed to tell."""
         before = text[: match.start()]
         if match["clause"] or match["wide_clause"]:
             return self._is_first and 0 < self._first_clause_chars <= len(text[: match.end()].strip())

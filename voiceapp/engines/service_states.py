@@ -1,4 +1,4 @@
-"""What is known of services elsewhere without asking them."""
+"""States of other services, known without asking them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from voiceapp.errors import EngineError
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """How a service stood at the latest contact of this process."""
+    """State of a service at the latest contact of this process."""
 
     name: str
-    """What the operator calls it."""
+    """The operator's name for it."""
     circuit: str
-    """Whether requests go out to it: `closed`, as they should; `open`, none; `half-open`, one as a trial."""
+    """Circuit breaker: `closed`, requests go out; `open`, none do; `half-open`, one as a trial."""
     trouble: EngineError | None
-    """Why it cannot be used; None while it answers."""
+    """Error of the latest contact; None while it answers."""
     heard_s_ago: float | None
     """Since it last answered as it should; None: never yet."""
 

@@ -20,11 +20,11 @@ from voiceapp.protocol.audio import MAX_WAV_DATA_BYTES, wav_header
 
 HEAD_BYTES = 12
 FLAC_HEAD = b"fLaC\x00\x00\x00\x22"
-"""What a file in FLAC begins with: 34 bytes that describe the stream, which the codec has when it is at its end."""
+"""Beginning of a FLAC file: 34 bytes that describe the stream, which the codec has when it is at its end."""
 PIECE_S = 30.0
 """About how much of a file is decoded at one go."""
 MIN_RATE_HZ, MAX_RATE_HZ = 4_000, 192_000
-"""Of a frame at 5 Hz, 54 bytes in FLAC, the resampler would make gigabytes."""
+"""Range of sample rates: a frame at 5 Hz, 54 bytes in FLAC, would become gigabytes."""
 RATES = f"{MIN_RATE_HZ} to {MAX_RATE_HZ} are read"
 KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
@@ -32,7 +32,7 @@ CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adt
 
 
 def demuxer_of(head: bytes) -> str | None:
-    """Which demuxer reads a file that begins with these 12 bytes; None for none of ours."""
+    """Return the demuxer for a file that begins with these 12 bytes; None for an unknown format."""
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "wav"
     for magic, name in ((b"fLaC", "flac"), (b"OggS", "ogg"), (b"ID3", "mp3"), (b"\x1aE\xdf\xa3", "matroska")):
@@ -115,7 +115,7 @@ def samples_of(file: BinaryIO, *, max_s: float, stop: threading.Event) -> Iterat
 
 
 class _Sink:
-    """What the muxer writes to; without `seek`, it writes nothing that it would have to come back to."""
+    """File that the muxer writes to; without `seek`, it writes nothing that it would have to come back to."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -151,7 +151,7 @@ class SoundWriter:
             )
 
     def feed(self, pcm: bytes) -> bytes:
-        """What is ready after these samples; often nothing, since codecs gather some.
+        """Return the encoded bytes that are ready after these samples; often none, since codecs gather some.
 
         Raises:
             InvalidParameter: if it is more than a file of this kind can hold.
@@ -180,7 +180,7 @@ class SoundWriter:
         return self._sink.take()
 
     def final_head(self) -> bytes:
-        """What belongs at the beginning of the finished file, for who can go back there: its length is known now. Empty
+        """Return the beginning of the finished file, for who can go back there: its length is known now. Empty
         where the beginning is right as it is."""
         return wav_header(self._rate_hz, data_bytes=self._pcm_bytes) if self._is_wav else self._final_head
 

@@ -14,9 +14,9 @@ PARSED = {"mp3": "mp3float", "aac": "aac"}
 OGG_MAGIC = b"OggS"
 OGG_HEADER_BYTES = 27
 MAX_WAITING_BYTES = 256 * 1024
-"""Of a page or frame that is not complete; an Ogg page has 65,307 at most."""
+"""Bytes of an incomplete page or frame; an Ogg page has 65,307 at most."""
 MAX_UNREAD_BYTES = 16 * 1024
-"""Of frames in a row that are none."""
+"""Bytes in a row that are no frame."""
 HEADERS = (b"OpusHead", b"OpusTags")
 BROKEN = "The audio cannot be read: it is not {}."
 
@@ -114,7 +114,7 @@ class OggOpusStream:
 
 
 def stream_of(kind: str) -> FrameStream | OggOpusStream | None:
-    """What decodes a format; None for PCM, which needs no decoding.
+    """Return the decoder of a format; None for PCM, which needs no decoding.
 
     Raises:
         InvalidParameter: if the format is not read here.

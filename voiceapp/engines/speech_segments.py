@@ -1,4 +1,4 @@
-"""Where there is speech in a recording, as voice detection hears it."""
+"""Segments of speech in a recording, by voice detection."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Segmenter:
         self._kept_from = 0
         """Number of the first sample kept."""
         self._frames = 0
-        """How many were heard."""
+        """Frames heard so far."""
         self._first: int | None = None
         """Frame in which the segment at hand begins."""
         self._last = 0
         """The frame behind its last one with speech."""
         self._told = 0
-        """Where the segment before it ended: nothing is in two of them."""
+        """End of the segment before: nothing is in two of them."""
 
     def feed(self, samples: Samples) -> list[SpeechSegment]:
         """The segments that ended in the next piece, in order; about 3 ms of work for a second of sound."""

@@ -1,4 +1,4 @@
-"""What engines for embedding and reranking promise. A provider implements one of these in one file.
+"""Interfaces of engines for embedding and reranking. A provider implements one of these in one file.
 
 Requests are in order when they get here: the doors count and cut texts (`voiceapp.engines.tokens`) and check values
 against the capabilities on the model's card. Cancelling the awaiting task ends the work after the batch in progress.
@@ -28,13 +28,13 @@ class EmbeddingRequest:
     dense: bool = True
     sparse: bool = False
     instruct: str = ""
-    """What the texts are searched for, in a sentence; engines without an ear for it pass over it."""
+    """Purpose of the search, in a sentence; engines that do not follow instructions ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseEntry:
     index: int
-    """Of the token, in the model's vocabulary."""
+    """Index of the token in the model's vocabulary."""
     value: float
     token: str
 
@@ -71,7 +71,7 @@ class RerankRequest:
 @dataclass(frozen=True, slots=True)
 class Ranked:
     index: int
-    """Of the document, in the request."""
+    """Index of the document in the request."""
     score: float
     """Relevance in [0, 1], on a scale that is the same in every call."""
 

@@ -21,7 +21,7 @@ from voiceapp.engines.lanes import lanes
 TOKENIZER_FILE = "minilm/tokenizer.json"
 
 BYTES_PER_TOKEN = 4
-"""Of English text, when nothing can count better."""
+"""Bytes of a token of English text, when nothing can count better."""
 INLINE_CHARS = 2_000
 """So much text is counted within a millisecond: quicker where it stands than by way of a lane."""
 PART_CHARS = 16_000
@@ -41,7 +41,7 @@ class Counted:
     count: int
     """Tokens of `text`."""
     ids: tuple[int, ...] = ()
-    """What the tokenizer made of it; empty where tokens were estimated."""
+    """Tokens of the text; empty where they were estimated."""
     was_cut: bool = False
     """`text` is the beginning of a longer one."""
 

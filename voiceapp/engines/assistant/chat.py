@@ -54,7 +54,7 @@ _MORE = Phrases(
     "[please|can you]* explain [it|that] [more|further]",
 )
 MAX_READ_CHARS = 2_000
-"""Of the last message and of each reply, how much is read: a question is shorter, and reading megabytes would hold up
+"""Part of the last message and of each reply that is read: a question is shorter, and reading megabytes would hold up
 everybody's voice."""
 MAX_EARLIER = 20
 """Messages of a role that are read again: a name, a list and the topic of a follow-up are found in them."""
@@ -62,7 +62,7 @@ MAX_EARLIER_CHARS = 400
 PATIENCE_S = 5.0
 """Longest wait for the skills or for the search."""
 MAX_LOOK_BACK = 6
-"""How many turns back the topic of a follow-up may lie."""
+"""Number of turns back in which the topic of a follow-up is looked for."""
 
 
 Result = TypeVar("Result")
@@ -149,7 +149,7 @@ class RetrievalAssistant(Provider):
         )
 
     async def passages(self, request: ChatRequest) -> list[Passage]:
-        """What the documents say about the last message, the nearest first; those of the manual only to a caller
+        """Return passages of documents about the last message, the nearest first; those of the manual only to a caller
         without instructions of their own.
 
         Raises:
@@ -223,7 +223,7 @@ class RetrievalAssistant(Provider):
             raise EngineTimeout("The assistant is busy; please try again.") from late
 
     async def rest(self, request: ChatRequest) -> SkillReply | None:
-        """What remains of a reply that was cut off: the last messages are as much of it as was heard.
+        """Return the rest of a reply that was cut off: the last messages are as much of it as was heard.
 
         None when nothing fits, or when the reply would be another by now.
         """
@@ -234,7 +234,7 @@ class RetrievalAssistant(Provider):
         return replace(reply, text=whole.removeprefix(said).lstrip()) if whole.startswith(said) else None
 
     async def _again(self, request: ChatRequest) -> tuple[str, SkillReply | None]:
-        """What was heard of the last reply, and the reply to the same question now."""
+        """Return the part of the last reply that was heard, and the reply to the same question now."""
         count = next((n for n, message in enumerate(reversed(request.messages)) if message.role != "assistant"), 0)
         before, replies = request.messages[:-count], request.messages[-count:]
         heard = [message.content[:MAX_READ_CHARS] for message in replies[-MAX_EARLIER:]]
@@ -242,7 +242,7 @@ class RetrievalAssistant(Provider):
         return " ".join(heard), reply and replace(reply, reminders=None)  # what it set is set
 
     def _questions(self, asked: list[str], scene: Scene, *, wants_more: bool) -> list[Question]:
-        """What to look for, the most promising first; a question that leans on an earlier one brings its topic."""
+        """Return the questions to look up, the most promising first; one about an earlier one brings its topic."""
         current = asked[-1]
         if not wants_more and terms(current) and _FOLLOW_UP.search(current) is None:
             return [Question(current)]
@@ -256,7 +256,7 @@ class RetrievalAssistant(Provider):
 
     @staticmethod
     def _is_topic(asked: str, scene: Scene) -> bool:
-        """Whether it is a question that was looked up and that stood for itself."""
+        """Return whether it is a question that was looked up and that stood for itself."""
         stands = _FOLLOW_UP.search(asked) is None and not _MORE.fits(plain(asked))
         return stands and bool(terms(asked)) and skills.reply(asked, scene) is None
 
@@ -277,7 +277,7 @@ class RetrievalAssistant(Provider):
 
 
 def _asked(request: ChatRequest) -> list[str]:
-    """What the user said last, the last of it last."""
+    """Return the user's last messages, the latest last."""
     said = [message.content for message in request.messages if message.role == "user" and message.content.strip()]
     return [
         *(text[:MAX_EARLIER_CHARS] for text in said[-1 - MAX_EARLIER : -1]),
@@ -296,6 +296,6 @@ def _zone(name: str) -> tzinfo:
 
 
 def unknown(request: ChatRequest) -> SkillReply:
-    """What is said when nothing fits: one short sentence, and another one after it."""
+    """Return the reply when nothing fits: one short sentence, and another one after it."""
     replies = [message.content for message in request.messages if message.role == "assistant"]
     return SkillReply(NOT_FOUND_AGAIN if NOT_FOUND in replies[-1:] else NOT_FOUND)

@@ -39,13 +39,13 @@ class Passage:
     """A paragraph, or the part of a long one that is read at once."""
 
     title: str
-    """Of the document: its first heading, or the file's name."""
+    """Title of the document: its first heading, or the file's name."""
     heading: str
     """The nearest heading above; empty directly below the title."""
     sentences: tuple[str, ...]
     is_manual: bool = False
     page: str = ""
-    """Of the manual, as its address names it."""
+    """Page of the manual, as its address names it."""
 
     @property
     def text(self) -> str:
@@ -57,7 +57,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 def stamp(folders: Sequence[Folder]) -> Stamp:
-    """What `load` would read; differs when a document was added, changed or removed."""
+    """Return the state of the files that `load` would read; differs when a document was added, changed or removed."""
     return tuple((str(path), status.st_mtime_ns, status.st_size) for _, path, status in _files(folders))
 
 

@@ -1,4 +1,4 @@
-"""Which documents the assistant replies from, for callers who ask."""
+"""Documents that the assistant replies from, for callers who ask."""
 
 from __future__ import annotations
 

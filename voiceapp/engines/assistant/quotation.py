@@ -1,4 +1,4 @@
-"""How a passage of a document is quoted: in full where it is read, and where it is spoken as nobody minds to listen."""
+"""Quotations of a document: in full where they are read, and in short sentences where they are spoken."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ReadingChat(WrappedChat):
 
 
 def _asks(request: ChatRequest) -> bool:
-    """Whether somebody has just said something; in a conversation, or to nobody in particular.
+    """Return whether the last message is a person's, in a conversation or over HTTP without anything of a program's.
 
     Programs that send instructions, functions or a format of their own over HTTP get what the model makes of them.
     """

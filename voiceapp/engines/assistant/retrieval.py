@@ -43,9 +43,9 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _QUESTION_MARK = re.compile(r"\W*?\?")
-"""Of a text read backwards."""
+"""Question mark in a text read backwards."""
 MIN_HELD = 0.5
-"""How much of what a follow-up adds has to be in the passage."""
+"""Share of what a follow-up adds that has to be in the passage."""
 MIN_COVERAGE = 0.6
 """Without vectors: how much of the question's weight in words a passage has to hold."""
 DENSE_WEIGHT = 0.6
@@ -58,10 +58,10 @@ MAX_REPLY_CHARS = 280
 SAID_CHARS = 35
 """So much of a sentence was said at least, when it was said: speech may have left out its end."""
 CHECK_S = 5.0
-"""How often the folders are looked at for changes."""
+"""Interval of looks at the folders for changes."""
 
 PATIENCE_S = 1.0
-"""How long a question waits for changed documents before it is answered from what was there before."""
+"""Time that a question waits for changed documents before the earlier ones reply."""
 
 Vectors = NDArray[np.float32]
 Stamp = tuple[documents.Stamp, bool]
@@ -73,7 +73,7 @@ class QueryEmbedder(Protocol):
 
     @property
     def is_present(self) -> bool:
-        """Whether its files are there."""
+        """Return whether its files are there."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape [len(texts), dimensions], computed in the batch lane."""
@@ -99,7 +99,7 @@ class Hit:
 class Question:
     text: str
     must_hold: str = ""
-    """What a follow-up adds to its topic: the reply has to be about that as well."""
+    """Words that a follow-up adds to its topic: the reply has to be about them as well."""
 
 
 class Retriever:
@@ -218,7 +218,7 @@ class Retriever:
 
 
 def _texts(passages: Sequence[Passage]) -> list[str]:
-    """What is embedded: each passage below its heading, then each sentence."""
+    """Return the texts to embed: each passage below its heading, then each sentence."""
     whole = [f"{passage.heading or passage.title}. {passage.text}" for passage in passages]
     return whole + [sentence for passage in passages for sentence in passage.sentences]
 

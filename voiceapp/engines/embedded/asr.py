@@ -26,7 +26,7 @@ MAX_SEGMENT_SAMPLES = 20 * ENGINE_SAMPLE_RATE_HZ
 MIN_LOG_PROBABILITY = -0.7
 """Mean per token. Measured: speech -0.01 to -0.42, silence and noise -0.74 to -1.19."""
 INVENTED = frozenset({"you", "thank you for watching"})
-"""What the network makes of noise, often quite sure of it, and people hardly ever say alone."""
+"""Words that the network makes of noise, often quite sure of them, and people hardly ever say alone."""
 CREDITS = "©"
 """Subtitles that it learned from end in credits, and it makes them of noise."""
 SILENCE = np.zeros(ENGINE_SAMPLE_RATE_HZ // 10, dtype=np.float32)

@@ -19,7 +19,7 @@ from voiceapp.engines.lanes import lanes
 
 DIMENSIONS = 384
 WINDOW_TOKENS = 256
-"""What the model was trained to read, the two marks at its ends included."""
+"""Tokens that the model was trained to read, the two marks at its ends included."""
 WINDOW_CHARS = 16 * WINDOW_TOKENS
 """Certainly more than a window holds."""
 CLS, SEP = 101, 102
@@ -37,7 +37,7 @@ class MiniLM:
 
     @property
     def is_present(self) -> bool:
-        """Whether its files are on this machine."""
+        """Return whether its files are on this machine."""
         return all(weights.path(name).is_file() for name in (MODEL_FILE, tokens.TOKENIZER_FILE))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:

@@ -1,4 +1,4 @@
-"""How English a text is, told by how MiniLM's vocabulary takes it: English words are single pieces of it, and the words
+"""Likelihood that a text is English, from MiniLM's vocabulary: English words are single pieces of it, and the words
 of other languages fall apart.
 
 Measured with 78 questions: in English at least 1.14 (share of whole words plus share of the words that every sentence
@@ -43,7 +43,7 @@ def share_of_english(ids: Sequence[int]) -> float:
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """Of each piece of the vocabulary."""
+    """Return the kind of each piece of the vocabulary."""
     vocabulary: dict[str, int] = tokens.tokenizer().get_vocab()
     kinds = np.zeros(max(vocabulary.values()) + 1, dtype=np.int8)
     frequent = frozenset(_EVERY_SENTENCE_HAS.split())

@@ -24,7 +24,7 @@ START, END = 1, 2
 """The marks at the ends of a text."""
 MAX_PIECES = 16_384
 MAX_CHARS = 8 * MAX_PIECES
-"""Of one text. Operations count in the other model's tokens, of which a text may have 8,192; unknown words are long."""
+"""Length of one text. Operations count in the other model's tokens, up to 8,192 a text; unknown words are long."""
 
 _READING = Reading(tokens=98, overlap=16, marks=(START, END), windows_per_thread=8, dimensions=DIMENSIONS)
 

@@ -22,9 +22,9 @@ from voiceapp.engines.tokens import Counted
 
 DIMENSIONS = embedding.DIMENSIONS + multilingual.DIMENSIONS
 ENGLISH_WEIGHT = 0.6
-"""Of MiniLM in the cosine of two English texts."""
+"""Weight of MiniLM in the cosine of two English texts."""
 _FIRST, _SECOND = "eem" * 21 + "e", "mme" * 21 + "m"
-"""Whose numbers stand in the first two times 64 places: `e` is MiniLM's, `m` the other's."""
+"""Origin of the first two times 64 numbers: `e` is MiniLM's, `m` the other's."""
 
 
 class EncoderPair:
@@ -53,7 +53,7 @@ class EncoderPair:
 
 
 def _order() -> NDArray[np.int64]:
-    """Which number of the one after the other stands where: both alternate until MiniLM's are used up."""
+    """Return the order of the numbers: both models alternate until MiniLM's are used up."""
     pattern = _FIRST + _SECOND + "em" * embedding.DIMENSIONS
     places = {"e": iter(range(embedding.DIMENSIONS)), "m": iter(range(embedding.DIMENSIONS, DIMENSIONS))}
     order = [place for kind in pattern if (place := next(places[kind], None)) is not None]

@@ -25,7 +25,7 @@ from voiceapp.engines.tokens import Counted, count
 EVEN_SHARE = 0.5
 """A text is English from here on."""
 CANDIDATES = 100
-"""How many English documents the encoders read for an English query: the ones BM25 likes best. Reading all was measured
+"""English documents that the encoders read for an English query: the best by BM25. Reading all was measured
 to gain nothing. What is in another language is read in any case, by the faster of the two encoders."""
 KEPT_VECTORS = 4_000
 """15 MB."""
@@ -35,10 +35,10 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How likeness comes about, and what relevance it is told as."""
+    """Weights of a likeness, and its scale as relevance."""
 
     dense_weight: float
-    """Of the cosine, beside BM25."""
+    """Weight of the cosine, beside BM25."""
     even: float
     """Likeness that is told as a relevance of one half."""
     spread: float
@@ -93,7 +93,7 @@ class FusedReranker(Provider):
         return ranking(lexical, dense, scale=ELSEWHERE.towards(ENGLISH, float(english[0])))
 
     async def _vectors(self, texts: Sequence[Counted]) -> NDArray[np.float32]:
-        """Of each text, shape [texts, 896]; zeros for one without tokens."""
+        """Return a vector for each text, shape [texts, 896]; zeros for one without tokens."""
         keys = [self._recent.key(text.text) for text in texts]
         found = {key: self._recent.get(key) for key in keys}
         unread = {key: text for key, text in zip(keys, texts, strict=True) if found[key] is None and text.ids}

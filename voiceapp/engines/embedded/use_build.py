@@ -29,7 +29,7 @@ START, END = 1, 2
 CHUNKS = 17
 """The table is published in so many parts: the row of a piece lies in part number `id % 17`."""
 SPANS = ((2, 0), (3, 1), (5, 2))
-"""Of the three convolutions: how many pieces each sees at once, and how many of them stand before."""
+"""Pieces that each of the three convolutions sees at once, and how many of them stand before."""
 SAMPLE = range(6, 128_000, 40)
 """Pieces whose vectors tell which directions say most. The first six are marks."""
 

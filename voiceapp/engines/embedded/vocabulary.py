@@ -1,4 +1,4 @@
-"""How common a word is in English, told by the embedding model's vocabulary, which is ordered by frequency."""
+"""Frequency of English words, from the embedding model's vocabulary, which is ordered by it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOP_FREQUENCY = 0.1
 """Share of the most frequent word in English; that of rank r is about an r-th of it (Zipf)."""
 DOCUMENT_WORDS = 150
 MAX_WORD_CHARS = 64
-"""What is longer is no word; and words are remembered, so that they must not be of any length."""
+"""Longest text that counts as a word; words are remembered, so that they must not be of any length."""
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

@@ -32,10 +32,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a model reads."""
+    """Windows of a model."""
 
     tokens: int
-    """Of a window, the marks at its ends included."""
+    """Tokens of a window, the marks at its ends included."""
     overlap: int
     marks: tuple[int, int]
     """At the ends of each window."""

@@ -98,7 +98,7 @@ def serve(send: Callable[..., None]) -> None:
 
 
 def phonemes(library: ctypes.CDLL, text: str) -> str:
-    """How a text is pronounced; the library takes it in parts, and moves the pointer on until there is none left."""
+    """Return the phonemes of a text; the library takes it in parts, and moves the pointer on to its end."""
     library.espeak_TextToPhonemes.restype = ctypes.c_char_p
     library.espeak_TextToPhonemes.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int)
     buffer = ctypes.create_string_buffer(encoded(text))

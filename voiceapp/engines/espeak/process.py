@@ -30,7 +30,7 @@ MAX_PENDING = 32
 """Texts waiting in the program. Each is at most about 1,500 bytes long, so that all of them fit into the pipe and
 writing never waits."""
 INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-"""What the program may see of our environment: no secrets."""
+"""Environment variables that the program may see: no secrets."""
 
 
 class ProgramDied(Exception):
@@ -39,11 +39,11 @@ class ProgramDied(Exception):
     def __init__(self, *, at_fault: bool) -> None:
         super().__init__()
         self.at_fault = at_fault
-        """Whether it was working on this very text."""
+        """True if it was working on this very text."""
 
 
 class _Listener:
-    """Where the sound of one text goes; fed by the reading thread, read in the loop that asked."""
+    """Receiver of the sound of one text; fed by the reading thread, read in the loop that asked."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -113,7 +113,7 @@ class EspeakProcess:
                 yield pcm
 
     async def phonemes(self, clauses: Sequence[str], *, voice: str) -> list[str]:
-        """How a voice pronounces each clause, in the International Phonetic Alphabet.
+        """Return a voice's phonemes of each clause, in the International Phonetic Alphabet.
 
         Raises:
             ProgramDied: if the program ends meanwhile.
@@ -125,7 +125,7 @@ class EspeakProcess:
         return [str(phonemes) for phonemes in json.loads(written)]
 
     async def _served(self, request: dict[str, object]) -> AsyncGenerator[bytes, None]:
-        """What the program sends for a request, frame by frame."""
+        """Yield the program's response to a request, frame by frame."""
         listener = _Listener()
         number = self._ask(request, listener)
         try:

@@ -30,13 +30,13 @@ VOICES = (
 WORDS_PER_MINUTE = 165
 """Best understood of the rates measured."""
 MIN_WORDS_PER_MINUTE, MAX_WORDS_PER_MINUTE = 80, 450
-"""What espeak-ng takes."""
+"""Range of rates that espeak-ng accepts."""
 MAX_CLAUSE_CHARS = 300
 """About 20 s of speech: what is made at one go, and so what is held for a slow listener at most."""
 SILENT_START = re.compile(r"^(?:[\s\"'“”‘’(\[{*_]|[-–—…]+\s)+")
 """Marks that nobody pronounces, for which espeak-ng waits 120 ms before the first word."""
 ATTEMPTS = 2
-"""How often the program may die on the same text."""
+"""Attempts at a text on which the program dies."""
 
 
 class Espeak(Provider):
@@ -66,7 +66,7 @@ class Espeak(Provider):
 
     @property
     def process_id(self) -> int | None:
-        """Of the running program; None when there is none."""
+        """Identifier of the running process; None without one."""
         return self._process.process_id if self._process is not None and self._process.is_running else None
 
     async def speak(
@@ -87,7 +87,7 @@ class Espeak(Provider):
             yield rest
 
     async def phonemes(self, clauses: Sequence[str], *, voice: str) -> list[str]:
-        """How one of espeak-ng's voices pronounces each clause, in the International Phonetic Alphabet.
+        """Return the phonemes of each clause in one of espeak-ng's voices, in the International Phonetic Alphabet.
 
         Raises:
             EngineUnavailable: if the program cannot say so.

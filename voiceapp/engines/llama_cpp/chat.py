@@ -24,7 +24,7 @@ from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 
 TITLE = "language model"
 ENDS_S = 3.0
-"""How long it takes at most until the end of a broken process is known."""
+"""Time until the end of a broken process is known."""
 LONGEST_WAITS = 5
 """A reply may take so many times the longest wait for one of its pieces."""
 MAX_JSON_BYTES = 16 * 1024 * 1024
@@ -237,7 +237,7 @@ class _Connection:
         await self._server.close()
 
     async def knows_tools(self) -> bool:
-        """Whether the model's template has a place for tools."""
+        """Return whether the model's template has a place for tools."""
         if self._knows_tools is None:
             properties = await self._server.ask("/props", None, limit=MAX_JSON_BYTES)
             self._knows_tools = bool((properties.get("chat_template_caps") or {}).get("supports_tools"))
@@ -262,7 +262,7 @@ def _is_known(name: str) -> bool:
 
 
 async def _has_ended(model: RunningModel) -> bool:
-    """Whether the process has ended, which takes a moment to be known."""
+    """Return whether the process has ended, which takes a moment to be known."""
     try:
         async with asyncio.timeout(ENDS_S):
             await asyncio.shield(asyncio.wrap_future(model.ended))

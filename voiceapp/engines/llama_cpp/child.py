@@ -23,7 +23,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 READ_TIMEOUT_S = 600
-"""How long llama.cpp waits for its client, which is a process of this machine."""
+"""Time that llama.cpp waits for its client, which is a process of this machine."""
 PROMPT_CACHE_MIB = 256
 """Prompts of conversations that have no slot at the moment are kept in so much memory."""
 NICENESS = 5

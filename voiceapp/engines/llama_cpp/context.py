@@ -14,7 +14,7 @@ MARKUP_BYTES = 32
 """Around each message, in the template of the model; generous."""
 LEAST_REPLY_TOKENS = 16
 MOST_TOKEN_BYTES = 32
-"""Of a token on the average; what is certainly too long is not counted, which would take seconds for a megabyte."""
+"""Average length of a token; a longer text is certainly too long, and is not counted, which would take seconds."""
 
 
 async def fitted(

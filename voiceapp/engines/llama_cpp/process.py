@@ -36,7 +36,7 @@ INSTALL = "Run `pip install -r requirements-llm.txt`."
 START_S = 600.0
 """A large model is read from a slow disk for minutes."""
 WAIT_S = 15.0
-"""How long a request waits for a program that is starting."""
+"""Time that a request waits for a program that is starting."""
 LOOK_S = 2.0
 HUNG_S = 20.0
 """A program whose loop that writes replies does not turn for so long is ended. A step of a prompt (`STEP_TOKENS`) takes
@@ -58,12 +58,12 @@ MAX_LINE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class LlamaOptions:
-    """What to run, and how."""
+    """Options of the program."""
 
     file: Path
     threads: int
     context_tokens: int
-    """Of one conversation and its reply together."""
+    """Tokens of one conversation and its reply together."""
     slots: int
     """Replies written at once; further ones wait."""
 
@@ -187,7 +187,7 @@ class LlamaProcess:
         return process
 
     def _ask_to_serve(self, process: subprocess.Popen[bytes], key: str) -> dict[str, Any]:
-        """What the program says once it serves, or cannot; empty when it ended without a word."""
+        """Return the program's report once it serves, or cannot; empty when it ended without one."""
         _let_linux_end_it_first(process.pid)
         options = self._options
         request = {

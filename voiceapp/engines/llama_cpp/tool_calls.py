@@ -39,7 +39,7 @@ class PlannedCall:
     call_id: str
     name: str
     request: ChatRequest
-    """What the model is asked, to write the arguments; they come as JSON."""
+    """Request by which the model writes the arguments; they come as JSON."""
 
 
 class ToolPlanner:
@@ -122,7 +122,7 @@ def without_tools(request: ChatRequest) -> ChatRequest:
 
 
 def results_in_words(messages: Sequence[ChatMessage]) -> str:
-    """What the functions gave, for a model that cannot be trusted to repeat it; empty when none was called last."""
+    """Return the functions' outputs, for a model that may repeat them wrongly; empty when none was called last."""
     results: list[str] = []
     for message in reversed(messages):
         if message.role != "tool":

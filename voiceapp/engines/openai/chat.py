@@ -85,7 +85,7 @@ class OpenAIChat(ServerProvider):
 
 
 class _StreamedReply:
-    """What has come of one reply; the end of it is known only when the stream ends."""
+    """The reply so far; its end is known only when the stream ends."""
 
     def __init__(self) -> None:
         self._finish_reason: str | None = None

@@ -26,7 +26,7 @@ CONNECT_TIMEOUT_S = 10.0
 PROBE_S = 2.0
 """Longest wait for a server that is only asked whether it is there."""
 FRESH_S = 10.0
-"""How long one answer of a server shows that it is there."""
+"""Time for which one response of a server shows that it is there."""
 MAX_ERROR_CHARS = 300
 MAX_ERROR_BODY_BYTES = 64 * 1024
 MAX_RETRY_AFTER_S = 3600
@@ -74,7 +74,7 @@ class RemoteServer:
             total=None, sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
         )
         self.trouble: EngineUnavailable | EngineTimeout | None = None
-        """Why the server cannot be asked, as the latest contact showed; None while it answers."""
+        """Error of the latest contact; None while the server answers."""
         self._heard_at = -math.inf
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
@@ -171,7 +171,7 @@ class RemoteServer:
             raise EngineUnavailable(f"The {self.title} sent something that is not JSON.") from error
 
     def failure(self, error: TimeoutError | aiohttp.ClientError) -> EngineError:
-        """What it means that the connection failed."""
+        """Return the error for a failed connection."""
         remedy = f"Check {self._settings}_BASE_URL and its server." if self._settings else ""
         if isinstance(error, TimeoutError):
             return self._troubled(EngineTimeout(f"The {self.title} did not answer in time.", remedy=remedy))
@@ -227,7 +227,7 @@ class RemoteServer:
         return session
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> EngineError:
-        """What a status other than 200 means."""
+        """Return the error for a status other than 200."""
         status = response.status
         if status in (401, 403):
             refusal = EngineUnavailable(
@@ -279,7 +279,7 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def seconds_of(text: str) -> int | None:
-    """What a Retry-After says, in seconds (RFC 9110, 10.2.3); of a date nothing, for clocks differ."""
+    """Return the seconds of a Retry-After (RFC 9110, 10.2.3); None for a date, for clocks differ."""
     return min(int(text), MAX_RETRY_AFTER_S) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 

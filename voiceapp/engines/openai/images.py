@@ -49,7 +49,7 @@ class OpenAIImages(ServerProvider):
         return _painted(found)
 
     def _fields(self, request: ImageRequest) -> dict[str, Any]:
-        """What is asked for and nothing else: some servers refuse what they do not know."""
+        """Return the fields that are asked for and nothing else: some servers refuse what they do not know."""
         options: dict[str, Any] = {
             "model": self._model,
             "size": request.size,

@@ -14,11 +14,11 @@ from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, split_wav_header
 
 SAMPLE_RATE_HZ = 24_000
-"""What the interface says of headerless `pcm`."""
+"""Sample rate of headerless `pcm` in this interface."""
 VOICES = tuple(Voice(name, name.title(), "") for name in ("alloy", "echo", "fable", "nova", "onyx", "shimmer"))
 """Those that every such server knows by name, for one whose voices the operator did not name."""
 MAX_SPEECH_S = 10 * 60
-"""Of one text."""
+"""Longest speech of one text."""
 
 
 class OpenAISpeech(ServerProvider):

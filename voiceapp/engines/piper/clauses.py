@@ -1,4 +1,4 @@
-"""Where a text is cut for a neural voice: pieces that are made at one go, and in them clauses with their marks.
+"""Cuts of a text for a neural voice: pieces that are made at one go, and in them clauses with their marks.
 
 espeak-ng drops the marks that end clauses, and the models learned their melody from them.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 FIRST_CHARS = 60
 """A first sentence that is longer is cut at a clause, so that sound starts sooner."""
 LEAST_CHARS = 12
-"""What is shorter sounds clipped alone."""
+"""Length below which a piece sounds clipped alone."""
 MAX_CHARS = 220
 """About 15 s of speech, and 0.7 s of work."""
 
@@ -25,7 +25,7 @@ _SPOKEN = re.compile(r"\w")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is made at one go."""
+    """A part of the text that is made at one go."""
 
     clauses: tuple[str, ...]
     marks: tuple[str, ...]

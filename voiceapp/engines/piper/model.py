@@ -20,10 +20,10 @@ from voiceapp.engines.piper.sound import Loudness
 from voiceapp.errors import EngineUnavailable
 
 ENCODER, DECODER = ".encoder.onnx", ".decoder.onnx"
-"""What the halves of a model have in place of `.onnx`."""
+"""Endings of the halves of a model in place of `.onnx`."""
 BEGIN, END, PAD = "^", "$", "_"
 MIN_LENGTH, MAX_LENGTH = 0.4, 2.5
-"""How much quicker or slower than usual a model still speaks clearly."""
+"""Range of rates at which a model still speaks clearly, as a factor of its usual length."""
 
 
 FIRST_FRAMES = 24
@@ -31,10 +31,10 @@ MOST_FRAMES = 96
 """A part of the sound, in the model's latent frames: of 12 ms in a voice of 22 kHz. The first is short, to be heard
 soon; each is twice as long as the one before, for its margins are made for nothing."""
 MARGIN_FRAMES, WIDE_MARGIN_FRAMES = 10, 16
-"""What a decoder sees of the frames on both sides: with so many a part is what it would be in the whole (tested).
+"""Frames that a decoder sees on both sides: with so many a part is what it would be in the whole (tested).
 Models of high quality look further; which of the two margins a decoder needs, it shows itself."""
 SAME = 1e-3
-"""What is added at the edges of parts if the margin is too small is more than this, of samples in [-1, 1]."""
+"""Difference of samples in [-1, 1] at the edges of parts that shows that the margin is too small."""
 
 
 class VoiceUnusable(EngineUnavailable):
@@ -43,7 +43,7 @@ class VoiceUnusable(EngineUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What the `.onnx.json` beside a model says of it."""
+    """Content of the `.onnx.json` beside a model."""
 
     file: Path
     """The model; beside it, or in its place, its two halves (see `streaming_export`)."""
@@ -51,7 +51,7 @@ class ModelSettings:
     language: str
     """ISO 639-1 code with a region, such as `en-US`."""
     espeak_voice: str
-    """Whose phonemes it learned; empty for a model that reads letters."""
+    """espeak-ng voice whose phonemes it learned; empty for a model that reads letters."""
     noise: float
     length: float
     noise_of_lengths: float
@@ -61,7 +61,7 @@ class ModelSettings:
     """By name; empty where there is only one."""
 
     def ids_of(self, phonemes: str) -> list[int]:
-        """What the model reads; phonemes that it never learned are left out."""
+        """Return the model's input; phonemes that it never learned are left out."""
         pad = self.ids[PAD]
         found = list(self.ids[BEGIN])
         for symbol in unicodedata.normalize("NFD", phonemes):
@@ -133,10 +133,10 @@ class PiperModel:
         self._wants_speaker = any(wanted.name == "sid" for wanted in self._encoder.get_inputs())
         self._loudness: dict[int, Loudness] = defaultdict(Loudness)
         self.margin: int | None = None
-        """How many frames on both sides its decoder looks at; known from the first speech on that is long enough."""
+        """Frames on both sides that its decoder looks at; known from the first speech on that is long enough."""
 
     def loudness(self, speaker: int) -> Loudness:
-        """How loud a speaker of this model is, as far as it was heard."""
+        """Return the loudness of a speaker of this model, as far as it was heard."""
         return self._loudness[speaker]
 
     def speak(self, phonemes: str, *, rate: float, speaker: int = 0) -> Iterator[Samples]:

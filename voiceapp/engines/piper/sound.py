@@ -1,4 +1,4 @@
-"""What is done to the sound of a model before it is heard: clean ends, an even level, no clicks."""
+"""Finish of a model's sound before it is heard: clean ends, an even level, no clicks."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ EDGE_S = 0.03
 """Silence that is left before and behind the words."""
 FADE_S = 0.005
 SILENT = 0.02
-"""Of the loudest window: what is quieter is silence."""
+"""Loudness below which a window is silent, as a share of the loudest."""
 LEVEL = 0.1
 """Root mean square of the words, as a share of full scale: what espeak-ng's voices have."""
 MAX_GAIN = 8.0
 MEMORY_S = 5.0
 """So much speech tells how loud a model is."""
 FORGET = 0.9
-"""What is left of the loudest window after each part of sound."""
+"""Share of the loudest window that is left after each part of sound."""
 TINY = 1e-6
 PEAK = 0.95
 
 
 class Loudness:
-    """How loud a model speaks, learned from what it said; shared by everybody who speaks with it."""
+    """Loudness of a model, learned from its speech; shared by everybody who speaks with it."""
 
     def __init__(self) -> None:
         self.is_known = False
@@ -34,11 +34,11 @@ class Loudness:
 
     @property
     def gain(self) -> np.float32:
-        """What brings the words to the level of all voices."""
+        """Gain that brings the words to the level of all voices."""
         return np.float32(min(LEVEL / max(np.sqrt(self._power), TINY), MAX_GAIN))
 
     def heard(self, loudness: Samples) -> NDArray[np.bool_]:
-        """Which windows are not silent; `loudness` is the root mean square of each, in order."""
+        """Return the windows that are not silent; `loudness` is the root mean square of each, in order."""
         return loudness > SILENT * max(self._loudest, TINY)
 
     def learn(self, loudness: Samples) -> None:
@@ -76,7 +76,7 @@ class Finisher:
         self._has_begun = False
 
     def feed(self, sound: Samples) -> Samples:
-        """What may be heard of it and of what was held back."""
+        """Return the audio that may be heard of this and of what was held back."""
         sound = np.concatenate((self._rest, sound))
         count = len(sound) // self._window
         sound, self._rest = np.split(sound, [count * self._window])

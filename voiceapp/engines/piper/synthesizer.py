@@ -166,7 +166,7 @@ class Piper(Provider):
 
 
 def _begin(voice: NeuralVoice, phonemes: str, rate: float) -> tuple[Loudness, Iterator[Samples], Samples | None]:
-    """How loud the voice is, the sound of all parts but the first, and that."""
+    """Return the voice's loudness, the sound of all parts but the first, and that."""
     model = model_of(voice.model)
     parts = model.speak(phonemes, rate=rate, speaker=voice.speaker)
     return model.loudness(voice.speaker), parts, next(parts, None)

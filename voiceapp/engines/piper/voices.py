@@ -1,4 +1,4 @@
-"""Which neural voices there are: the one that is shipped, in several timbres, and those in VOICES_DIR."""
+"""Neural voices: the one that is shipped, in several timbres, and those in VOICES_DIR."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NeuralVoice:
     model: ModelSettings
     speaker: int = 0
     pitch: float = 1.0
-    """How much higher than the model's own."""
+    """Factor to the pitch of the model."""
 
 
 def find_voices() -> list[NeuralVoice]:

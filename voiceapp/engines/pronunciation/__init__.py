@@ -1,1 +1,1 @@
-"""How people say what texts abbreviate: numbers, dates, units, addresses, Markdown."""
+"""Pronunciation of what texts abbreviate: numbers, dates, units, addresses, Markdown."""

@@ -25,7 +25,7 @@ MAX_ERROR_CHARS = 200
 
 
 class WyomingServer:
-    """What the recognizer and the synthesizer share. One per process and model."""
+    """Connection that the recognizer and the synthesizer share. One per process and model."""
 
     def __init__(self, *, title: str, settings: str, address: str, timeout_s: float) -> None:
         """`title` names it in messages, `settings` is how its settings begin; `address` is `tcp://HOST:PORT`."""
@@ -35,7 +35,7 @@ class WyomingServer:
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 10300
         self._timeout_s = timeout_s
         self.trouble: EngineUnavailable | EngineTimeout | None = None
-        """Why the server cannot be asked, as the latest contact showed; None while it answers."""
+        """Error of the latest contact; None while the server answers."""
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[AsyncTcpClient]:
@@ -65,7 +65,7 @@ class WyomingServer:
                 await client.disconnect()
 
     async def next_event(self, client: AsyncTcpClient) -> Event:
-        """What the server says next.
+        """Return the server's next event.
 
         Raises:
             OSError: if it broke off.
@@ -80,7 +80,7 @@ class WyomingServer:
         return event
 
     async def info(self) -> Info:
-        """What it says that it has.
+        """Return the server's description of itself.
 
         Raises:
             EngineUnavailable: if it cannot be asked.
@@ -108,7 +108,7 @@ class WyomingServer:
 
 
 class WyomingProvider(Provider):
-    """What the recognizer and the synthesizer have in common."""
+    """Common part of the recognizer and the synthesizer."""
 
     title = ""
     settings = ""

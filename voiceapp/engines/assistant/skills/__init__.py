@@ -1,4 +1,4 @@
-"""What the embedded assistant can do without documents: each skill replies to the whole of a sentence, or not at all.
+"""Skills that reply without documents: each replies to the whole of a sentence, or not at all.
 
 A sentence is tried on every skill in turn. The patterns match from the first word to the last, because a wrong reply
 to another question is worse than none. When something is told before a question, the question is tried by itself.

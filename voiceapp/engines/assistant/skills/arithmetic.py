@@ -25,7 +25,7 @@ _TIP = re.compile(
 """A part of an amount: "a 20 percent tip on 45 dollars"."""
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
 _HOMOPHONES = {"to": 2, "too": 2, "for": 4, "won": 1, "ate": 8}
-"""What a recognizer writes for a number; believed only where nothing but a number can stand."""
+"""Words that a recognizer writes for a number; believed only where nothing but a number can stand."""
 _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
 """24/7, 9/11, 555-1234: without words around them these are names."""
 _NAMES = {"9/11", "24/7", "50/50", "20/20"}

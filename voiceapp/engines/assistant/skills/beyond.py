@@ -1,4 +1,4 @@
-"""What this assistant cannot do, said at once, so that nothing pretends to: devices, calls, news, the weather."""
+"""Requests that this assistant refuses at once, instead of pretending: devices, calls, news, the weather."""
 
 from __future__ import annotations
 

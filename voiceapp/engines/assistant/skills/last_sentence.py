@@ -1,4 +1,4 @@
-"""What is asked after something was told: "The kettle is boiling. What time is it in Tokyo?" """
+"""Requests after something told: "The kettle is boiling. What time is it in Tokyo?" """
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _QUOTES = re.compile('[:"“”«»„`]')
 
 
 def last_requests(text: str) -> Iterator[str]:
-    """What ends `text` and stands for itself as a question or a command, after nothing but statements; longest first.
+    """Yield the ends of `text` that stand for themselves as a question or command after statements; longest first.
 
     "Translate this. What time is it?" has none: the question may be what the sentence before it is about.
     """

@@ -86,7 +86,7 @@ def _list_reply(said: str, scene: Scene) -> SkillReply:
 
 
 def _items(said: Sequence[str]) -> list[str]:
-    """What is on the list after all that was said."""
+    """Return the items on the list after all that was said."""
     items: list[str] = []
     for text in said:
         form = request(text)

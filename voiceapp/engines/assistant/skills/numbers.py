@@ -188,7 +188,7 @@ def whole_number(text: str) -> Fraction | None:
 
 
 def is_named_part(text: str) -> bool:
-    """Whether a number was said as a part of one, "half" or "three quarters", and is best said back like that."""
+    """Return whether a number was said as a part of one, "half" or "three quarters", and is best said back so."""
     words = text.split()
     return bool(words) and words[-1] in _PARTS and "and" not in words
 
@@ -205,7 +205,7 @@ def spoken(value: Fraction) -> str:
 
 
 def is_exact(value: Fraction) -> bool:
-    """Whether `spoken(value)` says all of it."""
+    """Return whether `spoken(value)` is exact."""
     places = 4 if abs(value) >= 1 else min(12, 4 + _leading_zeros(abs(value)))
     return bool((value * 10**places).denominator == 1)
 

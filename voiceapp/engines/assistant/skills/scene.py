@@ -1,4 +1,4 @@
-"""What a skill knows when it replies, and what a reply of a skill is."""
+"""Facts that a skill knows when it replies, and its reply."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Scene:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     """The time where the caller is, with its zone."""
     last_reply: str = ""
-    """What the assistant said last, as far as it was heard."""
+    """Last reply of the assistant, as far as it was heard."""
     replies: tuple[str, ...] = ()
     """The assistant's latest replies, oldest first."""
     earlier: tuple[str, ...] = ()
-    """What the caller said last before this sentence, oldest first."""
+    """Sentences of the caller before this one, oldest first."""
     first: str = ""
-    """What the caller said first; empty when it is this sentence."""
+    """First sentence of the caller; empty when it is this one."""
     turns: int = 1
     """The sentences of the caller, this one included."""
     facts: SessionFacts = field(default_factory=SessionFacts)
     dice: random.Random = field(default_factory=random.SystemRandom)
-    """Where chance comes from; seeded when the caller asks for replies that repeat."""
+    """Source of chance; seeded when the caller asks for replies that repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,6 @@ class SkillReply:
     speech_rate: float | None = None
     """A new speaking rate; 1.0 is normal."""
     source: Source | None = None
-    """Where it was found, when it is out of a document."""
+    """Source of the reply, when it is from a document."""
     reminders: ReminderChange | None = None
     """A timer or reminder that is set, or taken back."""

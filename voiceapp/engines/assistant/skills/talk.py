@@ -1,4 +1,4 @@
-"""What belongs to talking itself: greetings, say that again, slower, stop, who are you, what can you do."""
+"""Replies about the talk itself: greetings, say that again, slower, stop, who are you, what can you do."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from voiceapp.engines.assistant.skills.words import plain
 class Unit:
     kind: str
     one: str
-    """How one of it is called."""
+    """Name of one of it."""
     many: str
     factor: Fraction
-    """Of the base unit of its kind: metre, gram, litre, kelvin, metre per second, square metre, second, byte."""
+    """Factor to the base unit of its kind: metre, gram, litre, kelvin, metre per second, square metre, second, byte."""
     offset: Fraction = Fraction(0)
     """Added after the factor; only temperatures have one."""
 
@@ -203,7 +203,7 @@ def _amount(text: str) -> tuple[Fraction, Unit, str] | None:
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a number lacks its unit, as in "five foot nine"."""
+    """Return whether a number lacks its unit, as in "five foot nine"."""
     value = _number(text, is_signed=False)
     return value is not None and 0 < value < 12
 

@@ -1,4 +1,4 @@
-"""What was said, brought into the plain form that the skills match: lower case, no punctuation, no courtesies.
+"""Normalization of speech to the plain form that skills match: lower case, no punctuation, no courtesies.
 
 Recognised speech has unreliable punctuation and apostrophes, and people wrap a request in many words. A skill then
 matches the whole of what is left, never a part of it: a wrong reply to another question is worse than none.
