@@ -16,6 +16,7 @@ from voiceapp.engines.upstream.realtime.connection import NATIVE, Connection, Co
 from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, CALL_GONE, MediaRelay
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
 from voiceapp.errors import EngineRefused, NotFound
+from voiceapp.protocol.forwarded.reading import written
 
 CLAIM_S = 15.0
 """Longest wait of a connection that was dialled for its session to begin."""
@@ -35,9 +36,10 @@ class JoinedCall:
             ConnectionError: the connection is lost.
         """
         try:
-            return (await self._connection.receive()).text
+            message = await self._connection.receive()
         except ConnectionLost as lost:
             raise ConnectionError from lost
+        return message if isinstance(message, str) else written(message)
 
     async def say(self, text: str) -> None:
         """Pass an event on.
