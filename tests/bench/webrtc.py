@@ -36,7 +36,7 @@ from tests.engines.speech import pcm
 from voiceapp.engines import opus
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.realtime.media import rtp
-from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
+from voiceapp.realtime.media.aiortc_internals.rtp_sink import RtpSink
 from voiceapp.realtime.media.ticker import ticker
 from voiceapp.realtime.media.tracks import TICKS_PER_PACKET
 
@@ -75,7 +75,7 @@ class Caller:
         self._packets = packets
         self._position = 0
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-        self._line: RtpLine | None = None
+        self._line: RtpSink | None = None
         self._talking = asyncio.Event()
 
     async def call(self, url: str) -> None:
@@ -92,7 +92,7 @@ class Caller:
         async with aiohttp.ClientSession() as session, session.post(url, json=offer) as answer:
             answered = await answer.json()
         await connection.setRemoteDescription(RTCSessionDescription(answered["sdp"], "answer"))
-        self._line = RtpLine(audio, self._hear, redundant_type=None)
+        self._line = RtpSink(audio, self._hear, redundant_type=None)
         ticker().join(self._tick)
         async with asyncio.timeout(20):
             await self._talking.wait()

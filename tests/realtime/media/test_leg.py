@@ -17,7 +17,7 @@ LOUD = b"\x00\x20" * (opus.ENCODED_RATE_HZ // 10)
 
 @dataclass
 class Line:
-    """A `PacketLine` that keeps what it is given."""
+    """A `PacketSink` that keeps what it is given."""
 
     signs_of_life: int = 0
     ticks: int = 0

@@ -39,8 +39,8 @@ READY, CLOSE = "ready", "close"
 MAX_READY_BYTES = 200
 
 
-class AoqLine:
-    """The audio tracks of a connection as the `PacketLine` of a media leg: the number of a group is that of its frame,
+class AoqSink:
+    """The audio tracks of a connection as the `PacketSink` of a media leg: the number of a group is that of its frame,
     20 ms each."""
 
     def __init__(self, connection: MoqConnection, *, speaks: bool) -> None:
@@ -102,7 +102,7 @@ class AoqTracks:
                 await self._ready.wait()
             if self._gone.is_set():
                 raise ConnectionLost(None)
-            self.leg.connect(AoqLine(self._connection, speaks=speaks))
+            self.leg.connect(AoqSink(self._connection, speaks=speaks))
             yield
         finally:
             self.leg.disconnect()

@@ -1,7 +1,7 @@
 """The audio of one session: what the caller says to PCM, the response's PCM to packets, and when a caller is gone.
 
 A transport that carries media packets (RTP of a peer connection, objects of an AOQ track) gives its packets to a
-`MediaLeg` and is the `PacketLine` that the leg sends by. The session tells the leg when to fall silent (`PlayoutCut`).
+`MediaLeg` and is the `PacketSink` that the leg sends by. The session tells the leg when to fall silent (`PlayoutCut`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STALL_PERIODS = 5
 """More of them at once are this server's own silence, not the caller's."""
 
 
-class PacketLine(Protocol):
+class PacketSink(Protocol):
     """The packets of one session's audio, both ways."""
 
     @property
@@ -49,7 +49,7 @@ class MediaLeg:
         """`hear` is given mono int16 PCM at 16 kHz; `vanished` is called when nothing has come for `SILENT_S`."""
         self._vanished = vanished
         self._now = asyncio.get_running_loop().time
-        self._line: PacketLine | None = None
+        self._sink: PacketSink | None = None
         self._microphone = Microphone(hear, self._ask)
         self._speaker = Speaker()
         self._is_listening = False
@@ -57,9 +57,9 @@ class MediaLeg:
         self._signs_seen = 0
         self._silent_ticks = 0
 
-    def connect(self, line: PacketLine) -> None:
-        """Send by this line from the next tick on."""
-        self._line = line
+    def connect(self, sink: PacketSink) -> None:
+        """Send by this sink from the next tick on."""
+        self._sink = sink
         ticker().join(self._tick)
 
     def listen(self) -> None:
@@ -100,20 +100,20 @@ class MediaLeg:
         ticker().leave(self._tick)
 
     def _ask(self, numbers: list[int]) -> None:
-        if self._line is not None:
-            self._line.ask(numbers)
+        if self._sink is not None:
+            self._sink.ask(numbers)
 
     def _tick(self, periods: int) -> None:
-        line = self._line
-        assert line is not None
-        line.pass_time(TICKS_PER_PACKET * periods)
+        sink = self._sink
+        assert sink is not None
+        sink.pass_time(TICKS_PER_PACKET * periods)
         if self._is_listening:
             self._microphone.pass_time(opus.FRAME_MS * periods, self._now())
         if (packet := self._speaker.take()) is not None:
-            line.send(packet[0], marker=packet[1])
-        line.report()
-        if line.signs_of_life != self._signs_seen:
-            self._signs_seen, self._silent_ticks = line.signs_of_life, 0
+            sink.send(packet[0], marker=packet[1])
+        sink.report()
+        if sink.signs_of_life != self._signs_seen:
+            self._signs_seen, self._silent_ticks = sink.signs_of_life, 0
         elif self._is_watching:
             self._silent_ticks += min(periods, STALL_PERIODS)
             if self._silent_ticks * PERIOD_S > SILENT_S:

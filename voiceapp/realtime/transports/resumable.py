@@ -32,20 +32,20 @@ TAKEN_OVER = "The conversation goes on over another connection."
 OVER = "The conversation does not wait any more; connect again."
 
 
-class _Line:
+class _Connection:
     """A transport in use."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.waiting: deque[ev.ServerEvent] = deque()
         self.news = asyncio.Event()
-        """Something waits, or the line is not in use any more."""
+        """Something waits, or the connection is not in use any more."""
         self.moved = asyncio.Event()
-        """Something was written, or the line is not in use any more."""
+        """Something was written, or the connection is not in use any more."""
         self.released = asyncio.Event()
-        """The line is not in use any more."""
+        """The connection is not in use any more."""
         self.is_left_behind = False
-        """The session goes on without this line."""
+        """The session goes on without this connection."""
         self.tasks: list[asyncio.Task[None]] = []
 
     def put(self, event: ev.ServerEvent) -> None:
@@ -74,7 +74,7 @@ class ResumableTransport:
         self._token = token
         self._end = end
         self._grace_s = grace_s
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
         self._sent = SentEvents()
         self._came: asyncio.Queue[ev.ClientEvent | Exception] = asyncio.Queue(1)
         self._received = 0
@@ -99,53 +99,53 @@ class ResumableTransport:
         if self._is_over:  # it ended while the connection was being established
             await transport.close(GOES_ON_ELSEWHERE, OVER)
             return
-        line = _Line(transport)
-        self._replace(line, resumption)
-        line.tasks = [
-            asyncio.create_task(self._read(line), name=f"session {self._name}: reading"),
-            asyncio.create_task(self._write(line), name=f"session {self._name}: writing"),
+        connection = _Connection(transport)
+        self._replace(connection, resumption)
+        connection.tasks = [
+            asyncio.create_task(self._read(connection), name=f"session {self._name}: reading"),
+            asyncio.create_task(self._write(connection), name=f"session {self._name}: writing"),
         ]
         try:
-            await line.released.wait()
+            await connection.released.wait()
         except asyncio.CancelledError:
-            if self._line is line:
+            if self._connection is connection:
                 await self._end()
             raise
         finally:
-            if self._line is line:
-                self._line = None
-            line.release()
-            await asyncio.gather(*line.tasks, return_exceptions=True)
-        if line.is_left_behind:
+            if self._connection is connection:
+                self._connection = None
+            connection.release()
+            await asyncio.gather(*connection.tasks, return_exceptions=True)
+        if connection.is_left_behind:
             await transport.close(GOES_ON_ELSEWHERE, TAKEN_OVER)
 
-    def _replace(self, line: _Line, resumption: Resumption | None) -> None:
-        if self._line is not None:
-            self._line.is_left_behind = True
-            self._line.release()
+    def _replace(self, connection: _Connection, resumption: Resumption | None) -> None:
+        if self._connection is not None:
+            self._connection.is_left_behind = True
+            self._connection.release()
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        self._line = line
+        self._connection = connection
         missed = resumption or Resumption()
         if resumption is not None:
-            line.put(ev.SessionResumed(event_id="event_0", received=self._received))
+            connection.put(ev.SessionResumed(event_id="event_0", received=self._received))
         for event in self._sent.missed(missed.last, missed.heard_ms):
-            line.put(event)
+            connection.put(event)
         if resumption is not None:
-            logger.info("session %s: resumed, %d events said again", self._name, len(line.waiting) - 1)
+            logger.info("session %s: resumed, %d events said again", self._name, len(connection.waiting) - 1)
 
     def release(self) -> None:
         """The session is over, whether or not it could close its connection."""
         self._is_over = True
-        if self._line is not None:
-            self._line.release()
+        if self._connection is not None:
+            self._connection.release()
 
-    async def _read(self, line: _Line) -> None:
+    async def _read(self, connection: _Connection) -> None:
         while True:
-            arrival = await _arrival(line.transport)
+            arrival = await _arrival(connection.transport)
             if isinstance(arrival, Disconnected):
-                await self._lost(line, arrival)
+                await self._lost(connection, arrival)
                 return
             self._is_finishing = self._is_finishing or isinstance(arrival, ev.SessionFinish)
             await self._came.put(arrival)
@@ -153,30 +153,30 @@ class ResumableTransport:
                 return
             self._received += not isinstance(arrival, ev.AudioAppend)
 
-    async def _write(self, line: _Line) -> None:
+    async def _write(self, connection: _Connection) -> None:
         while True:
-            while line.waiting:
+            while connection.waiting:
                 try:
-                    await line.transport.send(line.waiting.popleft())
+                    await connection.transport.send(connection.waiting.popleft())
                 except FloodError as slow:
                     await self._came.put(slow)
                     return
-                line.moved.set()
-            line.news.clear()
-            await line.news.wait()
+                connection.moved.set()
+            connection.news.clear()
+            await connection.news.wait()
 
-    async def _lost(self, line: _Line, gone: Disconnected) -> None:
-        """The caller of a line is gone, who comes back if they did not mean it."""
+    async def _lost(self, connection: _Connection, gone: Disconnected) -> None:
+        """The caller of a connection is gone, who comes back if they did not mean it."""
         is_waited_for = gone.code in LOST and not self._is_finishing and not drain_event().begun
         if is_waited_for and self._sent.last and not self._is_over:
             logger.info("session %s: connection lost, waiting %g s for another", self._name, self._grace_s)
             self._lost_after = self._sent.last
-            line.is_left_behind = True
-            self._line = None
+            connection.is_left_behind = True
+            self._connection = None
             self._grace = asyncio.create_task(self._wait(), name=f"session {self._name}: waiting")
         else:
             await self._came.put(gone)
-        line.release()
+        connection.release()
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
@@ -197,38 +197,38 @@ class ResumableTransport:
         self._keep(event)
         if isinstance(event, ev.SessionCreated):
             self._keep(ev.SessionResumable(token=self._token, grace_s=self._grace_s))
-        while (line := self._line) is not None and len(line.waiting) > MAX_AHEAD:
-            line.moved.clear()
-            await line.moved.wait()
+        while (connection := self._connection) is not None and len(connection.waiting) > MAX_AHEAD:
+            connection.moved.clear()
+            await connection.moved.wait()
 
     def _keep(self, event: ev.ServerEvent) -> None:
         event = self._sent.add(event)
-        if self._line is not None:
-            self._line.put(event)
+        if self._connection is not None:
+            self._connection.put(event)
         elif self._sent.forgotten > self._lost_after:
             raise FloodError("More was said while the connection was lost than is kept.", code="too_much_missed")
 
     def cut_playout(self) -> None:
         self._sent.cut_audio()
-        if self._line is not None:
-            self._line.cut_playout()
+        if self._connection is not None:
+            self._connection.cut_playout()
 
     async def close(self, code: int, reason: str) -> None:
         self._is_over = True
         if self._grace is not None:
             self._grace.cancel()
-        if (line := self._line) is None:
+        if (connection := self._connection) is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                while line.waiting and not line.released.is_set():
-                    line.moved.clear()
-                    await line.moved.wait()
-        self._line = None
+                while connection.waiting and not connection.released.is_set():
+                    connection.moved.clear()
+                    await connection.moved.wait()
+        self._connection = None
         try:
-            await line.transport.close(code, reason)
+            await connection.transport.close(code, reason)
         finally:
-            line.release()
+            connection.release()
 
 
 async def _arrival(transport: Transport) -> ev.ClientEvent | Exception:

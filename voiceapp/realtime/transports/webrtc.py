@@ -21,7 +21,7 @@ from voiceapp.protocol.states import step
 from voiceapp.realtime.close_codes import ABANDONED, NORMAL
 from voiceapp.realtime.media.aiortc_internals import gathering
 from voiceapp.realtime.media.aiortc_internals.connecting import give_up_quietly
-from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
+from voiceapp.realtime.media.aiortc_internals.rtp_sink import RtpSink
 from voiceapp.realtime.media.aiortc_internals.sctp import bound_messages, wait_delivered
 from voiceapp.realtime.media.arrivals import Arrivals
 from voiceapp.realtime.media.leg import MediaLeg
@@ -91,7 +91,7 @@ class WebRtcTransport:
         try:
             async with asyncio.timeout(ANSWER_S):
                 await connection.setRemoteDescription(RTCSessionDescription(sdp.sound_and_channel(offer), "offer"))
-                line = RtpLine(audio, self._leg.receive, redundant)
+                sink = RtpSink(audio, self._leg.receive, redundant)
                 bound_messages(connection, self._message_too_large)
                 if settings.RTC_FORCE_RELAY:
                     gathering.use_relays(connection, ice_config.relays.in_order(), ice_config.relays.prefer)
@@ -107,7 +107,7 @@ class WebRtcTransport:
         )
         if "a=candidate:" not in answer:
             raise _unreachable()
-        self._leg.connect(line)
+        self._leg.connect(sink)
         return answer
 
     def open_channel(self) -> None:

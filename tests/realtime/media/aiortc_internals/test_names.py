@@ -15,7 +15,7 @@ from aiortc import RTCPeerConnection
 from voiceapp.realtime.media import aiortc_internals
 from voiceapp.realtime.media.aiortc_internals import sctp as _timers_are_set  # noqa: F401
 from voiceapp.realtime.media.aiortc_internals.names import INSIDE, INSIDE_INSTANCES, VERSIONS
-from voiceapp.realtime.media.aiortc_internals.rtp_line import RtpLine
+from voiceapp.realtime.media.aiortc_internals.rtp_sink import RtpSink
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent.parent
 PACKAGE = Path(aiortc_internals.__file__).parent
@@ -72,7 +72,7 @@ def test_its_names_are_all_it_uses() -> None:
     text = "\n".join(path.read_text() for path in PACKAGE.glob("*.py"))
     used = set(re.findall(r"\.(_[a-z]\w+)\b", text))
     known = {name for names in (*INSIDE.values(), *INSIDE_INSTANCES.values()) for name in names}
-    own = {name for name in vars(RtpLine) if name[0] == "_"}
+    own = {name for name in vars(RtpSink) if name[0] == "_"}
     own |= set(re.findall(r"self\.(_\w+)(?::[^=\n]+)? = ", text))
     own |= {"_sent_packets", "_sent_octets"}  # assigned together
     assert used - own - known == set()

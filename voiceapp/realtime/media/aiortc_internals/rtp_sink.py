@@ -46,7 +46,7 @@ FIRST_RTCP, LAST_RTCP = 192, 223
 """Second byte of control packets among media packets (RFC 5761, 4)."""
 
 
-class RtpLine:
+class RtpSink:
     """The RTP of one audio transceiver, both ways. Make it after the offer is set and before the answer is."""
 
     def __init__(
