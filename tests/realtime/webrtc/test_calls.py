@@ -94,6 +94,7 @@ async def test_a_server_joins_a_call_and_hangs_it_up(held: Product, front: Produ
         for again in (api.realtime.calls.hangup(names[0]), api.realtime.connect(call_id=names[0]).enter()):
             with pytest.raises((NotFoundError, InvalidStatus), match="404"):
                 await again
+    assert "Traceback" not in held.log + front.log
     if where == "service":
         assert await front.row("select ended_at is not null as ended from realtime_realtimesession") == {"ended": 1}
 
