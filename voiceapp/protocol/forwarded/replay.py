@@ -1,4 +1,4 @@
-"""What a session at a service elsewhere can be begun again with: its settings, and the items of its conversation."""
+"""Settings, items and audio from which a session at another service is begun again."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class ForwardedSession:
         return self._due_at if self._due_at is not None and now < self._due_at else None
 
     def is_due(self, now: float) -> bool:
-        """The service's session is too old, nobody speaks, and nothing is played that a caller may interrupt."""
+        """True when the service's session is too old, and nothing is said or played that a caller may interrupt."""
         if self._due_at is None or now < self._due_at or self.phase is not Phase.LIVE or not self.is_quiet:
             return False
         if left_s := self.left_s(now):

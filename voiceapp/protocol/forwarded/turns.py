@@ -1,4 +1,4 @@
-"""The record of each exchange of a session that a service elsewhere holds, from the events that pass."""
+"""The record of each exchange of a session that another service holds, from the events that pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A circuit breaker: whether a service elsewhere is asked at all, out of how it answered. No I/O and no clock: the time
+"""A circuit breaker: whether another service is asked at all, out of how it answered. No I/O and no clock: the time
 is an argument.
 
     closed     every request goes out; failures in a row open the circuit
@@ -47,7 +47,7 @@ class Breaker:
         self._paused_until = 0.0
 
     def wait_s(self, now: float) -> float:
-        """How long no request goes out; 0 when one may. While a trial is out, nobody knows: the shortest pause."""
+        """Seconds until a request may go out; 0 when one may, and the shortest pause while a trial is out."""
         if self.state is BreakerState.OPEN:
             return max(0.0, self._paused_until - now)
         return 0.0 if self.state is BreakerState.CLOSED else FIRST_PAUSE_S

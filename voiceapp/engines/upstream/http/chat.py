@@ -1,4 +1,4 @@
-"""Chat models of a service elsewhere, in OpenAI's words, which it understands as this server does."""
+"""Chat models of another service, in OpenAI's words, which it understands as this server does."""
 
 from __future__ import annotations
 

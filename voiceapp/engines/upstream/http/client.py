@@ -1,4 +1,4 @@
-"""Talking to a service elsewhere that has this server's interface: one client for each service, which all of its models
+"""HTTP requests to another service with this server's interface: one client for each service, which all of its models
 share, with a circuit breaker and a budget of retries.
 """
 

@@ -1,4 +1,4 @@
-"""Embedding models of a service elsewhere, with the native operation: dense and sparse vectors, and instructs."""
+"""Embedding models of another service, with the native operation: dense and sparse vectors, and instructs."""
 
 from __future__ import annotations
 

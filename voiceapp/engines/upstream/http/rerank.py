@@ -1,4 +1,4 @@
-"""Rerank models of a service elsewhere, with the native operation."""
+"""Rerank models of another service, with the native operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a request to a service elsewhere is sent again. No I/O and no clock."""
+"""Retries of requests to another service. No I/O and no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of a service elsewhere that has the same interface: created there with our key, and looked at until done."""
+"""Tasks of another service that has the same interface: created there with our key, and looked at until done."""
 
 from __future__ import annotations
 

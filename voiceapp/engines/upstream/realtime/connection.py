@@ -1,4 +1,4 @@
-"""WebSockets to a service elsewhere: dialled with our key, its refusals and its ends in words for our callers."""
+"""WebSockets to another service: dialled with our key, its refusals and its ends in words for our callers."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ REFUSED_FOR_GOOD = {
 
 
 class ServiceFull(EngineUnavailable):
-    """The service elsewhere takes no more sessions now."""
+    """The service takes no more sessions now."""
 
     code = "Throttling.Concurrency"
     http_status = 429
 
 
 class ModelNotThere(EngineRefused):
-    """The service elsewhere does not have the model."""
+    """The service does not have the model."""
 
     code = "ModelNotFound"
     http_status = 404

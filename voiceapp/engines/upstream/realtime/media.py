@@ -78,7 +78,7 @@ class MediaRelay(Provider):
         """The session description in an answer.
 
         Raises:
-            EngineUnavailable: if there is none in it, or something that nobody else may see.
+            EngineUnavailable: if it has none, or holds the key of this server.
         """
         text = answer.decode("utf-8", "replace")
         if not text.startswith("v=0") or self._is_leaking(text):
@@ -170,7 +170,7 @@ class MediaRelay(Provider):
             raise NotFound(CALL_GONE) from None
 
     def _is_leaking(self, text: str) -> bool:
-        """Whether our key is in it, which nobody else may see."""
+        """True when our key is in it."""
         return bool(self._api_key) and self._api_key in text
 
 

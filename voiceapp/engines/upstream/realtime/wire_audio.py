@@ -1,4 +1,4 @@
-"""A stream of audio from one wire format to another, where a service elsewhere and a caller do not share one."""
+"""A stream of audio from one wire format to another, where another service and a caller do not share one."""
 
 from __future__ import annotations
 
