@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \| .*\|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 SOAKED = re.compile(r"pytest [^\n]*?(tests/[\w/]+\.py)([^\n]*)")
 ROWS = {

@@ -50,6 +50,8 @@ async def test_tokens_that_do_not_count(product: Product) -> None:
     }
     async with calling(grant):  # none of them has used it up
         assert await close_code(url_of(grant), fingerprint) == Rejection.USED + SHOWN
+    await product.logged("connection rejected, USED")
+    assert [part for part in (claims, signature) if part in product.log] == []
 
 
 async def test_of_eight_connections_at_one_instant_one_gets_in(product: Product) -> None:
