@@ -5,23 +5,42 @@ It says on standard output when it has sent each of them once.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sys
 import threading
 from contextlib import suppress
 
-from tests.realtime.hostile_frames import BROKEN, ODD, opened, text_frame, until_ended
+from tests.realtime.aoq.peer import calling, granted
+from tests.realtime.hostile_frames import (
+    BROKEN,
+    INFERENCE,
+    LEGAL,
+    ODD,
+    REALTIME,
+    begin,
+    event,
+    opened,
+    until_ended,
+)
 
-CLEAR = text_frame(b'{"type": "input_audio_buffer.clear"}')
+CLEAR = event("input_audio_buffer.clear")
 FLOOD = 5000
 """Messages at once: more than a session may send."""
 
 
-def attack(address: str, key: str, frames: list[bytes]) -> None:
+LEGAL_S = 2.0
+"""For what the server does with frames in which nothing is wrong."""
+PADDED = b'{"type": "input_audio_buffer.clear", "padding": "%s"}' % (b"x" * 1_000_000)
+
+
+def attack(address: str, key: str, frames: list[bytes], *, path: str = REALTIME) -> None:
     """One connection; the server may end it at any time."""
-    with opened(address, key) as peer, suppress(ConnectionError, TimeoutError):
+    with opened(address, key, path=path) as peer, suppress(ConnectionError, TimeoutError):
         for frame in frames:
             peer.sendall(frame)
+        if frames[-1] not in BROKEN.values():
+            peer.settimeout(LEGAL_S)
         until_ended(peer)
 
 
@@ -30,12 +49,27 @@ def flood(address: str, key: str) -> None:
         attack(address, key, [CLEAR * FLOOD])
 
 
+async def flood_aoq(address: str, key: str) -> None:
+    """Objects of all sizes on both tracks, in one session after the other."""
+    while True:
+        with suppress(TimeoutError, AssertionError):
+            async with calling(await granted(f"http://{address}", key)) as peer:
+                for number in range(200):
+                    peer.send_bytes(PADDED if number % 10 == 0 else bytes(number))
+                    peer.send_packet(bytes(number))
+                await peer.wait_closed()
+
+
 def main() -> None:
     address, key = sys.argv[1:]
     threading.Thread(target=flood, args=(address, key), daemon=True).start()
+    threading.Thread(target=asyncio.run, args=(flood_aoq(address, key),), daemon=True).start()
     for round_ in itertools.count():
         for frame in BROKEN.values():
             attack(address, key, [*ODD.values(), frame])
+            attack(address, key, [begin(), *ODD.values(), frame], path=INFERENCE)
+        for path, frames in LEGAL.values():
+            attack(address, key, frames, path=path)
         if not round_:
             print("every frame was sent", flush=True)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 PATIENCE_S = 30.0
 MASK = b"\0\0\0\0"
@@ -62,8 +64,44 @@ ODD = {
 """Each is borne, or answered with an `error` event."""
 
 
+REALTIME = "/api-ws/v1/realtime?model=voice"
+INFERENCE = "/api-ws/v1/inference"
+
+
+def event(type_: str, **fields: Any) -> bytes:
+    return text_frame(json.dumps({"type": type_, **fields}).encode())
+
+
+def run_task(action: str, task_id: str = "one", **payload: Any) -> bytes:
+    header = {"action": action, "task_id": task_id, "streaming": "duplex"}
+    return text_frame(json.dumps({"header": header, "payload": {"input": {}, **payload}}).encode())
+
+
+def begin(task_id: str = "one", kind: str = "asr", model: str = "fun-asr-realtime", **parameters: Any) -> bytes:
+    return run_task("run-task", task_id, task=kind, model=model, parameters=parameters)
+
+
+def said(text: str) -> bytes:
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    return event("conversation.item.create", item=item)
+
+
+LEGAL = {
+    "much sound at once": (REALTIME, [event("input_audio_buffer.append", audio="A" * 480_000)] * 2),
+    "long instructions": (REALTIME, [event("session.update", session={"instructions": "Be brief. " * 2_000})] * 9),
+    "a long message": (REALTIME, [said("for me " * 100_000), event("response.create")]),
+    "a long conversation": (REALTIME, [*([said("for me " * 280)] * 198), event("response.create")]),
+    "minutes in one frame": (INFERENCE, [begin(format="pcm", sample_rate=8000), binary_frame(bytes(1024 * 1024))]),
+    "a long text": (
+        INFERENCE,
+        [begin(kind="tts", model="cosyvoice-v2"), run_task("continue-task", input={"text": "1,111" * 4_000})],
+    ),
+}
+"""By name: where to send them, and what: nothing in them is wrong."""
+
+
 @contextmanager
-def opened(address: str, key: str, *, path: str = "/api-ws/v1/realtime?model=voice") -> Iterator[socket.socket]:
+def opened(address: str, key: str, *, path: str = REALTIME) -> Iterator[socket.socket]:
     """A connection on which the handshake of a conversation has succeeded."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as peer:
