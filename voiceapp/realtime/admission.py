@@ -1,4 +1,4 @@
-"""Who may open a session, with which model and on which terms: decided once, for every door.
+"""Admission to a session: caller, model and terms, decided once, for every door.
 
 A door is a value. It says how its media arrive and when its sessions take their seats; what is refused, in which order
 and with which words, is the same for all of them.
@@ -38,7 +38,7 @@ class Admitted:
 
     card: ModelCard
     provider: Any
-    """What serves the model: a `RealtimeModel`, or for a card that forwards offers what forwards them."""
+    """Provider of the model: a `RealtimeModel`, or what forwards the offers of a card that does so."""
     call: Call
     beginning: Beginning
     recorder: Recorder

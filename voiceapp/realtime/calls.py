@@ -296,7 +296,7 @@ class CallName:
     session_id: str
     account_id: int
     tag: str = ""
-    """Of the process that holds it."""
+    """Tag of the process that holds it."""
     there: str = ""
     """Its name at the service that holds it."""
 
@@ -328,7 +328,7 @@ class CallName:
 
 
 def read_call_name(text: str, caller: Caller) -> CallName:
-    """Where the caller's call of this name is.
+    """Return the place of the caller's call of this name.
 
     Raises:
         AccessDenied: if the key is not for realtime, or is one for a browser.

@@ -15,7 +15,7 @@ LIFETIME_OVER = 4000
 INTERNAL_ERROR = 4011
 SERVER_STOPPING = 4012
 GOES_ON_ELSEWHERE = 4013
-"""Of a connection only, from either side, and never of a session: the session goes on over another connection."""
+"""Close code of a connection, never of a session: the session goes on over another connection."""
 KEY_REVOKED = 4401
 BUDGET_USED_UP = 4402
 FLOOD = 4408
@@ -52,7 +52,7 @@ def left_with(code: object) -> tuple[int, str]:
 
 
 def in_words(code: int | None, reason: str = "") -> str:
-    """What a close code says, with the number; the reason stands in for codes that others chose."""
+    """Return a close code in words, with the number; the reason stands in for codes that others chose."""
     if code is None:
         return ""
     meaning = MEANINGS.get(code, "")

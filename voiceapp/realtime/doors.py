@@ -16,17 +16,17 @@ class Door:
     """A way into a session."""
 
     transport: TransportName
-    """Which of a model card's transports it needs, and how its sessions are recorded."""
+    """Transport that a model's card must have; sessions are recorded with it."""
     entrance: str
     """The `Entrance` under which its sessions are recorded."""
     takes_seat: bool
-    """Whether admission takes the seat. Else the door takes it when the caller connects (`Seat.take`)."""
+    """True if admission takes the seat. Else the door takes it when the caller connects (`Seat.take`)."""
     decoded_rate_hz: int | None = None
     """Sample rate to which the server decodes the caller's media; None where callers send PCM themselves."""
     ends_with_temporary_key: bool = False
-    """Whether a session of a temporary key ends with it, whatever TEMPORARY_KEYS_END_SESSIONS says."""
+    """True if a session of a temporary key ends with it, whatever TEMPORARY_KEYS_END_SESSIONS says."""
     runs_tasks: bool = False
-    """Whether a connection carries tasks, each a session of its own, instead of one session."""
+    """True if a connection carries tasks, each a session of its own, instead of one session."""
     kind: ModelKind = "realtime"
     """Kind of the models that its sessions use: `tts` for those that read text aloud."""
     passes_on: Literal["offer", "call", ""] = "offer"
@@ -38,7 +38,7 @@ class Door:
         return str(TransportKind.RELAYED) if self.forwards(card) else self.transport
 
     def forwards(self, card: ModelCard) -> bool:
-        """Whether a session with this model is passed on to another service, and not seen here."""
+        """Return whether a session with this model is passed on to another service, and not seen here."""
         return {"offer": card.forwards_offers, "call": card.forwards_calls, "": False}[self.passes_on]
 
 

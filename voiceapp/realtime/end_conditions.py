@@ -1,4 +1,4 @@
-"""What may end a session from outside: time, the stop of the server, credentials that are revoked."""
+"""Conditions that end a session from outside: time, the stop of the server, revoked credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from voiceapp.realtime.doors import Door
 from voiceapp.realtime.revocation import Credentials, credentials_of, revocation_watch
 
 GOODBYE_S = 2.0
-"""How long before the stopping server's patience ends a session ends itself."""
+"""Lead of a session's own end before the stopping server would end it."""
 
 
 STOPPING = "The server is stopping; connect again."
@@ -57,17 +57,17 @@ TEMPORARY_KEY_LOST = Revocation(
 
 @dataclass(frozen=True, slots=True)
 class EndConditions:
-    """What may end a conversation from outside."""
+    """Conditions that end a conversation from outside."""
 
     lifetime_s: float
     drain_s: float
-    """How long an answer in progress may go on while the server stops."""
+    """Time that a response in progress may go on while the server stops."""
     stopping: Callable[[], Awaitable[None]]
     """Returns when the server begins to stop."""
     revoked: Callable[[], Awaitable[None]]
     """Returns when the caller's key may not be used any more, or a person's login."""
     revocation: Revocation = KEY_LOST
-    """How the session ends then."""
+    """End of the session in that case."""
 
 
 def end_conditions(

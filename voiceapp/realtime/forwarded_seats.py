@@ -21,7 +21,7 @@ from voiceapp.realtime.stale_sessions import SILENT, close_silent
 logger = logging.getLogger(__name__)
 
 UNREPORTED_S = 600
-"""How long a session keeps its seat whose caller reports nothing. A guest's keeps it for as long as guests may talk."""
+"""Time for which an unreported session keeps its seat. A guest's keeps it for as long as guests may talk."""
 PERIOD_S = 10.0
 """Between two looks at what was reported to other processes."""
 
@@ -30,7 +30,7 @@ PERIOD_S = 10.0
 class _Held:
     seat: Seat
     ends_at: float
-    """When the session must be over, by the clock of the event loop."""
+    """Latest end of the session, by the clock of the event loop."""
     giving_back: asyncio.TimerHandle
 
 
@@ -90,7 +90,7 @@ class ForwardedSeats:
 
 
 def _standing(session_ids: Collection[str], listening_since: datetime) -> tuple[list[str], list[str]]:
-    """Which of these sessions are connected, and which are over; one that is reported no more is closed first."""
+    """Return the sessions that are connected, and those that are over; one that is reported no more is closed first."""
     rows = RealtimeSession.objects.filter(pk__in=session_ids)
     silent_since = timezone.now() - SILENT
     if listening_since < silent_since:

@@ -36,16 +36,16 @@ REPORT_PATHS = {Entrance.PAGE: "/voice/sessions/", Entrance.PROGRAM: "/api/v1/we
 
 
 class Report(Schema):
-    """What a caller says of a session that this server does not see."""
+    """Report of a caller on a session that this server does not see."""
 
     state: Literal["connected", "ended"]
     """`connected` is reported when the connection is up, and every minute from then on."""
     code: Annotated[int, Field(ge=1000, le=4999)] = NORMAL
-    """Why it ended, as a close code of a WebSocket: 1000 by itself, 1006 when the connection was lost."""
+    """Reason of the end, as a close code of a WebSocket: 1000 by itself, 1006 when the connection was lost."""
 
 
 async def forward(admitted: Admitted, ask: Callable[[], Awaitable[Response]]) -> Response:
-    """What the service that serves the model responds to `ask`. Its session is not seen here, so the seat is taken now.
+    """Return the response of the service to `ask`. Its session is not seen here, so the seat is taken now.
 
     Raises:
         Throttled: no seat is free any more.
@@ -67,7 +67,7 @@ async def forward(admitted: Admitted, ask: Callable[[], Awaitable[Response]]) ->
 
 
 def report_headers(begun: Beginning) -> dict[str, str]:
-    """Where the caller reports a session that was passed on; nothing for one that this server sees itself."""
+    """Return the address for reports on a session that was passed on; nothing for one that this server sees itself."""
     if not begun.is_passed_on:
         return {}
     path = REPORT_PATHS[Entrance(begun.entrance)]

@@ -1,4 +1,4 @@
-"""What a handshake says besides who calls: which model, in which dialect, with which settings to begin with."""
+"""The content of a handshake beside credentials: model, dialect, first settings."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Handshake:
         return isinstance(self.dialect, OlderDialect)
 
     def dialect_of(self, admitted: Admitted) -> Dialect:
-        """How the session's client is read and written to."""
+        """Return the dialect in which the session's client is read and written to."""
         return FORWARDING if admitted.call.is_forwarded else self.dialect
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Where a handshake says things."""
+    """Places of the values of a handshake."""
 
     query: Mapping[str, str]
     is_openais: bool = True
@@ -93,7 +93,7 @@ class Wire:
 
 
 def read_handshake(wire: Wire) -> Handshake:
-    """What a handshake asks for.
+    """Read a handshake.
 
     Raises:
         InvalidParameter: if its settings cannot be read.

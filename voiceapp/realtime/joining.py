@@ -75,7 +75,7 @@ async def carry_joined(call: Any, caller: Caller, receive: Receive, send: Send, 
 
 
 async def _provider(name: CallName) -> Any:
-    """What reaches the service that holds a call.
+    """Return the provider that reaches the service that holds a call.
 
     Raises:
         NotFound: if its model is not served any more.

@@ -1,4 +1,4 @@
-"""What remains of a conversation: who talked, through which door, how long, how fast and, while kept, the words."""
+"""Records of conversations: caller, door, duration, latencies and, while kept, the words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def session_identifier() -> str:
 
 
 class TransportKind(models.TextChoices):
-    """What carried a conversation."""
+    """Transport of a conversation."""
 
     WEBSOCKET = "websocket", "WebSocket"
     WEBRTC = "webrtc", "WebRTC"
@@ -31,7 +31,7 @@ class TransportKind(models.TextChoices):
 
 
 class Entrance(models.TextChoices):
-    """Who opened a conversation."""
+    """Opener of a conversation."""
 
     PROGRAM = "program", "Program"
     PAGE = "page", "Page"
@@ -61,7 +61,7 @@ class RealtimeSession(models.Model):
     """The process that holds the conversation (`processes.own_name`); empty where none of ours does."""
     started_at = models.DateTimeField(default=timezone.now)
     reported_at = models.DateTimeField(null=True, blank=True, editable=False)
-    """When the caller last said that they are connected to the service elsewhere that holds the conversation."""
+    """Time of the caller's last report that they are connected to the service that holds the conversation."""
     ended_at = models.DateTimeField(null=True, blank=True)
     close_code = models.PositiveSmallIntegerField(null=True, blank=True)
     close_reason = models.CharField(max_length=123, blank=True, default="")
@@ -118,7 +118,7 @@ class Turn(models.Model):
     """
 
     class Status(models.TextChoices):
-        """How the response ended, in the wire's words."""
+        """End of the response, in the wire's words."""
 
         COMPLETED = "completed"
         CANCELLED = "cancelled"
@@ -132,7 +132,7 @@ class Turn(models.Model):
     user_text = models.TextField(blank=True, default="")
     assistant_text = models.TextField(blank=True, default="")
     heard_text = models.TextField(blank=True, default="")
-    """What of the answer was heard, when it was interrupted; all three texts are blank once words are not kept."""
+    """Part of the reply that was heard before an interruption; all three texts are blank once words are not kept."""
     status = models.CharField(max_length=10, choices=Status.choices)
     interrupted = models.BooleanField(default=False)
     input_audio_ms = models.PositiveIntegerField("input audio (ms)", default=0)

@@ -51,7 +51,7 @@ _OFFER: dict[str, Any] = {
 
 
 class ExpiresAfter(Schema):
-    """When a client secret ends."""
+    """Expiry of a client secret."""
 
     anchor: str = "created_at"
     seconds: Annotated[int, Field(ge=10, le=7200)] = USUAL_S
@@ -59,7 +59,7 @@ class ExpiresAfter(Schema):
 
 
 class ClientSecretBody(Schema):
-    """What a client secret is for."""
+    """Request for a client secret."""
 
     expires_after: ExpiresAfter = ExpiresAfter()
     session: dict[str, Any] | None = None

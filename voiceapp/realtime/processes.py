@@ -1,4 +1,4 @@
-"""Which server process holds a conversation, and whether that process still lives.
+"""Names of server processes that hold conversations, and whether a process still lives.
 
 Several processes may share a database. A name tells the host, the process and when it began, so that a process which
 got the number of a dead one is not taken for it.
@@ -22,12 +22,12 @@ def own_name() -> str:
 
 
 def own_host() -> str:
-    """What the names of this host's processes begin with."""
+    """Return the beginning of the names of this host's processes."""
     return f"{_host()}:"
 
 
 def is_gone(name: str) -> bool:
-    """Whether the process of that name ran on this host and is no more; False for those of other hosts.
+    """Return whether the process of that name ran on this host and has ended; False for those of other hosts.
 
     Without Linux's /proc, a process that got the number of a dead one counts as that one.
     """

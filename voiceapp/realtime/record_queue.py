@@ -1,4 +1,4 @@
-"""What of one conversation is still to be written: its turns, and webhook events that have no row of their own."""
+"""Records of one conversation that wait to be written: turns, and webhook events that have no row of their own."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RecordQueue:
         self._waiting: deque[TurnRecord | EventNote] = deque()
         self._came = asyncio.Event()
         self._updated_at = -math.inf
-        """When changed settings were last told of, by the event loop's clock."""
+        """Time of the last note of changed settings, by the event loop's clock."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -81,7 +81,7 @@ class RecordQueue:
                     await self._came.wait()
 
     def take(self) -> TurnRecord | EventNote:
-        """What is to be written next: a turn, or everything that is told before it."""
+        """Return the next record: a turn, or everything that is told before it."""
         first = self._waiting.popleft()
         if isinstance(first, TurnRecord):
             return first

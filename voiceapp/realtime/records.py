@@ -38,27 +38,27 @@ logger = logging.getLogger(__name__)
 
 REASON_LENGTH = 123
 FINISH_S = 5.0
-"""How long the end of a conversation waits for its rows; what is not written then is written beside what follows."""
+"""Time that the end of a conversation waits for its rows; later ones are written beside what follows."""
 RETRY_S = 1.0
-"""How long a database that is away is left alone."""
+"""Pause after the database did not answer."""
 MOST_ENDS = 100
 """So many ends are written in one transaction."""
 KEEP_TRYING_S = 3600.0
-"""How long rows of a conversation that is over may still be written."""
+"""Time for which rows of an ended conversation may still be written."""
 MOST_UNFINISHED = 1000
 """So many conversations may wait to be written after their end; of more, the one that ended first is given up."""
 AWAY = (OperationalError, InterfaceError, DatabaseUnavailable)
-"""What a database raises that is locked, full, frozen or gone."""
+"""Errors of a database that is locked, full, frozen or gone."""
 
 P = ParamSpec("P")
 
 _unfinished: dict[asyncio.Task[None], None] = {}
-"""What is still written of conversations that are over, oldest first."""
+"""Writers of conversations that are over, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is known of a conversation when it begins."""
+    """Facts about a conversation when it begins."""
 
     caller: Caller
     model: str
@@ -82,7 +82,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """What of a turn the session's sums are made of."""
+    """Parts of a turn that the session's sums are made of."""
 
     input_audio_ms: int
     output_audio_ms: int
@@ -163,7 +163,7 @@ class Recorder:
         """By ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
-        """What the conversation is charged."""
+        """Charges of the conversation."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 

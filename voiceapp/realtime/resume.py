@@ -64,7 +64,7 @@ class ResumableSession:
         self._transport.release()
 
     def is_open_to(self, caller: Caller, door: Door, model: str, last: int) -> bool:
-        """Whether this caller may come back to it through this door, and can be told what they missed."""
+        """Return whether this caller may come back to it through this door, and can be told what they missed."""
         begun, card = self.admitted.beginning, self.admitted.card
         is_same = begun.model == model and _name(begun.caller) == _name(caller)
         heard_hz = door.decoded_rate_hz or card.input_rate_of(model)
@@ -112,7 +112,7 @@ class Arrival:
     """The session, also when it began before."""
     resumption: Resumption | None = None
     session: ResumableSession | None = None
-    """What they come back to."""
+    """The session that they come back to."""
 
     async def converse(self, transport: Transport) -> None:
         """Talk over this connection for as long as it lasts; a session that cannot be resumed ends with it."""

@@ -1,4 +1,4 @@
-"""What a caller says of resuming when they connect: the query parameters `resume`, `last` and `heard`."""
+"""Resumption, as a caller asks for it when they connect: the query parameters `resume`, `last` and `heard`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Resumption:
     """A caller asks for a session that outlives its connection, or comes back to one."""
 
     token: str = ""
-    """Of the session to come back to; empty for a new one."""
+    """Token of the session to come back to; empty for a new one."""
     last: int = 0
     """Number of the latest event that they received."""
     heard_ms: Mapping[str, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Resumption:
 
 
 def read_resumption(query: Mapping[str, str]) -> Resumption | None:
-    """What the query parameters of a connection say; None when it asks for nothing of the kind.
+    """Read the query parameters of a connection; None when it does not ask for resumption.
 
     Raises:
         InvalidParameter: if `last` or `heard` cannot be read.

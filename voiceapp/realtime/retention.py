@@ -1,4 +1,4 @@
-"""How long the words of a conversation are kept. The numbers stay: who talked, how long, how fast."""
+"""Retention of the words of a conversation. The numbers stay: who talked, how long, how fast."""
 
 from __future__ import annotations
 

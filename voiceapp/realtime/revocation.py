@@ -1,4 +1,4 @@
-"""Which open conversations rest on something that was taken away: a key, a login, an account. One look for all, every
+"""Conversations whose key, login or account was revoked. One look for all, every
 two seconds."""
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from voiceapp.event_loops import per_loop
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 2.0
-"""What is taken away ends its conversations within five seconds: this, a few queries and the closing."""
+"""Interval of looks: a revocation ends its conversations within five seconds, queries and the closing included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a conversation rests on while it is open."""
+    """Credentials of an open conversation."""
 
     account_id: int
     key_id: int | None = None
     user_id: int | None = None
     session_key: str = ""
-    """Of the login: signing out deletes its row."""
+    """Key of the login: signing out deletes its row."""
     expires_at: datetime | None = None
-    """When a temporary key expires that its sessions end with; None where expiry ends no session."""
+    """Expiry of a temporary key that its sessions end with; None where expiry ends no session."""
 
 
 def credentials_of(caller: Caller, session_key: str = "", *, expire: bool = False) -> Credentials:
@@ -47,7 +47,7 @@ def credentials_of(caller: Caller, session_key: str = "", *, expire: bool = Fals
 
 
 async def revoked(given: Iterable[Credentials]) -> set[Credentials]:
-    """Which of these rest on a key that may not be used any more, on a person or an account that is not active or no
+    """Return the credentials with a key that may not be used any more, a person or account that is not active or
     more there, or on a login that is over."""
     asked = set(given)
     accounts = {credentials.account_id for credentials in asked}

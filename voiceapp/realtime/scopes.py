@@ -1,4 +1,4 @@
-"""What the ASGI scope of a WebSocket says, and how its handshake is refused."""
+"""The ASGI scope of a WebSocket, and the refusal of its handshake."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from voiceapp.realtime.processes import is_gone
 logger = logging.getLogger(__name__)
 
 LATE = timedelta(minutes=5)
-"""How long after its longest duration a conversation may still be writing its end."""
+"""Time after its longest duration in which a conversation may still write its end."""
 SILENT = timedelta(seconds=150)
 """So long after its latest report a session that was passed on is over; callers report every minute."""
 UNHEARD = timedelta(minutes=15)

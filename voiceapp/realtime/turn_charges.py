@@ -1,4 +1,4 @@
-"""What a session is charged, turn by turn, and whether its key's budget allows another response.
+"""Charges of a session, turn by turn, within the budget of its key.
 
 Before each response so much is set aside of the key's monthly budget as a usual turn costs; when the turn has ended,
 what it used is written into the ledger in its place. A response is not begun before the turn ahead of it is in the
@@ -34,13 +34,13 @@ LAST_WORDS = (
     "The budget of this API key for this month is used up, so this conversation ends here. "
     "Please ask the operator of this server."
 )
-"""What the caller hears in place of a reply."""
+"""Reply to a caller whose budget is used up."""
 USUAL_REPLY_S = 30
 """Set aside for the audio of a reply, whose length only its end shows."""
 USUAL_REPLY_TOKENS = 512
 """Set aside for the words of a reply, unless the session limits them to fewer."""
 BYTES_PER_TOKEN = 4
-"""Of English text."""
+"""Bytes of a token of English text."""
 RESERVE_S = 2.0
 """Longest wait for the database before a response."""
 MOST_UNWRITTEN = 128
@@ -65,7 +65,7 @@ class TurnCharges:
         self._none_reserved = asyncio.Event()
         self._none_reserved.set()
         self._left_nano: int | None = None
-        """What the budget had left when it was last asked, less what this session has used since."""
+        """The rest of the budget when it was last read, less what this session has used since."""
         self._used_up = asyncio.Event()
         self._asks_for_budget = False
         """A turn has ended that was not asked for before."""
@@ -192,7 +192,7 @@ class TurnCharges:
             self._none_reserved.set()
 
     def _refuse(self, ordinal: int) -> str:
-        """What the caller hears in place of a reply."""
+        """Return the reply to a caller whose budget is used up."""
         self._refused.add(ordinal)
         if (unused := self._reserved.pop(ordinal, None)) is not None:
             self._unwritten.append(unused)
@@ -218,7 +218,7 @@ def forwarded_charge(caller: Caller, model: str, session_id: str) -> AbstractAsy
 
 
 def _most(response: NextResponse) -> Quantities:
-    """What a turn is taken to use at most."""
+    """Return the most that a turn is expected to use."""
     reply_s = USUAL_REPLY_S if response.speaks else 0
     return {
         "input_tokens": -(-response.input_bytes // BYTES_PER_TOKEN),

@@ -1,4 +1,4 @@
-"""What of a conversation is told to webhook receivers: a session, and one thread in it, the answers."""
+"""Webhook events of a conversation: a session, one thread in it, and the responses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOLD: Mapping[str, tuple[EventKind, ...]] = {
     ev.SessionUpdated.type: UPDATED,
     ev.ResponseCreated.type: (EventKind.SESSION_RUN_STARTED, EventKind.THREAD_RUN_STARTED),
 }
-"""What leaves no row when it happens; the rest is told with the row that is written for it."""
+"""Events that leave no row; the others are published with the row that is written for them."""
 
 
 def told_by(event: ev.ServerEvent) -> tuple[EventKind, ...]:
-    """What receivers are told when this event goes to the caller."""
+    """Return the webhook events that are published when this event goes to the caller."""
     return TOLD.get(event.kind if isinstance(event, ForwardedEvent) else event.type, ())
 
 

@@ -37,7 +37,7 @@ LONGEST_SHOWN = 300
 
 
 def readable(value: Any) -> str:
-    """What is stored as JSON, as HTML for people: a line for each field, each `{"file": name}` as a link."""
+    """Format stored JSON as HTML: a line for each field, each `{"file": name}` as a link."""
     if isinstance(value, dict) and value.keys() == {"file"}:
         name = str(value["file"])
         return str(format_html('<a href="{}">{}</a>', files.link(name, "/"), Path(name).name))
@@ -65,7 +65,7 @@ class SubmittedFilter(admin.ListFilter):
                 self.used_parameters[name] = value
         left_out = (*self.expected_parameters(), PAGE_VAR, ERROR_FLAG)
         self.others = [(name, value) for name, value in request.GET.items() if name not in left_out]
-        """What else the page was asked for, and is to be asked for again."""
+        """Other parameters of the page's query, which its links keep."""
 
     def has_output(self) -> bool:
         return True
@@ -171,7 +171,7 @@ class TaskAdmin(admin.ModelAdmin):
         return [path("live/", self.live, name="tasks_live"), *super().get_urls()]
 
     async def live(self, request: HttpRequest) -> HttpResponseBase:
-        """What the cells of tasks hold, as it changes."""
+        """Stream the cells of tasks as they change."""
         return await follow(request, self.cells)
 
     def cells(self, row: Task) -> dict[str, str]:
@@ -276,7 +276,7 @@ class TaskAdmin(admin.ModelAdmin):
 
 @admin.register(StorageUse)
 class StorageUseAdmin(admin.ModelAdmin):
-    """What files each account keeps, of how much it may."""
+    """Bytes of files of each account, and how many it may keep."""
 
     list_display = ("account", "results", "results_share", "uploads", "uploads_share")
     list_select_related = ("account",)

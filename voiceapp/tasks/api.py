@@ -56,7 +56,7 @@ router = Router(tags=["Tasks"])
 
 
 class ListQuery(Schema):
-    """What a list of tasks is narrowed to."""
+    """Filter of a list of tasks."""
 
     model_config = ConfigDict(strict=False)
 
@@ -103,7 +103,7 @@ async def list_tasks(request: HttpRequest, query: Query[ListQuery]) -> TaskList:
 
 @router.get("/tasks/{task_id}", summary="Look at a task", response=TaskReply, exclude_none=True)
 async def retrieve_task(request: HttpRequest, task_id: TaskId) -> TaskReply:
-    """Where a task stands and, when it is over, what it came to.
+    """Return the state of a task and, when it is over, its result.
 
     A task that was never there, is of another account, or ended more than 24 hours ago is `UNKNOWN`.
     """
@@ -169,7 +169,7 @@ def add_creation(kind: TaskKind, services: Router) -> None:
 
 
 def wants_task(request: HttpRequest) -> bool:
-    """Whether the caller asks for a task instead of an answer."""
+    """Return whether the caller asks for a task instead of the result itself."""
     return any(request.headers.get(name, "").lower() == "enable" for name in ("X-DashScope-Async", "X-Service-Async"))
 
 
@@ -223,7 +223,7 @@ async def _changes(caller: Caller, task_id: str, base: str, request_id: str) -> 
 
 
 def _told(task: Task | None, task_id: str, base: str, request_id: str) -> tuple[str, bytes]:
-    """What tells whether there is something new to say, and the event that says it."""
+    """Return what changes with the state of a task, and the event that tells it."""
     reply = records.reply(task, task_id=task_id, base=base, request_id=request_id)
     event = f"event: task\ndata: {reply.model_dump_json(exclude_none=True)}\n\n".encode()
     if task is None:
@@ -233,7 +233,7 @@ def _told(task: Task | None, task_id: str, base: str, request_id: str) -> tuple[
 
 
 def _caller(request: HttpRequest) -> Caller:
-    """Who calls, with a key for tasks.
+    """Return the authenticated caller, whose key must have the scope `tasks`.
 
     Raises:
         AccessDenied: if the key may not be used for tasks.
@@ -248,7 +248,7 @@ def _base(request: HttpRequest) -> str:
 
 
 def _filter(query: ListQuery) -> store.Filter:
-    """What a list is narrowed to, from the query.
+    """Return the filter of a list, from the query.
 
     Raises:
         InvalidParameter: if a time is none, or the range is empty or longer than 24 hours.

@@ -67,7 +67,7 @@ class Bucket(S3Storage):
 
 
 class _Kept(File):
-    """What comes from a bucket; to begin elsewhere than at the beginning, it is asked for anew."""
+    """File in a bucket; to begin elsewhere than at the beginning, it is requested anew."""
 
     file: Any
 

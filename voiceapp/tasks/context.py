@@ -38,7 +38,7 @@ class TaskContext:
     folder: Path
     """An empty folder for what it needs on the way; deleted afterwards."""
     result_bytes_left: int
-    """How many bytes of results the account may still keep."""
+    """Bytes of results that the account may still keep."""
     lease: Lease
     claims: Claims[Task]
     running: RunningTasks
@@ -54,12 +54,12 @@ class TaskContext:
 
     @property
     def order(self) -> Mapping[str, Any]:
-        """What this part is to do."""
+        """Input of this part."""
         return dict(self.row.order)
 
     @property
     def common(self) -> Mapping[str, Any]:
-        """What all parts of the task share."""
+        """Input that all parts of the task share."""
         return dict(self.task.order)
 
     @property
@@ -71,7 +71,7 @@ class TaskContext:
 
     @property
     def remembered(self) -> Mapping[str, Any]:
-        """What an earlier attempt at this part asked to remember; empty in the first."""
+        """Facts that an earlier attempt at this part asked to remember; empty in the first."""
         return dict(self.row.result)
 
     def progress(self, share: float) -> None:

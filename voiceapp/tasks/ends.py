@@ -10,7 +10,7 @@ from voiceapp.tasks.states import FINAL, Status
 from voiceapp.tasks.streams import MAX_TASKS, task_watcher
 
 MOST_QUIET_S = 60.0
-"""How often the wait looks up although nothing has happened."""
+"""Longest wait without a look at the database."""
 NONE_UNDER_WAY = "No task of yours is under way."
 CANNOT_TELL = "I cannot watch your tasks now."
 ENDS: Mapping[str, str] = {

@@ -52,7 +52,7 @@ async def fetch_file(request: HttpRequest, token: Path[CleanStr], name: Path[Cle
 
 @router.api_operation(["HEAD"], "/files/{token}/{name}", summary="Look at a result", auth=None)
 async def look_at_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponse:
-    """What fetching the file would say of it: its type and how long it is."""
+    """Return the headers of a file: its type and length."""
     row = await run_in_db_thread(files.file_of, token)
     (await files.at_the_storage(lambda: files.opened(row.name, 0))).close()
     return HttpResponse(headers=_described(row, row.size))

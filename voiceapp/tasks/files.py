@@ -38,7 +38,7 @@ THREADS = 8
 PIECE_BYTES = 1024**2
 MISSING = "The file is not there, or not there any more."
 FAILING_S = 60.0
-"""How long one purge bears with files that cannot be deleted, as in a bucket that does not answer."""
+"""Time that one purge spends on files that cannot be deleted, as in a bucket that does not answer."""
 GONE = "This link has expired, or its file is gone."
 
 
@@ -81,7 +81,7 @@ def put(path: Path, name: str) -> None:
 
 
 def require(task: Task, name: str) -> str:
-    """Where a file lies in the storage that a task may read: one of its own by that name, an upload by its address.
+    """Return the name in the storage of a file that a task may read: one of its own, or an upload by its address.
 
     Raises:
         NotFound: if it is neither a file of this task nor an upload of its account.
@@ -147,7 +147,7 @@ class Deletions:
         self._first = ""
 
     def delete(self, name: str) -> bool:
-        """Whether a file is gone now. A storage that fails slowly is not tried with every one."""
+        """Delete a file; true if it is gone. A storage that fails slowly is not tried with every one."""
         if self._failing_s < FAILING_S:
             began = time.monotonic()
             try:
@@ -171,7 +171,7 @@ class Deletions:
 
 
 def link(name: str, base: str) -> str:
-    """Where a file can be fetched: here, at `base`, wherever it lies; buckets are seldom reached from everywhere."""
+    """Return the address of a file here, at `base`, whatever the storage; buckets are seldom reachable for everyone."""
     return urljoin(base, f"/api/v1/files/{signing.dumps(name, salt=SALT, compress=False)}/{Path(name).name}")
 
 

@@ -1,4 +1,4 @@
-"""What a task is given by address, fetched by the guarded client."""
+"""Inputs of a task that are named by address, fetched by the guarded client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.uploads import SCHEME, require_all
 
 FETCH_S = 600.0
-"""How long fetching one file may take."""
+"""Time that fetching one file may take."""
 
 
 def allowed_networks() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
@@ -30,7 +30,7 @@ def allowed_networks() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
 
 
 async def check_sources(caller: Caller, urls: Iterable[str]) -> None:
-    """What can be said of addresses at once; the guarded client says the rest when it fetches.
+    """Check addresses as far as possible at once; the guarded client checks the rest when it fetches.
 
     Raises:
         InvalidParameter: if nothing can be fetched from one of them, or it names no upload of the caller's account.

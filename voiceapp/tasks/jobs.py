@@ -35,7 +35,7 @@ class Job:
     caller: Caller | None
     """In whose name; None when their key is good no more."""
     result_bytes_left: int
-    """How much more the account could keep when this was read; what a part keeps is counted as it is written."""
+    """Bytes that the account could still keep when this was read; a part's files are counted as they are written."""
 
     def give_up(self, verdict: tuple[str, str]) -> Sequence[PartEnd]:
         """Nothing more will be done; what parts came to that are over stays."""
@@ -45,12 +45,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """What a part came to."""
+    """End of a part."""
 
     row: Subtask
     done: PartResult = field(default_factory=PartResult)
     code: str = ""
-    """Why it failed; empty when it succeeded."""
+    """Code of the failure; empty when it succeeded."""
     message: str = ""
 
     def tell_row(self) -> None:

@@ -1,4 +1,4 @@
-"""What kinds of task there are, and what each of them promises.
+"""Kinds of task: their input, their parts, and how they are run.
 
 A kind is written by the room that can do the work: batch chat beside chat, transcription beside transcription. The
 setting `TASK_KINDS` names them, so that the tasks know none of these rooms.
@@ -29,12 +29,12 @@ class Payload:
     parts: Sequence[Mapping[str, Any]] = ({},)
     """One for each subtask; at least one."""
     common: Mapping[str, Any] = field(default_factory=dict)
-    """What all parts share."""
+    """Input that all parts share."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """What a part came to."""
+    """Result of a part."""
 
     result: Mapping[str, Any] = field(default_factory=dict)
     """Its item of `results`. A value `{"file": …}` becomes a link."""
@@ -51,15 +51,15 @@ class TaskKind(Protocol):
     """For the reference and the admin."""
     description: str
     body: type[Schema]
-    """What a request has to look like."""
+    """Schema of a request."""
     time_limit_s: float
     """A part that takes longer fails with `ResponseTimeout`."""
     max_attempts: int
-    """How many workers may die on it before it fails with `InternalError.WorkerLost`."""
+    """Attempts that may be lost with their workers before it fails with `InternalError.WorkerLost`."""
     parallel: int
-    """How many parts of one task are worked on at once."""
+    """Parts of one task that are worked on at once."""
     has_results: bool
-    """Whether the answer lists the parts: `results`, also of a task that failed, and `task_metrics`."""
+    """True if the response lists the parts: `results`, also of a task that failed, and `task_metrics`."""
 
     async def accept(self, caller: Caller, body: Any) -> Payload:
         """Check a request and say what it will do.

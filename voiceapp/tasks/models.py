@@ -31,7 +31,7 @@ class Task(Leased):
     STEPS = TASK_STEPS
 
     task_id = models.CharField("task", max_length=36, unique=True, default=task_identifier, editable=False)
-    """How the wire names it: a random UUID."""
+    """Identifier on the wire: a random UUID."""
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="tasks")
     key = models.ForeignKey(
@@ -41,9 +41,9 @@ class Task(Leased):
     """`group/task/function`, as in the path that it was created on."""
     model_name = models.CharField("model", max_length=100)
     request_id = models.CharField(max_length=36, editable=False)
-    """Of the request that created it."""
+    """Identifier of the request that created it."""
     order = models.JSONField(default=dict)
-    """What its kind needs to know of all parts together; checked before the task was accepted."""
+    """Input of all parts together; checked before the task was accepted."""
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
     priority = models.SmallIntegerField(default=0)
     """Higher goes first, among the tasks of one account."""
@@ -53,10 +53,10 @@ class Task(Leased):
     progress = models.FloatField(default=0.0)
     """0 to 1."""
     code = models.CharField(max_length=60, blank=True, default="")
-    """Why it failed, for programs; empty otherwise."""
+    """Code of the failure, for programs; empty otherwise."""
     message = models.CharField(max_length=500, blank=True, default="")
     output = models.JSONField(default=dict, blank=True)
-    """What the kind adds to the answer of a task that succeeded; files as `{"file": <TaskFile.name>}`."""
+    """Fields that the kind adds to the response of a task that succeeded; files as `{"file": <TaskFile.name>}`."""
     usage = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -85,10 +85,10 @@ class Subtask(models.Model):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="subtasks", db_index=False)
     index = models.PositiveIntegerField()
     order = models.JSONField(default=dict)
-    """What its kind needs to know of this part."""
+    """Input of this part."""
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
     result = models.JSONField(default=dict, blank=True)
-    """What this part adds to `results`; files as `{"file": <TaskFile.name>}`."""
+    """Fields that this part adds to `results`; files as `{"file": <TaskFile.name>}`."""
     usage = models.JSONField(default=dict, blank=True)
     code = models.CharField(max_length=60, blank=True, default="")
     message = models.CharField(max_length=500, blank=True, default="")
@@ -106,9 +106,9 @@ class Upload(models.Model):
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="uploads")
     key = models.CharField(max_length=300, unique=True)
-    """How its owner names it, after `oss://`."""
+    """Name that its owner uses, after `oss://`."""
     name = models.CharField(max_length=200)
-    """Where it lies in the storage: `uploads/…`."""
+    """Name in the storage: `uploads/…`."""
     content_type = models.CharField(max_length=100)
     size = models.PositiveBigIntegerField()
     """Bytes."""
@@ -119,11 +119,11 @@ class Upload(models.Model):
 
 
 class StorageUse(models.Model):
-    """How many bytes an account's files take; see `storage_use`."""
+    """Bytes of an account's files; see `storage_use`."""
 
     account = models.OneToOneField(Account, on_delete=models.CASCADE, primary_key=True, related_name="storage_use")
     result_bytes = models.PositiveBigIntegerField("results", default=0)
-    """Of its `TaskFile`s."""
+    """Bytes of its `TaskFile`s."""
     upload_bytes = models.PositiveBigIntegerField("uploads", default=0)
 
     class Meta:
@@ -140,7 +140,7 @@ class TaskFile(models.Model):
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="files")
     name = models.CharField(max_length=200, unique=True)
-    """Where it lies in the storage: `tasks/<task id>/…`."""
+    """Name in the storage: `tasks/<task id>/…`."""
     content_type = models.CharField(max_length=100)
     size = models.PositiveBigIntegerField()
     """Bytes."""

@@ -42,15 +42,15 @@ from voiceapp.tasks.turns import Turns
 logger = logging.getLogger(__name__)
 
 AWAY = (DatabaseUnavailable, OperationalError, InterfaceError)
-"""What a database that is away raises."""
+"""Errors of a database that is away."""
 KEPT_FREE = 1
 """Places, beside those of TASK_CAPACITY, for accounts with nothing under way."""
 MOST_WAITING = 32
 """So many tasks that only wait make room for others; more of them hold their places."""
 LOST_S = 1.0
-"""How often it is looked for what lost its worker."""
+"""Interval of looks for tasks whose worker was lost."""
 PROGRESS_S = 2.0
-"""How often progress is written down, for those who watch."""
+"""Interval at which progress is written, for those who watch."""
 
 
 class TaskQueue:
@@ -79,7 +79,7 @@ class TaskQueue:
 
     @property
     def _kept_free(self) -> int:
-        """How many places are for accounts with nothing under way."""
+        """Return the places that are kept for accounts without running tasks."""
         return KEPT_FREE + min(self._running.count_waiting, MOST_WAITING)
 
     def claim(self, worker: str, limit: int) -> Sequence[Lease]:

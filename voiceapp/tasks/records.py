@@ -20,24 +20,24 @@ REGION = "local"
 
 
 class Output(Schema, extra="allow"):
-    """Where a task stands and what it came to; its kind adds fields of its own."""
+    """State and result of a task; its kind adds fields of its own."""
 
     task_id: str
     task_status: Shown
     submit_time: str | None = None
     """UTC, `YYYY-MM-DD hh:mm:ss.SSS`."""
     scheduled_time: str | None = None
-    """When somebody began to work on it, in the same form."""
+    """Time at which a worker began, in the same form."""
     end_time: str | None = None
-    """When it ended, in the same form."""
+    """Time of the end, in the same form."""
     code: str | None = None
-    """Why it failed."""
+    """Code of the failure."""
     message: str | None = None
     """The same for people."""
     results: list[dict[str, Any]] | None = None
     """One item for each subtask, in the order they were asked for: what it gave, or `code` and `message`."""
     task_metrics: dict[str, int] | None = None
-    """How many subtasks there are: `TOTAL`, `SUCCEEDED`, `FAILED`."""
+    """Numbers of subtasks: `TOTAL`, `SUCCEEDED`, `FAILED`."""
     progress: float | None = None
     """0 to 1, while it runs."""
 
@@ -60,7 +60,7 @@ class TaskRow(Schema):
     user_api_unique_key: str
     """`apikey:v1:<group>:<task>:<function>:<model>`."""
     request_id: str
-    """Of the request that created it."""
+    """Identifier of the request that created it."""
     region: str
     gmt_create: int
     """Milliseconds since the epoch."""
@@ -69,7 +69,7 @@ class TaskRow(Schema):
     end_time: int | None = None
     """Milliseconds since the epoch; absent before it ended."""
     api_key_id: str | None = None
-    """Of the key that created it."""
+    """Identifier of the key that created it."""
     caller_parent_id: str
     caller_uid: str
 

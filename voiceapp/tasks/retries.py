@@ -10,7 +10,7 @@ from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.errors import VoiceError
 
 MOST_WAITS = 60
-"""How often a call waits for room before it counts as refused."""
+"""Attempts to get room before a call counts as refused."""
 
 
 async def with_patience(call: Callable[[], Awaitable[Any]]) -> Any:

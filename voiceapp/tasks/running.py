@@ -16,9 +16,9 @@ class RunningTasks:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._parts: dict[Lease, list[float]] = {}
-        """How far each part is, 0 to 1. Read by the renewing thread."""
+        """Progress of each part, 0 to 1. Read by the renewing thread."""
         self._waiting: Counter[Lease] = Counter()
-        """How many parts of a task only wait."""
+        """Number of parts of a task that only wait."""
 
     @contextmanager
     def entry(self, lease: Lease, *, parts: int, ended: int) -> Iterator[None]:
@@ -38,7 +38,7 @@ class RunningTasks:
                 parts[part] = min(max(share, 0.0), 1.0)
 
     def progress(self, lease: Lease) -> float | None:
-        """How far a task is, 0 to 1; None for one that is not worked on."""
+        """Return the progress of a task, 0 to 1; None for one that is not worked on."""
         with self._guard:
             parts = self._parts.get(lease)
             return sum(parts) / len(parts) if parts else None

@@ -15,7 +15,7 @@ from django.conf import settings
 LOCK = "in-use"
 """A file that its process holds a lock on; the system lets go of it however the process ends."""
 UNLOCKED = "."
-"""How the name of a folder begins until its lock is held."""
+"""Prefix of a folder's name until its lock is held."""
 
 
 class Scratch:

@@ -1,4 +1,4 @@
-"""What the room of tasks tells others: workers that there is work, and receivers of a signal that a task ended."""
+"""Signals of tasks: to workers that there is work, and to receivers that a task ended."""
 
 from __future__ import annotations
 

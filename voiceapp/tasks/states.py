@@ -10,7 +10,7 @@ from voiceapp.leases.states import StepTable
 
 
 class Status(models.TextChoices):
-    """Where a task or a part of one stands. SUCCEEDED, FAILED and CANCELED are final."""
+    """States of a task or a part. SUCCEEDED, FAILED and CANCELED are final."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -41,7 +41,7 @@ PART_STEPS: StepTable = {
 }
 
 UNKNOWN = "UNKNOWN"
-"""What is said of a task that does not exist, was deleted after its time, or belongs to another account."""
+"""Status of a task that does not exist, was deleted after its time, or belongs to another account."""
 
 Shown = Literal["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"]
-"""How the wire names the status of a task."""
+"""Status of a task on the wire."""

@@ -1,4 +1,4 @@
-"""How many bytes an account's files take: counted with each, so that of many at once exactly as many get in as fit.
+"""Bytes of an account's files: counted with each, so that of many at once exactly as many get in as fit.
 
 Every step is one conditional UPDATE in the transaction that writes or deletes the rows of the files, which holds over
 all processes of a database. Functions here touch rows; call them within that transaction.
@@ -55,7 +55,7 @@ def give_back_of_tasks(tasks: list[int]) -> None:
 
 
 def left_for_results(account_id: int) -> int:
-    """How many bytes of results an account may still keep."""
+    """Return the bytes of results that an account may still keep."""
     used = _used().run([account_id])
     return max(0, _quota("result_bytes") - (used[0][0] if used else 0))
 

@@ -27,7 +27,7 @@ from voiceapp.tasks.signals import LINE, task_finished
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
 
 ROW_ID = re.compile(r"[1-9][0-9]{0,17}")
-"""What the number of a row looks like; the database would fail on longer ones."""
+"""Pattern of a row's number; the database would fail on longer ones."""
 
 
 class NotPending(RequestRefused):
@@ -41,7 +41,7 @@ class NotPending(RequestRefused):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list of tasks is narrowed to; None leaves a field open."""
+    """Filter of a list of tasks; None leaves a field open."""
 
     submitted_from: datetime
     submitted_to: datetime

@@ -27,14 +27,14 @@ from voiceapp.tasks.store import ROW_ID
 logger = logging.getLogger(__name__)
 
 MAX_TASKS = 200
-"""Of one page."""
+"""Tasks of one page."""
 MAX_PAGES = 20
 """In one process: pages of operators that are open and look at work in progress."""
 LOOK_EVERY_S = 0.5
 KEYS_EVERY_S = 2.0
-"""How often it is looked whether keys are still good: a revoked one ends its streams within five seconds."""
+"""Interval of checks of keys: a revoked one ends its streams within five seconds."""
 SHOW_EVERY_S = 1.0
-"""How often a page is told, for what it shows counts seconds."""
+"""Interval of events for a page, which counts seconds."""
 COMMENT_EVERY_S = 15.0
 """Silence after which proxies begin to think a connection dead."""
 LONGEST_S = 3600.0
@@ -62,7 +62,7 @@ class Subscription:
         self._is_over = False
 
     def changed(self, states: Mapping[int, State]) -> set[int]:
-        """Which of its tasks stand elsewhere than when it was last told; at first all."""
+        """Return those of its tasks that have changed since it was last told; at first all."""
         return {pk for pk in self.ids if pk not in self._seen or self._seen[pk] != states.get(pk)}
 
     def tell(self, states: Mapping[int, State], rows: Mapping[int, Task]) -> None:
@@ -77,7 +77,7 @@ class Subscription:
         self._stirred.set()
 
     async def news(self, every_s: float) -> AsyncIterator[News]:
-        """What has changed, as soon as something has; nothing, after every `every_s` in which nothing did.
+        """Yield changes, as soon as there are any; nothing, after every `every_s` without one.
 
         It ends when the stream must: the key is good no more, the server stops, or an hour is over.
         """
@@ -102,7 +102,7 @@ class TaskWatcher:
         self._looking: asyncio.Task[None] | None = None
 
     def has_room(self, account_id: int | None) -> bool:
-        """Whether one more stream may begin for an account, or for an operator."""
+        """Return whether one more stream may begin for an account, or for an operator."""
         held = sum(follower.account_id == account_id for follower in self._followers)
         if account_id is None:
             return held < MAX_PAGES
@@ -207,7 +207,7 @@ async def _cells_of(ids: Collection[int], cells: Callable[[Task], Cells]) -> Asy
 
 
 def _states(ids: Collection[int]) -> dict[int, State]:
-    """What changes with everything that is told of a task: its status, and each sign of life from its worker."""
+    """Return the status of tasks, and each sign of life from their workers."""
     rows = Task.objects.filter(pk__in=ids).order_by()
     return {pk: tuple(state) for pk, *state in rows.values_list("pk", "version", "status", "progress", "due_at")}
 

@@ -1,4 +1,4 @@
-"""Whose turn it is: accounts with nothing under way first, then those with the least; equals take turns."""
+"""Fair order of accounts: those without running tasks first, then those with the least; equals take turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Turns:
         """The account that had a turn last."""
 
     def shares(self, room: int, kept_free: int) -> Counter[int]:
-        """How many tasks of which account are next."""
+        """Return how many tasks of which account are next."""
         live = Task.objects.filter(status=Status.RUNNING, due_at__gt=Now())
         under_way = Counter(live.values_list("account_id", flat=True))
         turns = self._waiting(room, under_way)

@@ -48,17 +48,17 @@ class UploadReply(Schema):
 class PolicyQuery(Schema):
     action: Literal["getPolicy"]
     model: CleanStr = ""
-    """Which model the files are for; any is good."""
+    """Model that the files are for; any is accepted."""
 
 
 class PolicyData(Schema):
-    """Where to send files, and what proves that one may: fields of a form, beside `key` and `file`."""
+    """Address for files, and the fields that authorize them in a form, beside `key` and `file`."""
 
     policy: str
     signature: str
     """Sent as `Signature`."""
     upload_dir: str
-    """What `key` begins with, before a slash and the file's name."""
+    """Beginning of `key`, before a slash and the file's name."""
     upload_host: str
     """The address of the form."""
     expire_in_seconds: int
@@ -133,7 +133,7 @@ async def _kept(request: HttpRequest, policy: Policy, key: str, file: UploadedFi
 
 
 async def _admitted(request: HttpRequest) -> Caller:
-    """Who sends a file, with a key for tasks.
+    """Return the authenticated caller, whose key must have the scope `tasks`.
 
     Raises:
         AccessDenied: if the key may not be used for tasks.

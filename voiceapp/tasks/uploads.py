@@ -31,10 +31,10 @@ from voiceapp.tasks.models import Upload
 SCHEME = "oss://"
 FOLDER = "uploads"
 POLICY_S = 600
-"""How long a policy is good for; one serves any number of files."""
+"""Lifetime of a policy; one serves any number of files."""
 MAX_NAME = 200
 MAX_UPLOADS = 1000
-"""Of one account at a time."""
+"""Uploads of one account at a time."""
 BATCH = 500
 SALT = "voiceapp.tasks.uploads"
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -46,7 +46,7 @@ class Policy:
 
     account_id: int
     folder: str
-    """What their names begin with, without a slash at its end."""
+    """Beginning of their names, without a slash at its end."""
 
     def key(self, name: str) -> str:
         """The name of a file in this folder, whole."""

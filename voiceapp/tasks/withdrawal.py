@@ -24,7 +24,7 @@ async def cancel(account_id: int, task_id: str) -> None:
 
 
 async def _is_given_up(account_id: int, task_id: str) -> bool:
-    """Whether the service gave up what it had of a task; a part that was not handed over yet cannot be given up."""
+    """Return whether the service gave up its part of a task; a part that was not handed over yet cannot be given up."""
     task = await run_in_db_thread(store.find, account_id, task_id)
     if task is None or task.status != Status.RUNNING:
         return False

@@ -26,7 +26,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def wants_grant(request: HttpRequest) -> bool:
-    """Whether a request asks for an AOQ session instead of bringing an SDP offer."""
+    """Return whether a request asks for an AOQ session instead of bringing an SDP offer."""
     names = (settings.AOQ_TRANSPORT_HEADER, KNOWN_HEADER)
     return any(request.headers.get(name, "").strip().lower() == "moq" for name in names)
 

@@ -26,13 +26,13 @@ from voiceapp.realtime.records import Beginning
 MAX_UNUSED = 1000
 """Grants of one account, or of the guests at one address, that nobody has used; of more, the oldest are deleted."""
 UPSTREAM_WAIT_S = 120
-"""How long this server waits at another relay for the caller with a grant."""
+"""Seconds that this server waits at another relay for the caller with a grant."""
 KEPT = timedelta(hours=1)
 """After its expiry, so that a second use is told apart from a grant that never was."""
 
 
 class Rejection(IntEnum):
-    """Why a relay rejects a connection: the code that it gives the library (browsers see it plus 64)."""
+    """Reasons of a relay to reject a connection: codes for the library (browsers see them plus 64)."""
 
     NO_TOKEN = 1000
     BAD_TOKEN = 1001
@@ -61,7 +61,7 @@ class Issued:
     token: str
     routes: list[AoqRelay]
     lifetime_s: int
-    """How long the token is good for. Another relay ends the session with it."""
+    """Lifetime of the token. Another relay ends the session with it."""
     expires_in_s: int
     """Within which somebody has to come."""
     workspace_id: int

@@ -37,12 +37,12 @@ NOT_STARTED = 4408
 
 @dataclass(frozen=True, slots=True)
 class RelayPlace:
-    """Where a relay listens, and what callers are told of it."""
+    """Address that a relay listens on, and the one that callers are told."""
 
     bind: str
     """Address to listen on."""
     port: int
-    """Of UDP; 0 lets the system choose."""
+    """UDP port; 0 lets the system choose."""
     endpoint: str
     """Host name or address under which callers reach it."""
 
@@ -72,7 +72,7 @@ class RelayListener:
 
     @property
     def fingerprint(self) -> str:
-        """Of the certificate that callers are shown; empty for one that a public authority has signed."""
+        """Fingerprint of the certificate that callers are shown; empty for one that a public authority has signed."""
         return "" if settings.AOQ_TLS_CERT else self._minted.fingerprint
 
     @asynccontextmanager

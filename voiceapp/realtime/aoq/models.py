@@ -16,7 +16,7 @@ class AoqRelay(models.Model):
     endpoint = models.CharField(max_length=253)
     """Host name or address under which callers reach it."""
     port = models.PositiveIntegerField()
-    """Of UDP."""
+    """UDP port."""
     region = models.CharField(max_length=40, blank=True, default="")
     fingerprint = models.CharField(max_length=64, blank=True, default="")
     """SHA-256 of its certificate in hexadecimal; empty for one that a public authority has signed."""
@@ -53,10 +53,10 @@ class AoqGrant(models.Model):
     temporary_key_expires_at = models.DateTimeField(null=True)
     """Set where the caller came with a temporary key."""
     session_key = models.CharField(max_length=40, blank=True, default="")
-    """Of the login by which the caller is known."""
+    """Login by which the caller is known."""
     model = models.CharField(max_length=100)
     runs_tasks = models.BooleanField(default=False, db_default=False)
-    """Whether the connection carries tasks of recognition instead of one session."""
+    """True if the connection carries tasks of recognition instead of one session."""
     time_zone = models.CharField(max_length=64, blank=True, default="")
     client_address = models.CharField(max_length=45, blank=True, default="")
     issued_at = models.DateTimeField()

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 AUDIO, DATA = "audio", "data"
 EVENTS_PER_GROUP = 256
 AUDIO_AGE_US, DATA_AGE_US = 1_000_000, 30_000_000
-"""How old an object of a track may become before its reader would rather have a newer one."""
+"""Age at which an object of a track is dropped in favour of a newer one."""
 AUDIO_PRIORITY, DATA_PRIORITY = 200, 255
 CACHE_BYTES = 4 * 1024 * 1024
-"""What the library keeps of the objects of one direction of a connection; beyond it, the oldest are dropped."""
+"""Cache of the library for the objects of one direction of a connection; beyond it, the oldest are dropped."""
 HIGHEST_GROUP = 1 << 53
 _Published = tuple[Any, Any, Any]
 """A namespace with its audio and its data track."""
@@ -38,7 +38,7 @@ class ConnectionLost(Exception):
 
 
 def is_installed() -> bool:
-    """Whether the library is there."""
+    """Return whether the library is installed."""
     return importlib.util.find_spec("moq") is not None and importlib.util.find_spec("moq_ffi") is not None
 
 
@@ -53,7 +53,7 @@ class MoqConnection:
         self._group: moq.GroupProducer | None = None
         self._events_in_group = 0
         self._next_number = -1
-        """Of the group that the library would make by itself."""
+        """Number of the group that the library would make by itself."""
         self._heard: moq.TrackConsumer | None = None
         self._read: moq.TrackConsumer | None = None
         self._written_bytes = 0
@@ -314,7 +314,7 @@ def _use_loop() -> None:
 
 
 class _HandOver:
-    """How the library gives results to event loops. What is ready at once needs no trip through the loop's own socket,
+    """Way of the library's results to event loops. A result that is ready needs no trip through the loop's own socket,
     which costs more than the rest of the call."""
 
     def create_future(self) -> asyncio.Future[int]:

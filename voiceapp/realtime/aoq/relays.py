@@ -29,7 +29,7 @@ MAX_ROUTES = 3
 
 @dataclass(frozen=True, slots=True)
 class RelayState:
-    """What a relay process tells the others."""
+    """State of a relay process, as the others read it."""
 
     endpoint: str
     port: int

@@ -30,7 +30,7 @@ class TokenInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GrantToken:
-    """What a verified token says."""
+    """Content of a verified token."""
 
     sid: str
     root: str

@@ -25,12 +25,12 @@ from voiceapp.realtime.media.tracks import PACKETS_PER_S, TICKS_PER_PACKET
 from voiceapp.realtime.transports.limits import MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES, SLOW_READER_S
 
 START_S = 5.0
-"""How long a connected caller may take to subscribe and to say that it is ready."""
+"""Time that a connected caller has to subscribe and to say that it is ready."""
 LOOK_AFTER_BYTES = 64 * 1024
-"""How much is written before somebody looks how much of it has left."""
+"""Bytes that are written between looks at how much of them has left."""
 LOOK_S = 0.1
 GOODBYE_S = 2.0
-"""How long the caller has to close the connection, which browsers survive better than being closed."""
+"""Time that the caller has to close the connection, which browsers survive better than being closed."""
 GONE = 1001
 """The caller closed the connection (RFC 6455, 7.4.1, has the word for it)."""
 LOOK_TICKS = 25
@@ -206,7 +206,7 @@ class AoqTracks:
 
 
 def is_ready(payload: bytes) -> bool:
-    """Whether an object of the data track says that its sender can be written to."""
+    """Return whether an object of the data track says that its sender can be written to."""
     if len(payload) > MAX_READY_BYTES or READY.encode() not in payload:
         return False
     try:

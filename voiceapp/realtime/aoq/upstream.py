@@ -33,7 +33,7 @@ NOBODY_CAME = 4408
 
 
 class Upstream:
-    """What this process has at the relay: a connection for each grant, from its issue to the end of its session.
+    """Connections of this process at the relay: one for each grant, from its issue to the end of its session.
 
     Belongs to one event loop.
     """

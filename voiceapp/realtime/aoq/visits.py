@@ -1,4 +1,4 @@
-"""What a connection with a grant may do: hold one session, or run tasks of recognition."""
+"""Connections with a grant: each holds one session, or runs tasks of recognition."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Visit:
 
 
 async def admit_visit(incoming: Incoming, now: datetime) -> Visit:
-    """What a connection may begin, or come back to; its grant is used up then.
+    """Return what a connection may begin, or come back to, and use up its grant.
 
     Raises:
         GrantRejected: with the reason.

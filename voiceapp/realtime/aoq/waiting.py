@@ -1,4 +1,4 @@
-"""Who makes way when more callers are waited for than there is room: whoever is waited for most often, oldest first."""
+"""Room for callers that are waited for: the caller with the most waiting loses the oldest."""
 
 from __future__ import annotations
 

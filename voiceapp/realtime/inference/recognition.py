@@ -107,7 +107,7 @@ class RecognitionTransport(TaskTransport):
         self._read_bytes = 0
         """Those of the frame that is being heard."""
         self._undecoded = memoryview(b"")
-        """Of the frame that is being read."""
+        """Rest of the frame that is being read."""
         self._slices: deque[bytes] = deque()
         self._rest = b""
         self._now = asyncio.get_running_loop().time

@@ -37,7 +37,7 @@ class Sentences:
         """The end of the last sentence: one that nobody heard begin, as at the end of a file, begins there."""
 
     def take(self, event: ev.ServerEvent, heard_ms: int) -> Iterator[Sentence]:
-        """What can be told now.
+        """Yield the sentences that can be told now.
 
         Args:
             event: one about a turn, or any other.

@@ -43,7 +43,7 @@ class SynthesisTransport(TaskTransport):
         self._takes_more = command.takes_more
         self._characters = 0
         self._events: asyncio.Queue[ev.ClientEvent | None] = asyncio.Queue()
-        """What the client sent; None: it is gone."""
+        """Events of the client; None: it is gone."""
         self._append(command.text)
         if not command.takes_more:
             self._events.put_nowait(ev.SessionFinish())

@@ -1,4 +1,4 @@
-"""What came from a caller and was not read yet, where events and sound come apart: bounded, in order."""
+"""Unread events and sound of a caller, which arrive on different channels: bounded, in order."""
 
 from __future__ import annotations
 

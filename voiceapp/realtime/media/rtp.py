@@ -19,14 +19,14 @@ ASK_PACKETS = (2, 5)
 IGNORED_REQUESTS = 4
 """So many places in a row asked for in vain: the caller does not send again."""
 MAX_COPY_TICKS, MAX_COPY_BYTES = (1 << 14) - 1, (1 << 10) - 1
-"""What the header of a copy has room for (RFC 2198, 3)."""
+"""Limits of the header of a copy (RFC 2198, 3)."""
 JUMP_PACKETS = 100
 """A gap this long is another stream, not a loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What is used of an RTP packet."""
+    """Used fields of an RTP packet."""
 
     payload_type: int
     sequence: int
@@ -111,12 +111,12 @@ class Order:
         self._waiting: dict[int, Packet] = {}
         self._asked: set[int] = set()
         self._requests = 0
-        """How often what is missing next was asked for."""
+        """Number of requests for the next missing packet."""
         self._in_vain = 0
 
     @property
     def patience(self) -> int:
-        """How many later packets wait for a missing one."""
+        """Number of later packets that wait for a missing one."""
         return ASKED_PATIENCE_PACKETS if self._in_vain < IGNORED_REQUESTS else PATIENCE_PACKETS
 
     def wanted(self) -> list[int]:
@@ -135,7 +135,7 @@ class Order:
         return missing
 
     def push(self, packet: Packet) -> Iterator[Packet | Lost]:
-        """What can be played now that this packet is here."""
+        """Yield the packets that can be played now that this one is here."""
         if packet.sequence in self._asked:
             self._asked.discard(packet.sequence)
             self._in_vain = 0

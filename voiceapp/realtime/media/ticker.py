@@ -29,7 +29,7 @@ class Ticker:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nobody is there."""
+        """Return whether nothing is subscribed."""
         return self._running is None
 
     def join(self, tick: Tick) -> None:

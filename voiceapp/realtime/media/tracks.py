@@ -15,7 +15,7 @@ CLOCK_HZ = 48_000
 """The RTP clock of Opus, whatever rate is in it (RFC 7587, 4.1)."""
 TICKS_PER_PACKET = CLOCK_HZ * opus.FRAME_MS // 1000
 LONGEST_PAUSE_MS = 1000
-"""Of a pause that the caller's encoder did not send; what is longer is heard as this long."""
+"""Longest pause that the caller's encoder did not send; a longer one is heard as this long."""
 FILL_AFTER_S = 0.25
 LONGEST_FILL_MS = 7000
 """Silence heard while nothing comes: a caller who mutes the microphone has spoken to the end as well, however much
@@ -29,7 +29,7 @@ ALIVE_TICKS = 20
 FADE_SAMPLES = opus.ENCODED_RATE_HZ * 5 // 1000
 SILENCE = bytes(opus.FRAME_BYTES)
 DUCKED = 0.35
-"""Of the volume: -9 dB. A client may make it quieter still, as the page does."""
+"""Volume of a ducked reply: -9 dB. A client may make it quieter still, as the page does."""
 
 
 class Microphone:

@@ -1,4 +1,4 @@
-"""What the bridge knows of a socket, a peer connection or a relay connection."""
+"""The bridge's view of a socket, a peer connection or a relay connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a caller may send, and how slowly they may read, on every transport."""
+"""Limits on what a caller may send, and how slowly they may read, on every transport."""
 
 from __future__ import annotations
 

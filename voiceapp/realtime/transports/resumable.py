@@ -87,7 +87,7 @@ class ResumableTransport:
     # ── Connections ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def can_resume(self, last: int) -> bool:
-        """Whether a caller who has received everything up to event number `last` can be told the rest."""
+        """Return whether a caller who has received everything up to event number `last` can be told the rest."""
         return not self._is_over and not self._is_finishing and self._sent.forgotten <= last <= self._sent.last
 
     async def carry(self, transport: Transport, resumption: Resumption | None = None) -> None:
@@ -232,7 +232,7 @@ class ResumableTransport:
 
 
 async def _arrival(transport: Transport) -> ev.ClientEvent | Exception:
-    """What comes next, whatever it is."""
+    """Return the transport's next event, or its exception."""
     try:
         return await transport.receive()
     except (ev.EventError, FloodError, Disconnected) as error:

@@ -1,4 +1,4 @@
-"""What a session has said lately, to be said again to a caller whose connection was lost on the way."""
+"""Recent events of a session, repeated for a caller whose connection was lost on the way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from voiceapp.realtime.transports.interface import text_of
 
 MAX_EVENTS = 2000
 MAX_BYTES = 2 * 1024 * 1024
-"""Of audio, 40 s are that much."""
+"""Bytes that are kept; of audio, that is 40 s."""
 BYTES_PER_MS = opus.ENCODED_RATE_HZ // 1000 * 2
 NUMBERED = "event_"
 
@@ -23,7 +23,7 @@ class _Sent:
     event: ev.ServerEvent
     size: int
     start: int = 0
-    """Of audio: how many bytes of its item came before."""
+    """Bytes of the item's audio before this."""
 
 
 class SentEvents:
@@ -59,12 +59,12 @@ class SentEvents:
         return event
 
     def cut_audio(self) -> None:
-        """What was to be heard shall fall silent: no audio of before is said again."""
+        """Drop the audio so far: it is not repeated."""
         self._sent = deque(without_audio(self._sent))
         self._bytes = sum(sent.size for sent in self._sent)
 
     def missed(self, last: int, heard_ms: Mapping[str, int]) -> list[ev.ServerEvent]:
-        """What to say to a caller who has received everything up to event number `last`.
+        """Return the events for a caller who has received everything up to event number `last`.
 
         `heard_ms` names the items whose voice was not heard to its end, and how much of each was heard: their audio
         begins there, and they are ended once more.

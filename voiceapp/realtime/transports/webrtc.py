@@ -33,9 +33,9 @@ from voiceapp.realtime.webrtc.states import LIVE, PEER_STEPS, PeerState
 logger = logging.getLogger(__name__)
 
 LABEL = "svc-events"
-"""Of the channel that this server opens when the caller opens none."""
+"""Label of the channel that this server opens when the caller opens none."""
 OWN_NUMBER = 100
-"""Of that channel, or the next (RFC 8832, 6); the first ones belong to channels that callers take as agreed upon."""
+"""Number of that channel, or the next (RFC 8832, 6); the first ones belong to channels that callers negotiate."""
 PROBE = 65_534
 """Number of a channel that is never used; the highest there may be."""
 ANSWER_S = 10.0
@@ -180,7 +180,7 @@ class WebRtcTransport:
 
     @property
     def is_open(self) -> bool:
-        """Whether the caller is there, as far as this side knows."""
+        """Return whether the caller is connected, as far as this side knows."""
         return self._state in LIVE
 
     # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Where media flows through on the server's side of a call: addresses, the relay, ports; by the settings."""
+"""Addresses, relay and ports on the server's side of a call, by the settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ports() -> tuple[int, int] | None:
 
 
 def why_unreachable() -> str:
-    """Why there may be no address to answer with, for operators."""
+    """Return why there may be no address to answer with, for operators."""
     if settings.RTC_FORCE_RELAY:
         return "no relay of TURN_URLS takes this server in"
     if settings.RTC_PUBLIC_ADDRESS:

@@ -29,7 +29,7 @@ from voiceapp.realtime.webrtc.pending import PendingOffer, PendingOffers
 logger = logging.getLogger(__name__)
 
 CALLER_OPENS_S = 1.0
-"""How long a caller is waited for who may open the channel, from when that is possible: a trip there and back, and
+"""Time for a caller who may open the channel, from when that is possible: a trip there and back, and
 time to repeat what was lost."""
 
 

@@ -95,7 +95,7 @@ class PendingOffers:
 
 
 def _oldest_of_the_most(offers: Iterable[PendingOffer]) -> PendingOffer:
-    """Of whoever has the most of these, the oldest."""
+    """Return the oldest offer of the caller with the most of them."""
     listed = list(offers)
     callers = Counter((offer.account_id, offer.place) for offer in listed)
     return max(listed, key=lambda offer: callers[offer.account_id, offer.place])  # the first of several

@@ -21,7 +21,7 @@ MAX_MEDIA = 4
 MAX_LINES = 1000
 PARSE_S = 2.0
 MALFORMED = (AssertionError, ValueError, KeyError, IndexError, StopIteration, AttributeError, TypeError, RuntimeError)
-"""What aiortc raises on broken descriptions; RuntimeError is a StopIteration that left a coroutine."""
+"""Errors that aiortc raises for broken descriptions; RuntimeError is a StopIteration that left a coroutine."""
 
 DYNAMIC_TYPES = frozenset((*range(35, 64), *range(96, 128)))
 """Payload types that an offer may give a meaning to (RFC 5761, 4; RFC 3551, 3)."""
@@ -87,7 +87,7 @@ async def read_offer(body: bytes, *, allow_private: bool) -> str:
 
 
 def sound_and_channel(offer: str) -> str:
-    """What aiortc gets of an offer: the audio and the channel.
+    """Return the part of an offer that aiortc gets: the audio and the channel.
 
     Other sections would be negotiated, and an offer refused for a codec that nobody wants. Bundled sections get the
     transport of the one that leads the bundle, which may be the only one that has any (RFC 9143, 7.1). That no more
@@ -149,7 +149,7 @@ def _parse(text: str) -> SessionDescription:
 
 
 def _split(lines: Sequence[str]) -> tuple[list[str], list[_Section]]:
-    """What stands before the first media section, and those."""
+    """Split a description into the lines before the first media section, and the sections."""
     starts = [place for place, line in enumerate(lines) if line.startswith("m=")] + [len(lines)]
     return list(lines[: starts[0]]), [_Section(list(lines[start:end])) for start, end in pairwise(starts)]
 

@@ -243,7 +243,7 @@ class RtpSink:
 
 
 class _Counted:
-    """What `StreamStatistics` reads of a packet."""
+    """Fields of a packet that `StreamStatistics` reads."""
 
     __slots__ = ("sequence_number", "timestamp")
 
