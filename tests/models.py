@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.providers import providers
+from voiceapp.engines.models.providers import providers
 from voiceapp.engines.upstream.http.client import services
 
 

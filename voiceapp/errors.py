@@ -27,8 +27,8 @@
           ClientSilent              500   the session ends
       EngineError                   500   a model could not do its work; `retryable` says whether to ask again
         EngineUnavailable           503
-          WeightsMissing            503   engines/weights.py
-          LaneFull                  429   engines/lanes.py
+          WeightsMissing            503   engines/models/weights.py
+          LaneFull                  429   engines/models/lanes.py
           Busy                      503   engines/openai/client.py
           Unreachable               503   engines/openai/client.py
           CircuitOpen               503   engines/upstream/http/client.py

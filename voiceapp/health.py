@@ -21,9 +21,9 @@ from django.db.migrations.executor import MigrationExecutor
 from voiceapp.database.patience import waits_at_most
 from voiceapp.disk import disks
 from voiceapp.drain import drain_event
-from voiceapp.engines import providers
-from voiceapp.engines.service_states import ServiceState
-from voiceapp.engines.weights import WeightsMissing
+from voiceapp.engines.models import providers
+from voiceapp.engines.models.service_states import ServiceState
+from voiceapp.engines.models.weights import WeightsMissing
 from voiceapp.errors import EngineUnavailable
 from voiceapp.leases.rows import oldest_due_s
 

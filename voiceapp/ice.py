@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 
 SPARE_S = 60
 """Credentials outlive the session by this: the last refresh of an allocation must not fail."""

@@ -16,7 +16,7 @@ django.setup()
 from aiohttp import web  # noqa: E402
 from aiortc import RTCPeerConnection  # noqa: E402
 
-from voiceapp.engines.opus import FRAME_BYTES  # noqa: E402
+from voiceapp.engines.sound.opus import FRAME_BYTES  # noqa: E402
 from voiceapp.protocol import events as ev  # noqa: E402
 from voiceapp.realtime.transports.interface import Disconnected, Transport  # noqa: E402
 from voiceapp.realtime.transports.webrtc import WebRtcTransport  # noqa: E402

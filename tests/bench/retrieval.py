@@ -112,10 +112,10 @@ def sections() -> dict[tuple[str, str], str]:
 
 async def quality() -> Quality:
     """Rank all sections for every question, in each of the ways there are."""
-    from voiceapp.engines import tokens
     from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
     from voiceapp.engines.embedded.rerank import FusedReranker
     from voiceapp.engines.embedded.vocabulary import scores_by_words
+    from voiceapp.engines.models import tokens
     from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest
 
     manual = sections()
@@ -184,8 +184,8 @@ def ndcg(order: Order, right: int) -> float:
 
 async def measure(base_url: str, key: str, *, rounds: int) -> Speed:
     """Texts per second, bare and by HTTP in turns; then one rerank after the other."""
-    from voiceapp.engines import tokens
     from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
+    from voiceapp.engines.models import tokens
     from voiceapp.engines.text_interfaces import EmbeddingRequest
 
     passages = Passages()
@@ -259,7 +259,7 @@ class Passages:
         self._random = random.Random(7)
 
     async def make(self, count: int, length: int) -> list[str]:
-        from voiceapp.engines import tokens
+        from voiceapp.engines.models import tokens
 
         drafts = [" ".join(self._random.choices(self._words, k=length)) for _ in range(count)]
         return [text.text for text in await tokens.count(drafts, limit=length)]

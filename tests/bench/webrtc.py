@@ -33,8 +33,8 @@ from tests.bench.clips import ROOT
 from tests.bench.report import percentile
 from tests.bench.serving import process_cost
 from tests.engines.speech import pcm
-from voiceapp.engines import opus
 from voiceapp.engines.espeak.voice import Espeak
+from voiceapp.engines.sound import opus
 from voiceapp.realtime.media import rtp
 from voiceapp.realtime.media.aiortc_internals.rtp_sink import RtpSink
 from voiceapp.realtime.media.ticker import ticker

@@ -21,7 +21,7 @@ from voiceapp.catalogue.servers import ServerSettings, UpstreamSettings
 from voiceapp.catalogue.services import upstream_cards, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.providers import Providers
+from voiceapp.engines.models.providers import Providers
 
 NONE = ServerSettings("", "", "")
 SERVER = ServerSettings("http://127.0.0.1:9/v1", "", "theirs", timeout_s=5.0)

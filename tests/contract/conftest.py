@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from voiceapp.accounts.models import ApiKey, Hold, MonthlySpend, UsageRecord
 from voiceapp.api import openapi_document
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.models import RealtimeSession
 from voiceapp.tasks.models import Task

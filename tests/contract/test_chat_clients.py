@@ -18,7 +18,7 @@ from dashscope.v2.errors import APIStatusError
 
 from tests.realtime.chat_server import FIRST, KEY, ChatServer
 from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 
 TOOL = {
     "type": "function",

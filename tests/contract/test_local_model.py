@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field, SecretStr
 
 from tests.realtime.product import Product, make_home
 from voiceapp.catalogue.defaults import SMALL_MODEL
-from voiceapp.engines import weights
 from voiceapp.engines.assistant.chat import NOT_FOUND
+from voiceapp.engines.models import weights
 
 MODEL = Path(SMALL_MODEL).stem
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

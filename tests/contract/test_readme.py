@@ -15,7 +15,7 @@ from aiortc import RTCPeerConnection
 from django.conf import settings
 
 from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 
 README = Path(settings.BASE_DIR, "README.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from tests.contract.test_chat_clients import ARGUMENTS, elsewhere
 from tests.realtime.chat_server import FIRST, KEY, ChatServer
 from tests.realtime.product import Product, make_home
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 
 __all__ = ["elsewhere"]
 

@@ -28,7 +28,7 @@ from tests.realtime.product import Product, make_home
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.catalogue.services import with_fallbacks, with_services
-from voiceapp.engines import providers
+from voiceapp.engines.models import providers
 from voiceapp.health import Readiness, readiness_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)

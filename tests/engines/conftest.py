@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from voiceapp.engines import weights
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.espeak.voice import Espeak
+from voiceapp.engines.models import weights
 
 
 @pytest.fixture(scope="session")

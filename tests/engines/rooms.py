@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from voiceapp.engines.caller_sound import CallerSound
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.embedded.turn import SmartTurn
 from voiceapp.engines.embedded.vad import SileroDetector
 from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.sound.caller_sound import CallerSound
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, to_float
 from voiceapp.protocol.configuration import EchoCancellation, SessionConfig

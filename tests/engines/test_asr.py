@@ -20,7 +20,7 @@ from tests.engines.speech import (
 from voiceapp.engines.embedded.asr import MAX_SEGMENT_SAMPLES, Moonshine, segments, without_repeats
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.lanes import LaneFull, lanes
+from voiceapp.engines.models.lanes import LaneFull, lanes
 from voiceapp.errors import EngineRefused
 
 

@@ -24,7 +24,7 @@ from voiceapp.engines.assistant.chat import (
 from voiceapp.engines.assistant.documents import Folder
 from voiceapp.engines.assistant.known_documents import NO_DOCUMENTS, ONLY_MANUAL
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, SessionFacts
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.errors import EngineTimeout
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZoneInfo("UTC"))

@@ -14,11 +14,11 @@ import pytest_asyncio
 from tests.engines.test_assistant import Talk as RetrievalTalk
 from voiceapp.catalogue.defaults import SMALL_MODEL, LocalModelSettings, chat_cards
 from voiceapp.catalogue.servers import ServerSettings
-from voiceapp.engines import weights
 from voiceapp.engines.assistant.built_in import Assistant
 from voiceapp.engines.assistant.chat import NOT_FOUND
 from voiceapp.engines.interfaces import ChatMessage, SessionFacts
-from voiceapp.engines.providers import providers
+from voiceapp.engines.models import weights
+from voiceapp.engines.models.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineRefused
 

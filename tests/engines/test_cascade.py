@@ -25,7 +25,7 @@ from voiceapp.engines.interfaces import (
     ToolCallDelta,
     Voice,
 )
-from voiceapp.engines.lanes import moment_needed
+from voiceapp.engines.models.lanes import moment_needed
 from voiceapp.engines.reply import SPARE_S
 from voiceapp.errors import EngineUnavailable, FloodError
 from voiceapp.protocol import events as ev

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.bench.retrieval import QUESTIONS, TRANSLATED, best_first, ndcg, sections
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
 from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.pair import DIMENSIONS
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import tokens
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, TextType
 
 pytestmark = pytest.mark.usefixtures("models")

@@ -11,11 +11,11 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded import multilingual, use_build
 from voiceapp.engines.embedded.english import share_of_english
 from voiceapp.engines.embedded.multilingual import UniversalSentenceEncoder
 from voiceapp.engines.embedded.sentence_pieces import tokenizer
+from voiceapp.engines.models import tokens
 
 Weights = dict[str, NDArray[Any]]
 

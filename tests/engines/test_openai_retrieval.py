@@ -14,10 +14,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.openai.embedding import OpenAIEmbedder
 from voiceapp.engines.openai.rerank import OpenAIReranker
 from voiceapp.engines.text_interfaces import EmbeddingRequest, Ranking, RerankRequest, TextType
-from voiceapp.engines.tokens import Counted
 from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable
 
 KEY = "sk-very-secret-0123456789"

@@ -17,7 +17,7 @@ from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.documents import Folder
 from voiceapp.engines.assistant.reading import ReadingChat
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, Provider, SessionFacts
-from voiceapp.engines.providers import providers
+from voiceapp.engines.models.providers import providers
 
 ASKED = "When is the front door locked?"
 LOCKED = "The front door is locked at ten in the evening. Guests may ring the bell after that."

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.recent_vectors import RecentVectors
 from voiceapp.engines.embedded.rerank import CANDIDATES, Dense, FusedReranker, never_rising, ranking
 from voiceapp.engines.embedded.vocabulary import scores_by_words
+from voiceapp.engines.models import tokens
 from voiceapp.engines.text_interfaces import Ranking, RerankRequest
 
 pytestmark = pytest.mark.usefixtures("models")

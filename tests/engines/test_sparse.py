@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.sparse import hashed, sparse
+from voiceapp.engines.models import tokens
 from voiceapp.engines.text_interfaces import SparseEntry
 
 pytestmark = pytest.mark.usefixtures("models")

@@ -16,7 +16,7 @@ from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.cascade import CascadeModel
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.providers import providers, troubles
+from voiceapp.engines.models.providers import providers, troubles
 from voiceapp.protocol import events as ev
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.vocabulary import MAX_WORD_CHARS, presence, rarity, words
+from voiceapp.engines.models import tokens
 
 pytestmark = pytest.mark.usefixtures("models")
 

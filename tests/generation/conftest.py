@@ -16,7 +16,7 @@ from tests.generation.engine import Obedient
 from tests.models import offered
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 
 TEXT = "/api/v1/services/aigc/text-generation/generation"
 ABLE = ChatCapabilities(images=True, tools=True, response_format=True)

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from voiceapp.engines.interfaces import Voice
-from voiceapp.engines.sound_files import samples_of
+from voiceapp.engines.sound.sound_files import samples_of
 from voiceapp.errors import EngineUnavailable
 from voiceapp.pages.voice_samples import MOST_KEPT, SENTENCES, VoiceSamples
 

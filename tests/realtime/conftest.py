@@ -16,9 +16,9 @@ import pytest
 from tests.engines.speech import spoken
 from tests.realtime.chat_server import ChatServer
 from tests.realtime.product import Home, Product, make_home
-from voiceapp.engines import weights
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.models import weights
 
 Serve = Callable[..., Product]
 

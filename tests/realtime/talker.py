@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.resampling import InputConverter
+from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat
 
 Event = dict[str, Any]

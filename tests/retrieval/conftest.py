@@ -14,7 +14,7 @@ from django.test import AsyncClient
 
 from tests.conftest import Member
 from tests.models import forget
-from voiceapp.engines import providers, weights
+from voiceapp.engines.models import providers, weights
 
 EMBED = "/api/v1/services/embeddings/text-embedding/text-embedding"
 RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"

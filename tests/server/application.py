@@ -6,8 +6,8 @@ import asyncio
 import json
 
 from voiceapp.drain import drain_event
-from voiceapp.engines import weights
 from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.models import weights
 from voiceapp.http.refusals import Message, Receive, Scope, Send, refuse
 
 LARGE = 5_000_000

@@ -21,8 +21,8 @@ from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import ApiKey
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import SMALL_MODEL
-from voiceapp.engines import weights
 from voiceapp.engines.embedded.multilingual import MODEL_FILE as MULTILINGUAL_MODEL
+from voiceapp.engines.models import weights
 from voiceapp.health import NotReadyReason, Readiness, process_readiness, readiness, readiness_answer
 from voiceapp.server.client_address import is_operator
 from voiceapp.server.work import warn_of_late_work

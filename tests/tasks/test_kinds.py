@@ -15,8 +15,8 @@ from tests.models import offered
 from tests.tasks.conftest import Program, files_at
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.providers import provider_of
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.leases.loop import Loop
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, wav_header
 from voiceapp.tasks.json_lines import FAULT, MAX_LINE_BYTES

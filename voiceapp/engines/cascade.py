@@ -13,8 +13,6 @@ from typing import Any
 from django.conf import settings
 
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.caller_sound import CallerSound, Frame
-from voiceapp.engines.fallback import ConversationRecognizer, ConversationSynthesizer
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
     ENGINE_SAMPLE_RATE_HZ,
@@ -29,8 +27,10 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.providers import links_in_use, provider_of, unavailable
+from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer
+from voiceapp.engines.models.providers import links_in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
+from voiceapp.engines.sound.caller_sound import CallerSound, Frame
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter

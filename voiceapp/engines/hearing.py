@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from voiceapp.engines.interfaces import Recognizer, TurnPredictor
-from voiceapp.engines.lanes import LaneFull
-from voiceapp.engines.resampling import InputConverter
+from voiceapp.engines.models.lanes import LaneFull
+from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.errors import EngineError, InvalidParameter
 from voiceapp.protocol.work import (
     ItemRecognitionFailed,

@@ -14,7 +14,7 @@ import numpy as np
 
 from voiceapp.engines.interfaces import Call, Provider, SpeechMeter, Synthesizer, Voice
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import ClientSilent, InvalidParameter
 from voiceapp.formats import identifier
 from voiceapp.http.error_responses import error_response_of

@@ -20,8 +20,8 @@ from voiceapp.engines.interfaces import (
     SessionFacts,
     Synthesizer,
 )
-from voiceapp.engines.lanes import lanes, need_by
 from voiceapp.engines.messages import messages, speakable
+from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineError
 from voiceapp.protocol.configuration import SessionConfig

@@ -1,6 +1,6 @@
 """Interfaces of engines for embedding and reranking. A provider implements one of these in one file.
 
-Requests are in order when they get here: the doors count and cut texts (`voiceapp.engines.tokens`) and check values
+Requests are in order when they get here: the doors count and cut texts (`engines/models/tokens.py`) and check values
 against the capabilities on the model's card. Cancelling the awaiting task ends the work after the batch in progress.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines.tokens import Counted
+from voiceapp.engines.models.tokens import Counted
 
 Vector = NDArray[np.float32]
 TextType = Literal["query", "document"]

@@ -20,7 +20,7 @@ from voiceapp.engines.interfaces import (
     ChatUsage,
     ToolCallDelta,
 )
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.generation.calls import ChatCall
 from voiceapp.generation.images import with_images

@@ -17,7 +17,7 @@ from voiceapp.accounts.charges import charge, require_budget, require_model
 from voiceapp.accounts.ledger import Quantities
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.image_interfaces import ImageGenerator, TaskService
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.schemas import Schema
 from voiceapp.images import schemas

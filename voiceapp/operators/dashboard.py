@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from voiceapp.accounts.models import ApiKey
-from voiceapp.engines.providers import service_states, troubles
+from voiceapp.engines.models.providers import service_states, troubles
 from voiceapp.leases.rows import oldest_due_s
 from voiceapp.realtime.models import RealtimeSession, Turn
 

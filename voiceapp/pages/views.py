@@ -28,7 +28,7 @@ from voiceapp.accounts.seats import CONCURRENCY, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.privacy import leaves
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
 from voiceapp.http.error_responses import error_response_of

@@ -7,10 +7,10 @@ from collections import OrderedDict
 from contextlib import aclosing
 from functools import cache
 
-from voiceapp.engines.fallback import ConversationSynthesizer
 from voiceapp.engines.interfaces import Synthesizer, Voice
-from voiceapp.engines.providers import links_in_use
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.models.fallback import ConversationSynthesizer
+from voiceapp.engines.models.providers import links_in_use
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import NotFound
 
 FORMAT, MEDIA_TYPE = "mp3", "audio/mpeg"

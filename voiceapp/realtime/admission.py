@@ -20,7 +20,7 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.drain import drain_event
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.providers import realtime_model_of
+from voiceapp.engines.models.providers import realtime_model_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge

@@ -7,7 +7,7 @@ from typing import Literal
 
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.cards import Transport as TransportName
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.realtime.models import Entrance, TransportKind
 
 

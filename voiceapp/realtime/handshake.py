@@ -8,7 +8,7 @@ from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.dialects import OWN, Dialect

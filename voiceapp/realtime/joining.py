@@ -10,7 +10,7 @@ from voiceapp.accounts.caller import Caller
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.drain import drain_event
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import NotFound
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.realtime import forwarding

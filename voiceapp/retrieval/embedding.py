@@ -9,15 +9,15 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.cards import EmbeddingCapabilities
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines import tokens
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models import tokens
+from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.text_interfaces import (
     EmbeddingRequest,
     EmbeddingResult,
     TextEmbedder,
     TextType,
 )
-from voiceapp.engines.tokens import Counted
 from voiceapp.errors import InvalidParameter
 from voiceapp.retrieval.schemas import EmbeddingParameters
 

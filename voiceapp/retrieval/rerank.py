@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines import tokens
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models import tokens
+from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.text_interfaces import Ranked, Reranker, RerankRequest
-from voiceapp.engines.tokens import Counted
 from voiceapp.errors import InvalidParameter
 
 # Interface specification, Limits.

@@ -12,10 +12,10 @@ from pydantic import AfterValidator
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.fallback import FallbackSynthesizer
-from voiceapp.engines.lanes import not_heard_yet
-from voiceapp.engines.providers import providers
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.models.fallback import FallbackSynthesizer
+from voiceapp.engines.models.lanes import not_heard_yet
+from voiceapp.engines.models.providers import providers
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr
 from voiceapp.speech.room import speech_room

@@ -16,10 +16,10 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge, require_budget, require_model
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import Synthesizer
-from voiceapp.engines.lanes import not_heard_yet
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.lanes import not_heard_yet
+from voiceapp.engines.models.providers import provider_of
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import duration
 from voiceapp.http.schemas import CleanStr, Schema

@@ -14,11 +14,11 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples
-from voiceapp.engines.lanes import lanes
 from voiceapp.engines.languages import is_one_of
-from voiceapp.engines.providers import provider_of
-from voiceapp.engines.sound_files import samples_of
-from voiceapp.engines.speech_segments import Segmenter, SpeechSegment
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.sound.sound_files import samples_of
+from voiceapp.engines.sound.speech_segments import Segmenter, SpeechSegment
 from voiceapp.errors import InvalidParameter
 from voiceapp.speech.room import speech_room
 

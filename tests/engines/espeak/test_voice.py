@@ -19,7 +19,7 @@ from tests.engines.speech import SENTENCES, pcm, spoken, word_errors, words
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.espeak.process import MAX_PENDING
 from voiceapp.engines.espeak.voice import MAX_CLAUSE_CHARS, VOICES, Espeak, clauses
-from voiceapp.engines.lanes import LaneFull
+from voiceapp.engines.models.lanes import LaneFull
 from voiceapp.errors import EngineUnavailable
 
 SENTENCE = "The living room is on the second floor."

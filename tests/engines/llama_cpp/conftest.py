@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from voiceapp.catalogue.defaults import SMALL_MODEL, SMALL_MODEL_OPTIONS
-from voiceapp.engines import weights
 from voiceapp.engines.llama_cpp.chat import LlamaChat
+from voiceapp.engines.models import weights
 
 
 @pytest.fixture(scope="session")

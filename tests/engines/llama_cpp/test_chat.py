@@ -12,10 +12,10 @@ import pytest
 
 from tests.engines.llama_cpp.conftest import chat_of
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
-from voiceapp.engines.lanes import lanes
 from voiceapp.engines.llama_cpp.chat import LlamaChat
 from voiceapp.engines.llama_cpp.context import fitted
 from voiceapp.engines.llama_cpp.tool_calls import ToolPlanner
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 CAPITAL = (ChatMessage("user", "What is the capital of France?"),)

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 from onnxruntime import InferenceSession
 
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 from voiceapp.engines.piper import model as piper_model
 from voiceapp.engines.piper.model import DECODER, ENCODER, PiperModel, read_settings
 from voiceapp.engines.piper.streaming_export import build, build_all

@@ -22,8 +22,8 @@ from tests.engines.piper.tiny_voice import write_voice
 from tests.engines.speech import pcm, samples, spoken, word_errors, words
 from voiceapp import memory
 from voiceapp.catalogue.client_names import CLIENT_NAMES
-from voiceapp.engines import weights
 from voiceapp.engines.embedded.asr import Moonshine
+from voiceapp.engines.models import weights
 from voiceapp.engines.piper.sound import LEVEL
 from voiceapp.engines.piper.synthesizer import Piper
 from voiceapp.engines.piper.voices import SHIPPED, TIMBRES

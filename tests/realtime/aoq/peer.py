@@ -14,8 +14,8 @@ import aiohttp
 import moq
 
 from tests.realtime.talker import PATIENCE_S, EventsHeard, Heard, pcm_at, samples_at
-from voiceapp.engines import opus
 from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.sound import opus
 
 Grant = dict[str, Any]
 HEADER = "x-service-rtc-transport"

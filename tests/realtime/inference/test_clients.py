@@ -23,8 +23,8 @@ from tests.engines.speech import word_errors
 from tests.realtime.product import Product
 from tests.realtime.talker import pcm_at
 from voiceapp.engines.interfaces import Samples
-from voiceapp.engines.sound_files import SoundWriter
-from voiceapp.engines.sound_streams import stream_of
+from voiceapp.engines.sound.sound_files import SoundWriter
+from voiceapp.engines.sound.sound_streams import stream_of
 
 Voices = Callable[[str], Samples]
 

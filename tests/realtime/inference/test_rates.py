@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceapp.engines.sound_files import SoundWriter
+from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.read_aloud import FORMATS, MP3_RATES_HZ, ReadAloudSettings
 from voiceapp.realtime.inference.synthesis import settings_of

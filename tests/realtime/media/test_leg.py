@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.realtime.media.leg import SILENT_S, STALL_PERIODS, MediaLeg
 from voiceapp.realtime.media.rtp import Packet
 from voiceapp.realtime.media.ticker import PERIOD_S, ticker

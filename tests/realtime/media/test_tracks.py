@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.realtime.media.rtp import Packet
 from voiceapp.realtime.media.tracks import (
     ALIVE_TICKS,

@@ -15,9 +15,9 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.assistant.chat import unknown
 from voiceapp.engines.assistant.skills import SkillReply
 from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
-from voiceapp.engines.providers import providers
+from voiceapp.engines.models.providers import providers
+from voiceapp.engines.models.tokens import estimated
 from voiceapp.engines.sentences import SentenceSplitter
-from voiceapp.engines.tokens import estimated
 from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
 
 logger = logging.getLogger(__name__)

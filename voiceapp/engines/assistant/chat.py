@@ -20,7 +20,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from voiceapp.engines import tokens, weights
 from voiceapp.engines.assistant import skills
 from voiceapp.engines.assistant.documents import Folder, Passage
 from voiceapp.engines.assistant.known_documents import ASKED, known_documents
@@ -31,7 +30,8 @@ from voiceapp.engines.assistant.skills.phrases import Phrases
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
 from voiceapp.engines.embedded.lexical import terms
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatRequest, ChatUsage, Provider
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import tokens, weights
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineTimeout
 

@@ -25,7 +25,7 @@ from voiceapp.engines.assistant import documents
 from voiceapp.engines.assistant.documents import Folder, Passage
 from voiceapp.engines.assistant.vector_cache import VectorCache
 from voiceapp.engines.embedded.lexical import Lexicon, terms
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.errors import EngineUnavailable
 
 log = logging.getLogger(__name__)

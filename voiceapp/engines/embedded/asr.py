@@ -13,11 +13,11 @@ from functools import cache
 
 import numpy as np
 
-from voiceapp.engines import weights
 from voiceapp.engines.embedded.moonshine import TOKENIZER, Decoded, MoonshineModel, Stopped
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples
-from voiceapp.engines.lanes import LaneFull, lanes
 from voiceapp.engines.languages import is_one_of
+from voiceapp.engines.models import weights
+from voiceapp.engines.models.lanes import LaneFull, lanes
 from voiceapp.errors import EngineRefused
 
 MIN_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 10

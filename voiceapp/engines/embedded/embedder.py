@@ -14,7 +14,7 @@ from voiceapp.engines.embedded.pair import DIMENSIONS, EncoderPair
 from voiceapp.engines.embedded.sparse import hashed, sparse
 from voiceapp.engines.embedded.windows import Vectors, unit
 from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, SparseEntry
 
 LEXICAL_WEIGHT = 0.1

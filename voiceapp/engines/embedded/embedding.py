@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from voiceapp.engines import tokens, weights
 from voiceapp.engines.embedded.windows import Reading, Vectors, Window, unit
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import tokens, weights
+from voiceapp.engines.models.lanes import lanes
 
 DIMENSIONS = 384
 WINDOW_TOKENS = 256

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines import tokens
+from voiceapp.engines.models import tokens
 
 FOREIGN = 0.75
 SURELY_ENGLISH = 0.9

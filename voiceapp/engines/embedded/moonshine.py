@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.engines.models import onnx_sessions, weights
 
 ENCODER = "moonshine-tiny-en/encoder_model.ort"
 DECODER = "moonshine-tiny-en/decoder_model_merged.ort"

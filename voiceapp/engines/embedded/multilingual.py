@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.embedded.windows import Reading, Vectors, Window
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import onnx_sessions, weights
+from voiceapp.engines.models.lanes import lanes
 
 DIMENSIONS = 512
 MODEL_FILE = "use-multilingual/encoder.onnx"

@@ -18,7 +18,7 @@ from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.english import share_of_english
 from voiceapp.engines.embedded.multilingual import UniversalSentenceEncoder
 from voiceapp.engines.embedded.windows import Vectors, unit
-from voiceapp.engines.tokens import Counted
+from voiceapp.engines.models.tokens import Counted
 
 DIMENSIONS = embedding.DIMENSIONS + multilingual.DIMENSIONS
 ENGLISH_WEIGHT = 0.6

@@ -18,9 +18,9 @@ from voiceapp.engines.embedded.pair import DIMENSIONS, EncoderPair
 from voiceapp.engines.embedded.recent_vectors import RecentVectors
 from voiceapp.engines.embedded.vocabulary import scores_by_words
 from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.models.tokens import Counted, count
 from voiceapp.engines.text_interfaces import Ranked, Ranking, RerankRequest
-from voiceapp.engines.tokens import Counted, count
 
 EVEN_SHARE = 0.5
 """A text is English from here on."""

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.vocabulary import UNKNOWN, rarity, words
+from voiceapp.engines.models import tokens
 from voiceapp.engines.text_interfaces import SparseEntry
 
 K1 = 1.2

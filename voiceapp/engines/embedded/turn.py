@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.embedded.mel import log_mel
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Samples
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import onnx_sessions, weights
+from voiceapp.engines.models.lanes import lanes
 
 MODEL = "smart-turn/smart-turn-v3.2-cpu.onnx"
 WINDOW_SAMPLES = 8 * ENGINE_SAMPLE_RATE_HZ

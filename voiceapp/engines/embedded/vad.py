@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines import onnx_sessions, weights
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Provider, Samples
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import onnx_sessions, weights
+from voiceapp.engines.models.lanes import lanes
 
 MODEL = "silero/silero_vad.onnx"
 CONTEXT_SAMPLES = 64

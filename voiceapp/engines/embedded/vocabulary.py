@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines import tokens
 from voiceapp.engines.embedded.lexical import Lexicon, terms
+from voiceapp.engines.models import tokens
 
 FIRST_WORD = 1_996
 """Number of the most frequent word. Marks and single characters come before it, by code point."""

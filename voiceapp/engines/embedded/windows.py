@@ -16,7 +16,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 
 Vectors = NDArray[np.float32]
 

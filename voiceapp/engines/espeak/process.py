@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from voiceapp.engines.espeak.child import END, HEADER, HELLO
-from voiceapp.engines.lanes import LaneFull
+from voiceapp.engines.models.lanes import LaneFull
 from voiceapp.errors import EngineUnavailable
 
 PROGRAM = Path(__file__).with_name("child.py")

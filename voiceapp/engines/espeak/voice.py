@@ -14,8 +14,8 @@ from pathlib import Path
 
 from voiceapp.engines.espeak.process import PROGRAM, EspeakProcess, ProgramDied
 from voiceapp.engines.interfaces import Provider, Voice
-from voiceapp.engines.lanes import lanes
-from voiceapp.engines.resampling import OutputConverter
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.errors import EngineUnavailable
 
 VOICES = (

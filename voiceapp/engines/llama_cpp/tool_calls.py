@@ -19,7 +19,7 @@ import numpy as np
 from voiceapp.engines.embedded.embedding import MiniLM
 from voiceapp.engines.embedded.windows import Vectors
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 
 CLOSE_ENOUGH = 0.25
 """Least cosine between a message and a function; measured: 0.29 and more where one was needed, elsewhere up to 0.20."""

@@ -9,7 +9,7 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Voice
 from voiceapp.engines.openai.client import ServerProvider
-from voiceapp.engines.resampling import OutputConverter
+from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, split_wav_header
 

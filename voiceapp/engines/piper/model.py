@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voiceapp.engines import onnx_sessions
 from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.models import onnx_sessions
 from voiceapp.engines.piper.sound import Loudness
 from voiceapp.errors import EngineUnavailable
 

@@ -13,13 +13,13 @@ from django.conf import settings
 from voiceapp.engines.espeak.voice import VOICES as ROBOTIC
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import Provider, Samples, Voice
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.piper.clauses import Piece, pieces
 from voiceapp.engines.piper.model import VoiceUnusable, model_of
 from voiceapp.engines.piper.sound import Finisher, Loudness
 from voiceapp.engines.piper.voices import NeuralVoice, find_voices, own_name
 from voiceapp.engines.pronunciation.english import spoken_english
-from voiceapp.engines.resampling import OutputConverter
+from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.formats import one_line
 from voiceapp.memory import memory_bytes
 from voiceapp.protocol.audio import to_pcm16

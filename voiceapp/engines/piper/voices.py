@@ -10,8 +10,8 @@ from pathlib import Path
 from django.conf import settings
 
 from voiceapp.catalogue.client_names import CLIENT_NAMES
-from voiceapp.engines import weights
 from voiceapp.engines.interfaces import Voice
+from voiceapp.engines.models import weights
 from voiceapp.engines.piper.model import ModelSettings, VoiceUnusable, read_settings
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from voiceapp.engines.interfaces import Voice
 from voiceapp.engines.openai.speech import MAX_SPEECH_S, named
-from voiceapp.engines.resampling import OutputConverter
+from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.engines.wyoming.server import WyomingProvider
 from voiceapp.errors import EngineError, EngineUnavailable
 

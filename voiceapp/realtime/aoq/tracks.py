@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.errors import FloodError
 from voiceapp.protocol.audio import Meter
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, MoqConnection

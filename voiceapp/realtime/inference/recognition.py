@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from voiceapp.engines.sound_streams import stream_of
+from voiceapp.engines.sound.sound_streams import stream_of
 from voiceapp.errors import ClientSilent, InvalidParameter
 from voiceapp.protocol import events as ev
 from voiceapp.protocol import run_task as wire

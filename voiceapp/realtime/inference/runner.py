@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from voiceapp.accounts.caller import Caller
-from voiceapp.engines.providers import recognized_languages
+from voiceapp.engines.models.providers import recognized_languages
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol import run_task as wire
 from voiceapp.realtime.admission import Admitted, admit

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.realtime.media import rtp
 from voiceapp.realtime.media.ticker import PERIOD_S, ticker
 from voiceapp.realtime.media.tracks import TICKS_PER_PACKET, Microphone, Speaker

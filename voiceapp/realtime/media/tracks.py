@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.protocol.audio import Meter
 from voiceapp.realtime.media import rtp
 

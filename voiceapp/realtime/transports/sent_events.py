@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 from voiceapp.protocol import events as ev
 from voiceapp.realtime.transports.interface import text_of
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.engines.upstream.http.conftest import PATIENCE_S, FaultyService, Reply
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCallDelta
+from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest, SparseEntry
-from voiceapp.engines.tokens import Counted
 from voiceapp.engines.upstream.http.chat import UpstreamChat
 from voiceapp.engines.upstream.http.client import CHAT_PATH, EMBEDDING_PATH, RERANK_PATH
 from voiceapp.engines.upstream.http.embedding import UpstreamEmbedder

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.models.service_states import ServiceState
 from voiceapp.engines.openai.client import Body, Busy, RemoteServer
-from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.http.breaker import Breaker
 from voiceapp.engines.upstream.http.retries import PATIENCE_S, RetryBudget, pause_s
 from voiceapp.errors import DataInspectionFailed, EngineError, EngineRefused, EngineUnavailable

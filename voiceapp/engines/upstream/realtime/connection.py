@@ -69,7 +69,7 @@ class ModelNotThere(EngineRefused):
     http_status = 404
 
 
-class ConnectionLost(Exception):
+class ServiceLost(Exception):
     """The service ended the connection, or it broke."""
 
     def __init__(self, code: int) -> None:
@@ -101,7 +101,7 @@ class Codec(Protocol):
         """End the session without what is still under way."""
 
 
-class Connection:
+class ServiceConnection:
     """One session with the service. Events are read and written once, in this server's dialect; messages with audio may
     pass as texts."""
 
@@ -121,7 +121,7 @@ class Connection:
         """Send an event of ours; waits while the service reads slowly.
 
         Raises:
-            ConnectionLost: the connection is closed, or the service has stopped reading.
+            ServiceLost: the connection is closed, or the service has stopped reading.
             FloodError: events were refused here faster than the refusals are received.
         """
         if self._codec is None:
@@ -143,7 +143,7 @@ class Connection:
         without losing one.
 
         Raises:
-            ConnectionLost: the connection is closed.
+            ServiceLost: the connection is closed.
             TimeoutError: none came until then, by the clock of the event loop.
         """
         if self._codec is None:
@@ -159,7 +159,7 @@ class Connection:
         """The first event of a translated session as the service says it; it is received again.
 
         Raises:
-            ConnectionLost: the connection is closed.
+            ServiceLost: the connection is closed.
         """
         assert self._codec is not None
         while (wire := wire_of(await self._read())) is None:
@@ -204,9 +204,9 @@ class Connection:
                 await self._socket.send_str(text)
         except TimeoutError:
             await self.close()  # `receive` notices
-            raise ConnectionLost(LOST) from None
+            raise ServiceLost(LOST) from None
         except (ConnectionError, aiohttp.ClientError):
-            raise ConnectionLost(self._socket.close_code or LOST) from None
+            raise ServiceLost(self._socket.close_code or LOST) from None
 
     async def _read(self) -> str:
         """The next text."""
@@ -219,7 +219,7 @@ class Connection:
                 with suppress(ConnectionError, aiohttp.ClientError):  # the next look finds it closed
                     await self._socket.pong(message.data)
             elif message.type not in (aiohttp.WSMsgType.PONG, aiohttp.WSMsgType.BINARY):
-                raise ConnectionLost(self._socket.close_code or LOST)
+                raise ServiceLost(self._socket.close_code or LOST)
 
 
 class Dialler:
@@ -248,7 +248,7 @@ class Dialler:
         self._settings = settings
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
-    async def dial(self, call: Call) -> Connection:
+    async def dial(self, call: Call) -> ServiceConnection:
         """An open connection for a conversation. Some services accept every handshake, and refuse in the first event.
 
         Raises:
@@ -258,14 +258,14 @@ class Dialler:
         """
         socket = await self._connected(self._query(call))
         if self._dialect == NATIVE:
-            return Connection(socket, self._api_key)
-        connection = Connection(socket, self._api_key, self._codec(call))
+            return ServiceConnection(socket, self._api_key)
+        connection = ServiceConnection(socket, self._api_key, self._codec(call))
         await self._require_begun(connection, call)
         return connection
 
-    async def join(self, call_id: str) -> Connection:
+    async def join(self, call_id: str) -> ServiceConnection:
         """A connection that has joined a call of the service, in its own dialect. Raises what `dial` raises."""
-        return Connection(await self._connected({"call_id": call_id}), self._api_key)
+        return ServiceConnection(await self._connected({"call_id": call_id}), self._api_key)
 
     async def _connected(self, query: Mapping[str, str]) -> aiohttp.ClientWebSocketResponse:
         headers = dict(self._headers)
@@ -299,7 +299,7 @@ class Dialler:
         if session is not None:
             await session.close()
 
-    async def _require_begun(self, connection: Connection, call: Call) -> None:
+    async def _require_begun(self, connection: ServiceConnection, call: Call) -> None:
         """Return when the first event is no refusal; otherwise the connection is closed."""
         try:
             async with asyncio.timeout(FIRST_S):
@@ -311,7 +311,7 @@ class Dialler:
         except TimeoutError:
             await connection.close()
             raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
-        except ConnectionLost as lost:
+        except ServiceLost as lost:
             raise lost.failure from None
         except BaseException:
             await connection.close()

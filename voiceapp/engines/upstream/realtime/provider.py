@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from voiceapp.engines.interfaces import Call, Voice
-from voiceapp.engines.upstream.realtime.connection import NATIVE, Connection, ConnectionLost, Dialler
+from voiceapp.engines.upstream.realtime.connection import NATIVE, Dialler, ServiceConnection, ServiceLost
 from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, CALL_GONE, MediaRelay
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
 from voiceapp.errors import EngineRefused, NotFound
@@ -25,7 +25,7 @@ CLAIM_S = 15.0
 class JoinedCall:
     """A connection that has joined a call of the service."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServiceConnection) -> None:
         self._connection = connection
         self.aclose = connection.close
 
@@ -37,7 +37,7 @@ class JoinedCall:
         """
         try:
             message = await self._connection.receive()
-        except ConnectionLost as lost:
+        except ServiceLost as lost:
             raise ConnectionError from lost
         return message if isinstance(message, str) else written(message)
 
@@ -49,7 +49,7 @@ class JoinedCall:
         """
         try:
             await self._connection.send(text)
-        except ConnectionLost as lost:
+        except ServiceLost as lost:
             raise ConnectionError from lost
 
 
@@ -95,7 +95,7 @@ class UpstreamRealtime(MediaRelay):
             dialect=dialect,
             transcription_model=transcription_model,
         )
-        self._prepared: dict[str, Connection] = {}
+        self._prepared: dict[str, ServiceConnection] = {}
         """By session: connections that were dialled before the session began."""
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -140,7 +140,7 @@ class UpstreamRealtime(MediaRelay):
         await self._dialler.close()
         await self._server.close()
 
-    async def _dial(self, call: Call) -> Connection:
+    async def _dial(self, call: Call) -> ServiceConnection:
         prepared = self._prepared.pop(call.session_id, None)
         return prepared or await self._dialler.dial(call)
 

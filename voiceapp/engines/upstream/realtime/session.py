@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, Connection, ConnectionLost
+from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, ServiceConnection, ServiceLost
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.client_side import client_event_wire
@@ -43,7 +43,7 @@ class UpstreamSession:
     def __init__(
         self,
         call: Call,
-        dial: Callable[[], Awaitable[Connection]],
+        dial: Callable[[], Awaitable[ServiceConnection]],
         *,
         session_limit_s: float = 0.0,
         knows_heard: bool = True,
@@ -63,7 +63,7 @@ class UpstreamSession:
             knows_heard=knows_heard,
             limit_s=session_limit_s,
         )
-        self._connection: Connection | None = None
+        self._connection: ServiceConnection | None = None
         self._ready = asyncio.Event()
         """The connection can be written to."""
         self._renewals = 0
@@ -111,7 +111,7 @@ class UpstreamSession:
             assert connection is not None
             try:
                 await connection.send(event)
-            except ConnectionLost:
+            except ServiceLost:
                 if connection is self._connection:
                     self._ready.clear()  # `events` notices the loss too, and begins another session or gives up
             else:
@@ -127,7 +127,7 @@ class UpstreamSession:
     async def _tell(self, wire: JsonObject) -> None:
         """Send an event that is no use to another session."""
         assert self._connection is not None
-        with suppress(ConnectionLost):
+        with suppress(ServiceLost):
             await self._connection.send(wire)
 
     # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +144,7 @@ class UpstreamSession:
                     message = await self._connection.receive(core.next_timer(self._now()))
                 except TimeoutError:
                     pass
-                except ConnectionLost as lost:
+                except ServiceLost as lost:
                     for event in self._after(lost):
                         yield event
                     if core.phase is Phase.RENEWING:
@@ -198,7 +198,7 @@ class UpstreamSession:
             self._core.refuse(wire)
         return not is_refused
 
-    def _after(self, lost: ConnectionLost) -> list[Out]:
+    def _after(self, lost: ServiceLost) -> list[Out]:
         """Take the loss of the service's session; returns what the caller is told.
 
         Raises:
@@ -222,7 +222,7 @@ class UpstreamSession:
         """
         try:
             connection, created = await _begin(await self._dial(), self._core.replay.settings, ())
-        except ConnectionLost as lost:
+        except ServiceLost as lost:
             raise lost.failure from None
         found = self._core.opened(created, self._now())
         self._connection = connection
@@ -239,7 +239,7 @@ class UpstreamSession:
         while True:
             try:
                 await self._begin_again()
-            except ConnectionLost:
+            except ServiceLost:
                 error = failure
             except EngineError as refused:
                 error = refused
@@ -255,7 +255,7 @@ class UpstreamSession:
         self._ready.clear()
         try:
             await self._begin_again()
-        except (EngineError, ConnectionLost) as error:
+        except (EngineError, ServiceLost) as error:
             logger.warning("session %s: no new session at the service: %s", self._call.session_id, error)
             self._core.kept(self._now())
             self._ready.set()
@@ -302,15 +302,15 @@ class UpstreamSession:
 
 
 async def _begin(
-    connection: Connection, settings: Mapping[str, Any], items: Sequence[JsonObject]
-) -> tuple[Connection, JsonObject]:
+    connection: ServiceConnection, settings: Mapping[str, Any], items: Sequence[JsonObject]
+) -> tuple[ServiceConnection, JsonObject]:
     """Settle a session at the service: its settings, and the items that it goes on from. Returns the connection, and
     `session.created` with the settings that the service has taken. The connection is closed when this raises.
 
     Raises:
         EngineRefused: the service says an error before the session begins.
         EngineTimeout: it takes too long.
-        ConnectionLost: it ends the session.
+        ServiceLost: it ends the session.
     """
     try:
         async with asyncio.timeout(BEGIN_S):
@@ -318,12 +318,14 @@ async def _begin(
     except TimeoutError:
         await connection.close()
         raise EngineTimeout("The service that runs this model did not begin the session in time.") from None
-    except (EngineRefused, ConnectionLost, asyncio.CancelledError):
+    except (EngineRefused, ServiceLost, asyncio.CancelledError):
         await connection.close()
         raise
 
 
-async def _settled(connection: Connection, settings: Mapping[str, Any], items: Sequence[JsonObject]) -> JsonObject:
+async def _settled(
+    connection: ServiceConnection, settings: Mapping[str, Any], items: Sequence[JsonObject]
+) -> JsonObject:
     created = await _next(connection, ev.SessionCreated.type)
     if not isinstance(created.get("session"), dict):
         raise EngineRefused("The service that runs this model did not begin the session.")
@@ -341,7 +343,7 @@ async def _settled(connection: Connection, settings: Mapping[str, Any], items: S
     return created
 
 
-async def _next(connection: Connection, kind: str) -> JsonObject:
+async def _next(connection: ServiceConnection, kind: str) -> JsonObject:
     """The next event of this kind, or the next error, which refuses what it would answer."""
     while True:
         message = await connection.receive()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voiceapp.engines.resampling import OutputConverter
+from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol import g711
 from voiceapp.protocol.audio import AudioFormat, split_wav_header, wav_header

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from voiceapp.catalogue.defaults import chat_model_file
-from voiceapp.engines.fetching import FetchError, fetch, prepare_voices
-from voiceapp.engines.model_download import fetch_model
-from voiceapp.engines.providers import index_documents
-from voiceapp.engines.weights import usable
+from voiceapp.engines.models.download import fetch_model
+from voiceapp.engines.models.fetching import FetchError, fetch, prepare_voices
+from voiceapp.engines.models.providers import index_documents
+from voiceapp.engines.models.weights import usable
 
 
 def _runs_small_model() -> bool:

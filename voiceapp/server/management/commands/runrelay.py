@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from voiceapp.drain import drain_event
-from voiceapp.engines import providers
+from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
 from voiceapp.realtime.aoq import moq_adapter
 from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace

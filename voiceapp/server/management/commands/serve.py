@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
 from voiceapp.drain import drain_event
-from voiceapp.engines import providers
+from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.aoq.listener import relay_beside

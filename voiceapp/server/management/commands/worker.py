@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from voiceapp.engines import providers
+from voiceapp.engines.models import providers
 from voiceapp.leases.loop import Loop
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
 from voiceapp.server.work import keep_working, lines

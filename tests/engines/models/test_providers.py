@@ -15,10 +15,10 @@ from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.catalogue.services import with_services
-from voiceapp.engines import providers as module
 from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.lanes import lanes
-from voiceapp.engines.providers import (
+from voiceapp.engines.models import providers as module
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.models.providers import (
     CONVERSATION,
     Providers,
     in_use,
@@ -30,7 +30,7 @@ from voiceapp.engines.providers import (
     unavailable,
     warm_up,
 )
-from voiceapp.engines.weights import WeightsMissing
+from voiceapp.engines.models.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from voiceapp.engines import tokens
+from voiceapp.engines.models import tokens
 
 pytestmark = pytest.mark.usefixtures("models")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.played_sound import PlayedSound
+from voiceapp.engines.sound.played_sound import PlayedSound
 from voiceapp.protocol.states import ECHO_STEPS, EchoState, step
 
 WINDOW_SAMPLES = ENGINE_SAMPLE_RATE_HZ // 2

@@ -17,11 +17,11 @@ from django.conf import settings
 from django.core.management import call_command
 from pytest_django import Settings
 
-from voiceapp.engines import weights
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.retrieval import Vectors
-from voiceapp.engines.fetching import FetchError, fetch
-from voiceapp.engines.weights import MODELS, ModelFile, ModelFiles
+from voiceapp.engines.models import weights
+from voiceapp.engines.models.fetching import FetchError, fetch
+from voiceapp.engines.models.weights import MODELS, ModelFile, ModelFiles
 from voiceapp.errors import EngineUnavailable
 
 NETWORK = b"weights of a small network"

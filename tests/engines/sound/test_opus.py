@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voiceapp.engines import opus
+from voiceapp.engines.sound import opus
 
 
 def tone(rate_hz: int, ms: int, hz: float = 440.0) -> bytes:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from voiceapp.engines import weights
 from voiceapp.engines.embedded import vad
 from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES, Samples, VoiceDetector
-from voiceapp.engines.speech_segments import MAX_FRAMES, PADDING_FRAMES, PAUSE_FRAMES, Segmenter, SpeechSegment
+from voiceapp.engines.models import weights
+from voiceapp.engines.sound.speech_segments import MAX_FRAMES, PADDING_FRAMES, PAUSE_FRAMES, Segmenter, SpeechSegment
 
 
 class Loudness:

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-from voiceapp.engines import weights
+from voiceapp.engines.models import weights
 from voiceapp.errors import EngineUnavailable
 
 UNLOADABLE = (

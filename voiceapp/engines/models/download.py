@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from voiceapp.engines.fetching import PROGRESS_S, FetchError
-from voiceapp.engines.weights import sha256_of
+from voiceapp.engines.models.fetching import PROGRESS_S, FetchError
+from voiceapp.engines.models.weights import sha256_of
 from voiceapp.errors import VoiceError
 from voiceapp.outbound.addresses import Network
 from voiceapp.outbound.client import Outbound

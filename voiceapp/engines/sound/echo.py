@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from voiceapp.engines.echo_finder import EchoFinder, loudness
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.played_sound import MicrophoneClock, PlayedSound
-from voiceapp.engines.resampling import InputConverter
+from voiceapp.engines.sound.echo_finder import EchoFinder, loudness
+from voiceapp.engines.sound.played_sound import MicrophoneClock, PlayedSound
+from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import EchoCancellation
 from voiceapp.protocol.states import EchoRisk

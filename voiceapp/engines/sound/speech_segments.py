@@ -15,7 +15,7 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.providers import provider_of
+from voiceapp.engines.models.providers import provider_of
 
 BEGINS, ENDS = 0.5, 0.35
 """Probabilities at which speech begins and ends: the second is lower, so that a faint syllable ends nothing."""

@@ -13,9 +13,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.inspection import ContentInspector, InspectedChat
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, ToolCallDelta
-from voiceapp.engines.providers import providers
+from voiceapp.engines.models.inspection import ContentInspector, InspectedChat
+from voiceapp.engines.models.providers import providers
 from voiceapp.errors import DataInspectionFailed, EngineUnavailable
 
 
@@ -159,7 +159,7 @@ async def test_a_model_that_is_gone_is_noticed_behind_the_inspection(words: Path
 def test_the_chat_models_of_a_server_are_inspected_where_that_is_set_up(
     settings: Settings, words: Path, only_models: Callable[..., None]
 ) -> None:
-    card = ModelCard("scripted", "chat", "tests.engines.test_inspection.Scripted")
+    card = ModelCard("scripted", "chat", "tests.engines.models.test_inspection.Scripted")
     only_models(card)
     assert isinstance(providers().get(card), Scripted)
     settings.INSPECTION_WORDS = str(words)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import Recognition, Samples, Voice
 from voiceapp.engines.languages import is_one_of
+from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.errors import EngineRefused, EngineUnavailable
 from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from voiceapp.engines.interfaces import Samples
-from voiceapp.engines.resampling import InputConverter
+from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol import g711
 from voiceapp.protocol.audio import SAMPLE_RATES_HZ, AudioFormat, wav_header

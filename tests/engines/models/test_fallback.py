@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from voiceapp.catalogue.cards import ChatCapabilities, EmbeddingCapabilities, ModelCard, ModelKind
-from voiceapp.engines.fallback import (
+from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, Recognition, Samples
+from voiceapp.engines.models.fallback import (
     FallbackChat,
     FallbackEmbedder,
     FallbackRecognizer,
@@ -17,9 +18,8 @@ from voiceapp.engines.fallback import (
     FallbackSynthesizer,
     Link,
 )
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, Recognition, Samples
+from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranked, Ranking, RerankRequest
-from voiceapp.engines.tokens import Counted
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 ASKED = ChatRequest((ChatMessage("user", "Hello"),))

@@ -15,8 +15,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from voiceapp.engines import weights
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models import weights
+from voiceapp.engines.models.lanes import lanes
 
 TOKENIZER_FILE = "minilm/tokenizer.json"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceapp.engines.sound_files import CODECS, PIECE_S, SoundWriter, demuxer_of, samples_of
+from voiceapp.engines.sound.sound_files import CODECS, PIECE_S, SoundWriter, demuxer_of, samples_of
 from voiceapp.errors import InvalidParameter
 
 RATE_HZ = 24_000

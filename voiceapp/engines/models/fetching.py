@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from voiceapp.engines.weights import MODELS, ModelFile, ModelFiles, is_verified, sha256_of
+from voiceapp.engines.models.weights import MODELS, ModelFile, ModelFiles, is_verified, sha256_of
 
 Report = Callable[[str], None]
 

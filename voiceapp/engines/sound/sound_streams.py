@@ -5,8 +5,8 @@ from __future__ import annotations
 import av
 import numpy as np
 
-from voiceapp.engines.opus import Decoder, OpusError
-from voiceapp.engines.sound_files import MonoResampler
+from voiceapp.engines.sound.opus import Decoder, OpusError
+from voiceapp.engines.sound.sound_files import MonoResampler
 from voiceapp.errors import InvalidParameter
 
 PARSED = {"mp3": "mp3float", "aac": "aac"}

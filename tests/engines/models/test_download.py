@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from voiceapp.engines.fetching import FetchError
-from voiceapp.engines.model_download import fetch_model
+from voiceapp.engines.models.download import fetch_model
+from voiceapp.engines.models.fetching import FetchError
 
 MODEL = b"GGUF" + bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(MODEL).hexdigest()
@@ -113,7 +113,7 @@ FETCH = """
 import sys
 from ipaddress import ip_network
 from pathlib import Path
-from voiceapp.engines.model_download import fetch_model
+from voiceapp.engines.models.download import fetch_model
 fetch_model(sys.argv[1], Path(sys.argv[2]), sha256="", report=print, allowed_networks=[ip_network("127.0.0.0/8")])
 """
 

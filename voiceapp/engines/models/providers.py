@@ -16,14 +16,14 @@ from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.reading import ReadingChat
-from voiceapp.engines.fallback import FALLBACKS, Link
-from voiceapp.engines.inspection import InspectedChat, content_inspector
 from voiceapp.engines.interfaces import Provider
-from voiceapp.engines.lanes import lanes
+from voiceapp.engines.models.fallback import FALLBACKS, Link
+from voiceapp.engines.models.inspection import InspectedChat, content_inspector
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.models.service_states import ServiceState
+from voiceapp.engines.models.weights import WeightsMissing
 from voiceapp.engines.read_aloud import ReadAloudModel
-from voiceapp.engines.service_states import ServiceState
 from voiceapp.engines.upstream.http.client import Address, services
-from voiceapp.engines.weights import WeightsMissing
 from voiceapp.errors import EngineError, EngineUnavailable
 
 logger = logging.getLogger(__name__)

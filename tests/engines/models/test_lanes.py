@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from voiceapp.engines.lanes import PATIENT_S, Lane, LaneFull, lanes, need_by
+from voiceapp.engines.models.lanes import PATIENT_S, Lane, LaneFull, lanes, need_by
 from voiceapp.errors import EngineUnavailable
 
 
@@ -158,7 +158,7 @@ async def test_batch_work_yields_to_conversations() -> None:
 def test_batch_work_yields_to_conversations_of_a_server_that_was_started_with_nice() -> None:
     code = """
 import asyncio, os, threading
-from voiceapp.engines.lanes import Lane
+from voiceapp.engines.models.lanes import Lane
 os.nice(5)
 if os.getuid() == 0:
     os.setuid(65534)  # root may do what others may not

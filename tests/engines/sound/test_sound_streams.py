@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceapp.engines.sound_files import CODECS, SoundWriter
-from voiceapp.engines.sound_streams import stream_of
+from voiceapp.engines.sound.sound_files import CODECS, SoundWriter
+from voiceapp.engines.sound.sound_streams import stream_of
 from voiceapp.errors import InvalidParameter
 
 TONE_HZ = 440

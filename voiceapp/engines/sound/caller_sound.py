@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from voiceapp.engines.echo import Cleaned, EchoFilter
 from voiceapp.engines.interfaces import Samples
-from voiceapp.engines.resampling import InputConverter
+from voiceapp.engines.sound.echo import Cleaned, EchoFilter
+from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat, Framer
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.events import AudioDelta

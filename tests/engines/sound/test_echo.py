@@ -9,11 +9,11 @@ import pytest
 
 from tests.engines.rooms import Room, Sentence, Visit, room_response
 from tests.engines.speech import SENTENCES, spoken
-from voiceapp.engines.echo import Cleaned, EchoFilter
-from voiceapp.engines.echo_finder import loudness
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.played_sound import LATE_CHUNKS, MicrophoneClock, PlayedSound
+from voiceapp.engines.sound.echo import Cleaned, EchoFilter
+from voiceapp.engines.sound.echo_finder import loudness
+from voiceapp.engines.sound.played_sound import LATE_CHUNKS, MicrophoneClock, PlayedSound
 from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, to_pcm16
 from voiceapp.protocol.configuration import EchoCancellation

@@ -1,0 +1,1 @@
+"""Arithmetic on sound: codecs, resampling, files and streams, echo."""
