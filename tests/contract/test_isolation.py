@@ -243,7 +243,7 @@ async def test_a_strangers_key_finds_nothing(
         for way in (1, -1):  # a number may lie at the edge of what is allowed
             strangers = [made_up(name, way) for name in named]
             other_status, other_said = await asked(client, method, *request(*strangers), charlie.authorization)
-            if (status, other_status) == (200, 200):  # a word more in a text that is embedded changes the vector
+            if (status, other_status) == (200, 200) and body is not None:  # what is made of a text may vary
                 return
             others.append((other_status, alike(other_said, *named, *strangers)))
             if others[-1] == (status, alike(said, *named, *strangers)):

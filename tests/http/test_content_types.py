@@ -78,7 +78,7 @@ def test_it_refuses_what_cannot_be_read(parameter: str) -> None:
         parse_header_parameters(f"multipart/form-data; {parameter}")
 
 
-@given(st.text(alphabet=";*='\" 019%41xé\\\t\n,", max_size=60))
+@given(st.lists(st.sampled_from([*'; ="1%é\\\t,', "a*=", "''", "utf-8'x'", "%41"]), max_size=20).map("".join))
 def test_it_raises_nothing_else(parameters: str) -> None:
     try:
         value, _ = parse_header_parameters(f"a/b;{parameters}")
