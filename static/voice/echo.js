@@ -16,8 +16,8 @@ export class Echo {
     this.#isFound = echo ?? false;
   }
 
-  isIn(words) {
-    return this.#isFound && this.#reply !== null && isEcho(words, this.#reply.text + this.#reply.unheard);
+  isIn(heard) {
+    return this.#isFound && this.#reply !== null && isEcho(heard, this.#reply.text + this.#reply.unheard);
   }
 }
 
