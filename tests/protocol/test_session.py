@@ -76,7 +76,7 @@ def test_every_event_has_an_id_of_its_own(talk: Conversation) -> None:
 
 def test_pictures_are_refused_in_plain_words(talk: Conversation) -> None:
     talk.tell("input_image_buffer.append", image="AAAA")
-    assert "no eyes" in talk.assert_error("image_not_supported", param="image")["message"]
+    assert "does not accept images" in talk.assert_error("image_not_supported", param="image")["message"]
 
 
 # ── Items ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import Beginning, Recorder
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.webhooks import backlog, store
-from voiceapp.webhooks.events import LINE, Event, EventKind, publish
+from voiceapp.webhooks.events import QUEUE_NAME, Event, EventKind, publish
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 
 ONE = [Event(EventKind.TASK_FINISHED, "task-1")]
@@ -50,7 +50,7 @@ def test_what_is_rolled_back_is_told_to_nobody(alice: Member) -> None:
         publish(alice.workspace.pk, ONE)
         assert woken == []
     assert WebhookEvent.objects.count() == Delivery.objects.count() == 1
-    assert woken == [LINE]
+    assert woken == [QUEUE_NAME]
     forget()
 
 

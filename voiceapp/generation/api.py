@@ -54,7 +54,7 @@ async def generate_text(request: HttpRequest, body: GenerationBody) -> HttpRespo
 async def generate_multimodal(request: HttpRequest, body: GenerationBody) -> HttpResponseBase:
     """The same, with content in parts both ways: `[{"text": "…"}, {"image": "…"}]`.
 
-    Images are taken where the engine behind the model has eyes.
+    Images are accepted by models with image input.
     """
     return await _generate(request, body, is_multimodal=True)
 

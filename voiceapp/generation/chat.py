@@ -136,8 +136,8 @@ def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
             if message.parts:
                 param = f"{call.place(number)}.content"
                 raise InvalidParameter(
-                    f"{param} holds an image, and {call.model[:80]} is served by an engine without eyes: it reads "
-                    "text only.",
+                    f"{param} holds an image, and the model '{call.model[:80]}' does not accept images. Remove the "
+                    "image or choose a model with image input.",
                     param=param,
                 )
     if request.tool_choice not in (None, "none", "auto"):

@@ -50,7 +50,7 @@ def chat_message(message: ChatMessageBody, at: str) -> ChatMessage:
             for number, call in enumerate(message.tool_calls or ())
         ),
         tool_call_id=message.tool_call_id,
-        # Texts alone need no eyes: any engine reads them as one.
+        # Texts alone are one text, which any engine reads.
         parts=parts if any(part["type"] != "text" for part in parts) else (),
     )
 

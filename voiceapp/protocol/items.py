@@ -172,7 +172,9 @@ def _read_content(item: Message, content: object) -> str | None:
             else:
                 raise InvalidParameter(f"{param} needs audio or a transcript.", param=param)
         elif kind == "input_image":
-            raise InvalidParameter("This model has no eyes: it cannot take images.", param=param)
+            raise InvalidParameter(
+                "This model does not accept images. Remove the image or choose a model with image input.", param=param
+            )
         else:
             raise InvalidParameter(
                 f"{param}.type must be one of {', '.join(_TEXT_PARTS + _AUDIO_PARTS)}.", param=f"{param}.type"

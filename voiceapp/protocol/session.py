@@ -210,7 +210,8 @@ class Session:
 
     def _append_image(self, event: ev.ImageAppend, now: float) -> None:
         raise RemoteProtocolError(
-            f"The model '{self.config.model}' has no eyes: it cannot take images.",
+            f"The model '{self.config.model}' does not accept images. Remove the image or choose a model with image "
+            "input.",
             code="image_not_supported",
             param="image",
         )

@@ -210,7 +210,7 @@ class Calls:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Another process of this installation asks about a call."""
-        line = _StreamLine(reader, writer)
+        line = _ProcessConnection(reader, writer)
         with suppress(Disconnected, signing.BadSignature, TimeoutError, NotFound, Throttled):
             try:
                 async with asyncio.timeout(ANSWER_S):
@@ -243,7 +243,7 @@ def _address(tag: str) -> str:
     return f"\0voiceapp-{tag}"  # unix(7): an abstract name, which leaves no file behind
 
 
-class _StreamLine:
+class _ProcessConnection:
     """A connection between two processes as a `Side`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -269,7 +269,7 @@ class _StreamLine:
         self._writer.close()
 
 
-async def _asked_of(tag: str, session_id: str, account_id: int, *, joins: bool) -> _StreamLine:
+async def _asked_of(tag: str, session_id: str, account_id: int, *, joins: bool) -> _ProcessConnection:
     """A connection to another process, which agrees.
 
     Raises:
@@ -277,7 +277,7 @@ async def _asked_of(tag: str, session_id: str, account_id: int, *, joins: bool) 
     """
     try:
         async with asyncio.timeout(ANSWER_S):
-            line = _StreamLine(*await asyncio.open_unix_connection(_address(tag), limit=WAITING_BYTES))
+            line = _ProcessConnection(*await asyncio.open_unix_connection(_address(tag), limit=WAITING_BYTES))
             await line.say(signing.dumps((session_id, account_id, joins), salt=_SALT))
             if await line.hear() == "ok":
                 return line
@@ -304,7 +304,7 @@ class CallName:
         where = f"s-{self.there}" if _THERE.fullmatch(self.there) else f"p-{self.tag or own_tag()}"
         return f"{self.session_id}.{where}.{_proof(self.account_id, self.session_id, where)}"
 
-    async def join(self) -> _Joined | _StreamLine:
+    async def join(self) -> _Joined | _ProcessConnection:
         """A line to a call that a process of this host holds.
 
         Raises:

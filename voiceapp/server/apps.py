@@ -12,7 +12,7 @@ class ServerConfig(AppConfig):
         from voiceapp.http import content_types
 
         from .checks import check_settings
-        from .telling import connect
+        from .webhook_events import connect
 
         register(check_settings, "server")
         connect()

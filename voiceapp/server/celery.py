@@ -1,6 +1,6 @@
 """Tasks and deliveries on a Celery that is there already: `celery -A voiceapp.server.celery worker`.
 
-A message says "there is work on this line" and nothing else: what to do stands in our tables, and so does the promise
+A message says "there is work in this queue" and nothing else: what to do stands in our tables, and so does the promise
 that it gets done. A lost message is sent again by the next sweep, a repeated one finds nothing to do, and the row of a
 worker that was killed comes back when its lease ends. So messages are acknowledged early and expire soon.
 """
@@ -36,7 +36,7 @@ EXPIRES_S = 10.0
 CLAIM_FOR_S = 20.0
 """Time for which one message is worked on before the next has its turn, or a stopping worker ends."""
 MOST_MESSAGES = 16
-"""On one line, in one sweep; who gets one goes on until nothing is due."""
+"""Messages for one queue in one sweep; a worker that gets one goes on until nothing is due."""
 
 app = Celery("voiceapp")
 app.conf.update(
@@ -69,15 +69,15 @@ def _check_settings(**_: object) -> None:
 
 @app.task(name="voiceapp.work")
 def work(name: str) -> None:
-    """Work on a line until nothing is due on it."""
+    """Work on a queue until nothing is due in it."""
     asyncio.run_coroutine_threadsafe(_work_on(name), _event_loop()).result()
 
 
 async def _work_on(name: str) -> None:
     from voiceapp.leases.loop import Loop  # here, for Celery sets Django up after it has read this module
-    from voiceapp.server.work import lines
+    from voiceapp.server.work import queues
 
-    wanted = [line for line in lines() if line.name == name]
+    wanted = [queue for queue in queues() if queue.name == name]
     await Loop(wanted).run(claim_for_s=CLAIM_FOR_S)
 
 
@@ -93,18 +93,18 @@ class Dispatch:
     """Sends messages from a serving process: when work is committed, and for what is due and nobody was told of."""
 
     def __init__(self) -> None:
-        from voiceapp.server.work import lines
+        from voiceapp.server.work import queues
 
-        self._lines = lines()
+        self._queues = queues()
         self._woken: set[str] = set()
         """Lines with new work that no message was sent for yet."""
         self._news = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
 
-    def wake(self, line: str) -> None:
+    def wake(self, queue_name: str) -> None:
         """There is work. From any thread."""
-        self._woken.add(line)
+        self._woken.add(queue_name)
         self._news.set()
 
     def start(self) -> None:
@@ -134,10 +134,10 @@ class Dispatch:
                 close_old_connections()
 
     def _sweep(self) -> None:
-        for line in self._lines:
-            due = line.count_due(MOST_MESSAGES * line.capacity)
-            for _ in range(math.ceil(due / line.capacity)):
-                self._send(line.name)
+        for queue in self._queues:
+            due = queue.count_due(MOST_MESSAGES * queue.capacity)
+            for _ in range(math.ceil(due / queue.capacity)):
+                self._send(queue.name)
 
-    def _send(self, line: str) -> None:
-        work.apply_async((line,), retry=False, expires=EXPIRES_S)
+    def _send(self, queue_name: str) -> None:
+        work.apply_async((queue_name,), retry=False, expires=EXPIRES_S)

@@ -25,12 +25,12 @@ logger = logging.getLogger(__name__)
 LATE_S = 60.0
 """A worker takes what is due within seconds, unless all are busy."""
 
-LINES = (signals.LINE, events.LINE)
+QUEUE_NAMES = (signals.QUEUE_NAME, events.QUEUE_NAME)
 """Their names."""
 
 
-def lines() -> Sequence[WorkQueue]:
-    """The lines of this installation."""
+def queues() -> Sequence[WorkQueue]:
+    """Return the queues of this installation."""
     return (TaskQueue(), DeliveryQueue())
 
 
@@ -41,7 +41,7 @@ async def woken(listener: Callable[[str], None]) -> AsyncIterator[None]:
     """
     forget = on_wake(listener)
     elsewhere = wakes_elsewhere()
-    listening = [asyncio.create_task(listen(elsewhere, LINES, listener), name="wake-ups")] if elsewhere else []
+    listening = [asyncio.create_task(listen(elsewhere, QUEUE_NAMES, listener), name="wake-ups")] if elsewhere else []
     try:
         yield
     finally:

@@ -28,7 +28,7 @@ from voiceapp.tasks import files, store
 from voiceapp.tasks.models import StorageUse, Subtask, Task, task_identifier
 from voiceapp.tasks.records import REGION
 from voiceapp.tasks.retention import forget
-from voiceapp.tasks.signals import LINE
+from voiceapp.tasks.signals import QUEUE_NAME
 from voiceapp.tasks.states import FINAL, Status
 from voiceapp.tasks.streams import follow
 
@@ -332,5 +332,5 @@ def _again(task: Task) -> Task:
         Subtask.objects.bulk_create(
             [Subtask(task=new, index=part.index, order=part.order) for part in task.subtasks.all()]
         )
-        wake(LINE)
+        wake(QUEUE_NAME)
     return new

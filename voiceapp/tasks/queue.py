@@ -35,7 +35,7 @@ from voiceapp.tasks.kinds import PartResult, TaskKind, kinds
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.running import RunningTasks
 from voiceapp.tasks.scratch import Scratch
-from voiceapp.tasks.signals import LINE, task_finished
+from voiceapp.tasks.signals import QUEUE_NAME, task_finished
 from voiceapp.tasks.states import Status
 from voiceapp.tasks.turns import Turns
 
@@ -61,7 +61,7 @@ class TaskQueue:
     wait for their end; and one more for each task that only waits for something elsewhere.
     """
 
-    name = LINE
+    name = QUEUE_NAME
 
     def __init__(self, *, claims: Claims[Task] | None = None) -> None:
         self._places: int = settings.TASK_CAPACITY

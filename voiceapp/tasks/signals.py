@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-LINE = "tasks"
+QUEUE_NAME = "tasks"
 """Name of the queue, for `voiceapp.leases.wake`."""
 
 task_finished = Signal()

@@ -23,7 +23,7 @@ from voiceapp.leases.wake import wake
 from voiceapp.tasks import storage_use
 from voiceapp.tasks.kinds import Payload, TaskKind
 from voiceapp.tasks.models import Subtask, Task, not_forgotten, task_identifier
-from voiceapp.tasks.signals import LINE, task_finished
+from voiceapp.tasks.signals import QUEUE_NAME, task_finished
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
 
 ROW_ID = re.compile(r"[1-9][0-9]{0,17}")
@@ -93,7 +93,7 @@ def accept(caller: Caller, kind: TaskKind, order: Payload, *, request_id: str) -
             [Subtask(task=task, index=index, order=dict(part)) for index, part in enumerate(order.parts)],
             batch_size=500,
         )
-        wake(LINE)
+        wake(QUEUE_NAME)
     return task
 
 

@@ -23,7 +23,7 @@ from voiceapp.webhooks.backlog import backlog
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent, event_identifier
 from voiceapp.webhooks.states import DELIVERY_STEPS, DeliveryStatus, EndpointStatus
 
-LINE = "deliveries"
+QUEUE_NAME = "deliveries"
 """Name of the line that deliveries are made by."""
 TOO_MANY = "Too many events were waiting for this endpoint already."
 """Reason of a delivery that was canceled because too many waited."""
@@ -125,7 +125,7 @@ def publish(workspace_id: int, told: Sequence[Event]) -> None:
             [_delivery(event, pk, is_admitted) for (event, pk), is_admitted in zip(pairs, admitted, strict=True)],
             batch_size=500,
         )
-        wake(LINE)
+        wake(QUEUE_NAME)
 
 
 def envelope(event_id: str, created_at: str, data_id: str, kind: str, workspace: str, thread_id: str = "") -> str:

@@ -28,7 +28,7 @@ from voiceapp.leases.statements import Statement, keys_given
 from voiceapp.outbound.client import Outbound
 from voiceapp.webhooks import results
 from voiceapp.webhooks.delivery import Attempted, attempt
-from voiceapp.webhooks.events import LINE
+from voiceapp.webhooks.events import QUEUE_NAME
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
 from voiceapp.webhooks.results import AttemptResult
 from voiceapp.webhooks.rules import Outcome
@@ -82,7 +82,7 @@ class Outgoing:
 class DeliveryQueue:
     """Deliveries of this process."""
 
-    name = LINE
+    name = QUEUE_NAME
     capacity = CAPACITY
 
     def __init__(self, *, resolver: AbstractResolver | None = None) -> None:

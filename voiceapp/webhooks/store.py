@@ -20,7 +20,7 @@ from voiceapp.accounts.models import Workspace
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
-from voiceapp.webhooks.events import LINE, NEVER_HERE, EventKind
+from voiceapp.webhooks.events import NEVER_HERE, QUEUE_NAME, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.secrets import encrypt, new_secret, reencrypt
 from voiceapp.webhooks.states import (
@@ -275,7 +275,7 @@ def _send_again(deliveries: QuerySet[Delivery]) -> int:
             is_replay=True,
         )
         if changed:
-            wake(LINE)
+            wake(QUEUE_NAME)
     return changed
 
 

@@ -26,7 +26,7 @@ from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import ServerLimits
 from voiceapp.server.runner import Life, bind, serve
-from voiceapp.server.work import EmbeddedWork, lines, watch_for_workers, woken
+from voiceapp.server.work import EmbeddedWork, queues, watch_for_workers, woken
 
 
 class Command(BaseCommand):
@@ -89,7 +89,7 @@ async def _keep_house(host: str, port: int) -> None:
 async def _tidy_and_work() -> None:
     match settings.TASK_ENGINE:
         case "embedded":
-            work = EmbeddedWork(Loop(lines()))
+            work = EmbeddedWork(Loop(queues()))
             work.start()
             try:
                 await keep_tidy()

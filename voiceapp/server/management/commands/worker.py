@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from voiceapp.engines.models import providers
 from voiceapp.leases.loop import Loop
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
-from voiceapp.server.work import keep_working, lines
+from voiceapp.server.work import keep_working, queues
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 async def _work(every_s: float) -> None:
-    loop = Loop(lines())
+    loop = Loop(queues())
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, loop.stop)
