@@ -273,7 +273,8 @@ async def test_nothing_stored_can_be_retrieved(ask: Asker) -> None:
         ({"input": [{"type": "function_call_output", "call_id": "call_1"}]}, "input.0.output"),
         ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
         ({"tools": [{"type": "function"}]}, "tools.0.name"),
-        ({"tools": [{"name": "a", "parameters": {"enum": [*range(201)]}}]}, "tools.0.parameters"),
+        ({"tools": [{"name": "a", "parameters": {"enum": [*range(201)]}}]}, "tools"),
+        ({"tools": [{"name": "a", "parameters": {"enum": [*range(190)]}}] * 6}, "tools"),
         ({"tools": [TOOL] * 129}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "glow"}}, "tool_choice"),
@@ -285,6 +286,10 @@ async def test_nothing_stored_can_be_retrieved(ask: Asker) -> None:
 )
 async def test_failures_name_the_field(ask: Asker, fields: dict[str, Any], param: str) -> None:
     assert (await refused(ask, **fields))["param"] == param
+
+
+async def test_as_many_choices_of_tools_as_are_allowed_are_taken(ask: Asker) -> None:
+    await response_to(ask, "say: a", tools=[TOOL | {"parameters": {"enum": [*range(200)]}}] * 5)
 
 
 async def test_an_image_is_named_where_it_stands(ask: Asker) -> None:

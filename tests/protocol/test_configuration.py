@@ -182,7 +182,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"type": "function", "function": "f"}]}, "session.tools[0].function"),
     ({"tools": [{"type": "function", "name": "f", "parameters": "x"}]}, "session.tools[0].function.parameters"),
     ({"tools": [{"type": "function", "name": "f", "description": 5}]}, "session.tools[0].function.description"),
-    ({"tools": [with_choices(201)]}, "session.tools[0].function.parameters"),
+    ({"tools": [with_choices(201)]}, "session.tools"),
     ({"tools": [with_choices(200)] * 5 + [with_choices(1)]}, "session.tools"),
     ({"tools": [TOOL], "enable_search": True}, "session.tools"),
     ({"tool_choice": "maybe"}, "session.tool_choice"),

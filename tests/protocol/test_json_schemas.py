@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -46,10 +48,12 @@ BOUNDS = {
     "properties": both(lambda most: {"properties": {f"p{number}": TEXT for number in range(most)}}, 100),
     "subschemas": both(lambda most: {"prefixItems": [TEXT] * (most - 1)}, 500),
     "subschemas and members": both(lambda most: {"x": [{"enum": [*range(99)]}] * 4 + [TEXT] * (most - 401)}, 500),
-    "levels": both(nested, 8),
-    "length": both(lambda most: {"maxLength": most}, 1000),
-    "items": both(lambda most: {"type": "array", "items": {"minItems": most}}, 1000),
+    "levels": both(nested, 12),
+    "least length": both(lambda most: {"minLength": most}, 1000),
+    "least items": both(lambda most: {"type": "array", "items": {"minItems": most}}, 1000),
+    "reference": both(lambda most: {"$ref": "#/$defs/" + "a" * (most - 8), "$defs": {"a" * (most - 8): TEXT}}, 1000),
     "pattern": both(lambda most: pattern("a" * most), 200),
+    "patterns": both(lambda most: {"x": [pattern("a" * 200)] * (most // 200) + [pattern("a" * (most % 200))]}, 40_000),
     "pattern of a format": both(lambda most: pattern("a" * most, format="uuid"), 500),
     "repetitions": both(lambda most: pattern("a?" * most), 32),
     "count in a pattern": both(lambda most: pattern(f"(a{{1,{most}}}b)*"), 1000),
@@ -65,6 +69,9 @@ PASS = {
     "data that looks like a schema": {"default": {"$ref": "http://a.example/", "maxLength": 5000}},
     "reference to a place": {"properties": {"a": TEXT, "b": {"$ref": "#/properties/a"}}},
     "reference into a list": {"anyOf": [TEXT, {"$ref": "#/anyOf/0"}]},
+    "length": {"type": "string", "maxLength": 4000},
+    "reference to a boolean": {"$ref": "#/$defs/Any", "$defs": {"Any": True}},
+    "reference of a generic model": {"$ref": "#/$defs/A%5Bint%5D", "$defs": {"A[int]": TEXT}},
     "escaped reference": {"$ref": "#/$defs/a~1b", "$defs": {"a/b": TEXT}},
 }
 REFUSED = {
@@ -93,6 +100,21 @@ def test_what_takes_an_engine_long_is_refused(schema: dict[str, Any]) -> None:
 
 
 def test_tools_are_bounded_together() -> None:
-    check_tools([{"enum": [*range(200)]}] * 5)
-    with pytest.raises(ValueError, match="all tools together"):
-        check_tools([{"enum": [*range(200)]}] * 5 + [{"enum": [1]}])
+    for most, more in (
+        ([{"enum": [*range(200)]}] * 5, {"enum": [1]}),
+        ([{"x": [TEXT] * 499}] * 10, TEXT),
+        ([{"x": [pattern("a" * 200)] * 40}] * 5, pattern("a")),
+    ):
+        check_tools(most)
+        with pytest.raises(ValueError, match="all tools together"):
+            check_tools([*most, more])
+
+
+def test_many_large_tools_are_read_in_a_moment() -> None:
+    chain = {f"k{number}": {"$ref": f"#/$defs/k{number + 1}"} for number in range(498)} | {"k498": TEXT}
+    patterns = {"x": [pattern("(a{2}[bc]|d)" * 16)] * 499}
+    for schema in ({"$defs": chain}, patterns):
+        began = time.thread_time()
+        with contextlib.suppress(ValueError):
+            check_tools([schema] * 20)
+        assert time.thread_time() - began < 1

@@ -89,7 +89,7 @@ class Function(Schema):
 
     name: CleanStr = Field(min_length=1, max_length=128)
     description: CleanStr | None = None
-    parameters: JsonSchema | None = None
+    parameters: dict[str, Any] | None = None
     """JSON schema of the arguments."""
 
 

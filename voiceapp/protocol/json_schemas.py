@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 MAX_NODES = 500
 """Subschemas and enum members of one schema."""
@@ -16,9 +17,14 @@ MAX_CHOICES = 200
 """Members of one enum, anyOf, oneOf or allOf."""
 MAX_CHOICES_OF_TOOLS = 1_000
 """Enum members of all tools of a request."""
+MAX_NODES_OF_TOOLS = 5_000
 MAX_PROPERTIES = 100
-MAX_DEPTH = 8
+MAX_DEPTH = 12
 MAX_COUNT = 1_000
+"""Least length, and count in a pattern: llama.cpp refuses more than 2,000, and takes a greatest length of any size."""
+MAX_REFERENCE_CHARS = 1_000
+MAX_CHARS_OF_PATTERNS = 40_000
+"""Characters of the patterns of one schema, or of all tools of a request."""
 MAX_PATTERN_CHARS = 200
 MAX_FORMAT_PATTERN_CHARS = 500
 """Beside a `format`, where client libraries write the pattern: zod's for a date and time has 320 characters."""
@@ -26,7 +32,7 @@ MAX_REPETITIONS = 32
 """Quantifiers of one pattern: the cost of optional characters in a row grows with the fourth power of their number."""
 
 _CHOICES = frozenset(("enum", "anyOf", "oneOf", "allOf"))
-_COUNTS = frozenset(f"{end}{unit}" for end in ("min", "max") for unit in ("Length", "Items", "Properties", "Contains"))
+_COUNTS = frozenset(("minLength", "minItems", "minProperties", "minContains"))
 _DATA = frozenset(("const", "default", "enum", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef"))
@@ -48,8 +54,19 @@ def check_tools(schemas: Iterable[dict[str, Any]]) -> None:
     Raises:
         ValueError: if one of them does not, or all together do not.
     """
-    if sum(_Reading(schema).choices for schema in schemas) > MAX_CHOICES_OF_TOOLS:
-        raise ValueError(f"all tools together have more than {MAX_CHOICES_OF_TOOLS:,} enum members")
+    choices = nodes = chars = 0
+    for number, schema in enumerate(schemas):
+        try:
+            reading = _Reading(schema)
+        except ValueError as error:
+            raise ValueError(f"in tools[{number}], {error}") from None
+        choices += reading.choices
+        nodes += reading.nodes
+        chars += reading.chars
+        together = "all tools together have"
+        _at_most(choices, MAX_CHOICES_OF_TOOLS, "enum members", together)
+        _at_most(nodes, MAX_NODES_OF_TOOLS, "subschemas and enum members", together)
+        _at_most(chars, MAX_CHARS_OF_PATTERNS, "characters in patterns", together)
 
 
 class _Reading:
@@ -57,33 +74,37 @@ class _Reading:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._nodes = 0
-        self.choices = 0
+        self.nodes = self.choices = self.chars = 0
         self._references: list[str] = []
         self._schemas: set[int] = set()
+        self._ended: set[int] = set()
+        """Those from which every `$ref` was followed to its end."""
         self._read(root, 0)
         for reference in self._references:
             self._follow(reference)
 
     def _read(self, schema: dict[str, Any], depth: int) -> None:
         self._schemas.add(id(schema))
-        self._nodes += 1
+        self.nodes += 1
         _at_most(depth, MAX_DEPTH, "levels of subschemas")
         for name, value in schema.items():
             if name in _CHOICES and isinstance(value, list):
                 _at_most(len(value), MAX_CHOICES, f"members of {name}")
             if name == "enum" and isinstance(value, list):
                 self.choices += len(value)
-                self._nodes += len(value)
+                self.nodes += len(value)
             elif name in _COUNTS and isinstance(value, int | float):
                 _at_most(value, MAX_COUNT, f"for {name}")
             elif name in _REFERENCES and isinstance(value, str):
+                _at_most(len(value), MAX_REFERENCE_CHARS, f"characters in a {name}")
                 self._references.append(value)
             elif name == "pattern" and isinstance(value, str):
+                self.chars += len(value)
+                _at_most(self.chars, MAX_CHARS_OF_PATTERNS, "characters in patterns")
                 _check_pattern(value, MAX_FORMAT_PATTERN_CHARS if "format" in schema else MAX_PATTERN_CHARS)
             elif name == "properties" and isinstance(value, dict):
                 _at_most(len(value), MAX_PROPERTIES, "properties in an object")
-            _at_most(self._nodes, MAX_NODES, "subschemas and enum members")
+            _at_most(self.nodes, MAX_NODES, "subschemas and enum members")
             if name not in _DATA:
                 for part in _parts(name, value):
                     self._read(part, depth + 1)
@@ -94,21 +115,26 @@ class _Reading:
         following: object = reference
         while isinstance(following, str):
             target = self._target(following)
+            if isinstance(target, bool) or id(target) in self._ended:
+                break
             if id(target) not in self._schemas:
                 raise ValueError(f"$ref '{following[:80]}' does not lead to a schema inside this one")
             if id(target) in passed:
                 raise ValueError(f"$ref '{reference[:80]}' leads to itself")
             passed.add(id(target))
             following = target.get("$ref")
+        self._ended |= passed
 
     def _target(self, reference: str) -> Any:
-        start, *parts = reference.split("/")
+        start, *parts = unquote(reference).split("/")
         target: Any = self._root if start == "#" else None
         for part in parts:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(target, list):
-                target = {str(number): item for number, item in enumerate(target[:MAX_CHOICES])}
-            target = target.get(name) if isinstance(target, dict) else None
+                is_index = name.isdecimal() and len(name) < 4 and int(name) < len(target)
+                target = target[int(name)] if is_index else None
+            else:
+                target = target.get(name) if isinstance(target, dict) else None
         return target
 
 
@@ -120,9 +146,9 @@ def _parts(name: str, value: object) -> list[dict[str, Any]]:
     return [part for part in values if isinstance(part, dict)]
 
 
-def _at_most(number: float, limit: int, unit: str) -> None:
+def _at_most(number: float, limit: int, unit: str, owner: str = "the schema has") -> None:
     if number > limit:
-        raise ValueError(f"the schema has more than {limit:,} {unit}")
+        raise ValueError(f"{owner} more than {limit:,} {unit}")
 
 
 class _Group:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.json_schemas import check_schema, check_tools
+from voiceapp.protocol.json_schemas import check_tools
 from voiceapp.protocol.values import read_object, read_text
 
 MAX_TOOLS = 128
@@ -44,9 +44,5 @@ def _tool(value: object, at: str) -> dict[str, Any]:
     if not read_text(function.get("name"), f"{at}.function.name", limit=128):
         raise InvalidParameter(f"{at}.function.name is empty.", param=f"{at}.function.name")
     read_text(function.get("description", ""), f"{at}.function.description", limit=MAX_DESCRIPTION)
-    try:
-        check_schema(read_object(function.get("parameters", {}), f"{at}.function.parameters"))
-    except ValueError as error:
-        param = f"{at}.function.parameters"
-        raise InvalidParameter(f"{param} is refused: {error}.", param=param) from None
+    read_object(function.get("parameters", {}), f"{at}.function.parameters")
     return {"type": "function", "function": function}

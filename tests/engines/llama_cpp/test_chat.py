@@ -91,7 +91,7 @@ async def test_sampling_takes_the_usual_parameters(chat: LlamaChat) -> None:
 async def test_a_schema_binds_the_reply(chat: LlamaChat) -> None:
     schema = {
         "type": "object",
-        "properties": {"city": {"type": "string", "maxLength": 20}, "is_big": {"type": "boolean"}},
+        "properties": {"city": {"type": "string", "maxLength": 4000}, "is_big": {"type": "boolean"}},
         "required": ["city", "is_big"],
         "additionalProperties": False,
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, MessagePart, TopLogprobs, TopP
 from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.protocol.json_schemas import check_tools
 from voiceapp.protocol.tools import MAX_TOOLS
 
 MAX_METADATA = 16
@@ -38,9 +39,17 @@ class FunctionTool(Schema):
     """`function`; tools that a server elsewhere would run are refused."""
     name: Annotated[CleanStr, Field(min_length=1, max_length=128)] | None = None
     description: CleanStr | None = None
-    parameters: JsonSchema | None = None
+    parameters: dict[str, Any] | None = None
     """JSON schema of the arguments."""
     strict: bool | None = None
+
+
+def _bounded_tools(tools: list[FunctionTool]) -> list[FunctionTool]:
+    check_tools(tool.parameters or {} for tool in tools)
+    return tools
+
+
+FunctionTools = Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS), AfterValidator(_bounded_tools)]
 
 
 class NamedTool(Schema):
@@ -77,7 +86,7 @@ class ResponseBody(Schema):
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     top_p: TopP = None
     max_output_tokens: Annotated[int | None, Field(ge=1)] = None
-    tools: Annotated[list[FunctionTool] | None, Field(max_length=MAX_TOOLS)] = None
+    tools: FunctionTools | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
     text: TextSettings | None = None
