@@ -183,6 +183,13 @@ async def test_it_does_not_count_refused_guests_towards_the_hour() -> None:
     await house.take(GUEST, "192.0.2.1")
 
 
+async def test_a_guest_refused_for_what_other_processes_hold_keeps_no_other_out() -> None:
+    house = House(guests_per_address=1)
+    house.in_others = ["192.0.2.1"]
+    await house.refusal(GUEST, "192.0.2.1")
+    await house.take(GUEST, "192.0.2.9")
+
+
 async def test_it_tells_a_guest_to_wait_when_guests_may_never_begin() -> None:
     assert (await House(guests_per_hour=0).refusal(GUEST)).retry_after_s == 3600
 

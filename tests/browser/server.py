@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from django.conf import settings
+
 from tests.ports import free_port
 from tests.prepared import LIGHT_VOICE, collect_static_files, environment_of, prepare
 from tests.serving import START_S, Process, ServerProcess
@@ -25,8 +27,13 @@ class Server(ServerProcess):
         prepare(place)
         self._place = place
         self._is_ready = ready
-        if not ready:  # what there is to see while it loads takes a while to make
-            shutil.rmtree(place / "retrieval")
+        if not ready and "MODELS_DIR" not in environment:  # the index takes a while to make: there is something to see
+            shutil.rmtree(place / "retrieval", ignore_errors=True)
+            (place / "models").mkdir()
+            for model in Path(settings.MODELS_DIR).iterdir():
+                if model.name != "retrieval":
+                    (place / "models" / model.name).symlink_to(model)
+            environment["MODELS_DIR"] = str(place / "models")
         variables = environment_of(place) | LIGHT_VOICE | environment
         if environment.get("DEBUG") == "0":
             collect_static_files(Path(environment["STATIC_ROOT"]))

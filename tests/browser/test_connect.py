@@ -57,6 +57,9 @@ def test_the_page_that_talks_is_copied_and_talks(site: str, playwright: Playwrig
         page = browser.new_page()
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
+        for path in ("/browser_server.py", "/"):
+            with urllib.request.urlopen(site.replace("/browser.html", path)) as response:
+                assert b"<button" in response.read(), "the server's file, which holds the key, is not served"
         page.goto(site)
         page.click("button")
         expect(page.locator("pre")).to_contain_text(REPLY, timeout=PATIENCE_MS)

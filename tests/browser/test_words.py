@@ -25,11 +25,9 @@ def note_on_instructions(voice: VoicePage) -> str:
     return note
 
 
-def test_settings_say_that_the_built_in_assistant_follows_no_instructions(open_page: OpenPage) -> None:
+def test_settings_say_that_the_language_model_follows_instructions(open_page: OpenPage) -> None:
     voice = open_page()
-    assert note_on_instructions(voice) == (
-        "Only a language model follows these. The built-in assistant, which replies here, does not."
-    )
+    assert note_on_instructions(voice) == "The language model follows these in its replies."
     expect(voice.page.locator("#model-note")).to_have_text("Your voice and your words stay on this server.")
 
 
@@ -45,7 +43,7 @@ def test_visitors_read_no_setting_when_the_language_model_is_gone(open_page: Ope
     llama: dict[str, Any] = {"CHAT_BASE_URL": model.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "llama"}
     with running(tmp_path, **settings, **llama, STATIC_ROOT=str(tmp_path / "static")) as server:
         voice = open_page(f"http://127.0.0.1:{server.port}/")
-        assert note_on_instructions(voice) == "The language model follows these in every reply."
+        assert note_on_instructions(voice) == "The language model follows these in its replies."
         voice.type("Are you there?")
         expect(voice.caption("assistant")).to_contain_text("I am here.")
         model.stop()

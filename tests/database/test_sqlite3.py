@@ -8,7 +8,7 @@ import pytest
 from django.db import ConnectionHandler
 
 
-@pytest.mark.parametrize(("mode", "kept"), [(None, 0o600), (0o644, 0o600), (0o640, 0o640)])
+@pytest.mark.parametrize(("mode", "kept"), [(None, 0o600), (0o644, 0o600), (0o640, 0o640), (0o664, 0o660)])
 def test_no_other_user_of_the_machine_reads_it(tmp_path: Path, mode: int | None, kept: int) -> None:
     file = tmp_path / "rows.sqlite3"
     if mode is not None:

@@ -30,7 +30,7 @@ def blocks() -> list[str]:
 
 def run(commands: str, folder: Path, **variables: str) -> None:
     (folder / "bin").mkdir(exist_ok=True)
-    (folder / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (folder / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (folder / "bin" / "python").chmod(0o755)
     path = os.pathsep.join([str(folder / "bin"), str(Path(program("pg_dump")).parent), os.environ["PATH"]])
     subprocess.run(["sh", "-e", "-c", commands], cwd=folder, env={"PATH": path, **variables}, check=True)

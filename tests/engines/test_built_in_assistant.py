@@ -74,7 +74,13 @@ async def test_it_leaves_conversations_to_skills_and_documents(assistant: Assist
     assert await talk.say("What is two plus two?") == "2 plus 2 is 4."
     assert (await talk.say("How do I create an API key?")).startswith("From the manual, API keys: ")
     assert await talk.say("What is the capital of France?") == NOT_FOUND
-    assert json.loads(await talk.say("Describe a dog.", extra={"response_format": {"type": "json_object"}}))
+    wanted = {"response_format": {"type": "json_object"}}
+    assert isinstance(json.loads(await talk.say("Describe a dog.", extra=wanted)), dict)
+    talk = Talk(assistant)
+    talk.messages.append(ChatMessage("system", "Be brief."))
+    talk.facts = SessionFacts(started_at=0.0)
+    assert await talk.say("What is two plus two?") == "2 plus 2 is 4.", "skills come first in a session"
+    assert await talk.say("What is the capital of France?") != NOT_FOUND, "and the model follows instructions"
 
 
 async def test_a_spoken_reply_of_the_small_model_is_two_sentences_at_most(assistant: Assistant) -> None:
@@ -97,7 +103,7 @@ async def test_a_page_that_was_cut_off_hears_the_rest_of_a_skills_reply(assistan
 
 async def test_a_message_beyond_the_context_is_refused_and_a_speaker_hears_a_reply(assistant: Assistant) -> None:
     talk = Talk(assistant)
-    with pytest.raises(EngineRefused, match=r"has [\d,]+ tokens; the model reads 1024"):
+    with pytest.raises(EngineRefused, match=r"too long: the model reads 1024 tokens"):
         await talk.say("wombat zebra " * 3000)
     talk.facts = SessionFacts(speaks=True)
     assert await talk.say("wombat zebra " * 3000) == NOT_FOUND

@@ -174,7 +174,7 @@ class TestOpenAI:
             self.client(product).beta.realtime.connect(model="voice") as connection,
         ):
             tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
-            await connection.session.update(session={"modalities": ["text"], "tools": [tool]})
+            await connection.session.update(session={"modalities": ["text"], "tools": [tool], "tool_choice": "none"})
             await connection.conversation.item.create(item=TYPED)
             await connection.response.create()
             async for event in connection:

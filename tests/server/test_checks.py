@@ -111,7 +111,8 @@ def test_conversations_may_use_a_chat_model_of_a_service(settings: Settings) -> 
 def test_secrets_are_for_their_owner(settings: Settings, tmp_path: Path) -> None:
     settings.DEBUG, settings.BASE_DIR = False, tmp_path
     assert ids() == []
-    (tmp_path / ".env").touch(mode=0o644)
+    (tmp_path / ".env").touch()
+    (tmp_path / ".env").chmod(0o644)
     assert ids() == ["server.W028"]
     (tmp_path / ".env").chmod(0o640)
     assert ids() == []

@@ -49,8 +49,13 @@ def test_it_refuses_in_the_shape_that_the_clients_of_an_address_read(server: Ser
 def test_a_page_of_another_origin_reads_a_refusal_of_the_server_itself(server: Served, chunked: bool) -> None:
     for path, expected in (("/v1/chat/completions", "*"), ("/voice/webrtc", None)):
         body: Any = iter([b"x" * 100_000] * 4) if chunked else b"x" * 400_000
-        status, _, headers = server.request("POST", path, body, {"Origin": "https://a.example"}, encode_chunked=chunked)
-        assert (status, headers["Access-Control-Allow-Origin"]) == (413, expected)
+        headers = {"Origin": "https://a.example"}
+        status, _, said = server.request("POST", path, body, headers, encode_chunked=chunked)
+        assert (status, said["Access-Control-Allow-Origin"]) == (413, expected)
+    status, refusal, _ = server.request("POST", "/", b"x" * 400_000, {"Origin": "\xff"})
+    assert (status, refusal["code"]) == (413, "InvalidParameter"), (
+        "an origin that is no UTF-8 is refused like any other"
+    )
 
 
 def test_it_takes_more_where_recordings_are_uploaded_but_not_without_end(server: Served) -> None:

@@ -189,7 +189,7 @@ def relayed(offered: Callable[..., None], service: Service, monkeypatch: pytest.
     monkeypatch.setattr(making, "FIRST_LOOK_S", 0.05)
     monkeypatch.setattr(making, "LAST_LOOK_S", 0.2)
     for name, kind in (("far-painter", "image"), ("far-filmer", "video")):
-        offered(name, kind, "upstream.tasks.RelayedTasks", service.url)
+        offered(name, kind, "upstream.http.tasks.RelayedTasks", service.url)
     return service
 
 

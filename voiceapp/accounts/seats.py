@@ -201,7 +201,7 @@ class Seats:
         except BaseException:
             uncount()
             if caller.is_guest:
-                self._begun[neighbourhood(address)].remove(begun_at)
+                self._forget(neighbourhood(address), begun_at)
             raise
 
         def give_back() -> None:
@@ -269,6 +269,14 @@ class Seats:
         while begun and begun[0] <= now - HOUR_S:
             begun.popleft()
         return begun
+
+    def _forget(self, place: str, begun_at: float) -> None:
+        """Take back a beginning; an address without one is not kept, and may have been forgotten meanwhile."""
+        begun = self._begun.get(place)
+        if begun and begun_at in begun:
+            begun.remove(begun_at)
+        if begun is not None and not begun:
+            del self._begun[place]
 
     def _count(self, caller: Caller, address: str, begun_at: float) -> Callable[[], None]:
         guests, holder = int(caller.is_guest), _account(caller)

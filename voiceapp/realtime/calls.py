@@ -8,10 +8,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
+import os
 import re
+import socket
+import struct
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +32,8 @@ from voiceapp.realtime.close_codes import FLOOD, NORMAL
 from voiceapp.realtime.processes import own_name
 from voiceapp.realtime.transports.interface import Disconnected, texts_of
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
+
+logger = logging.getLogger(__name__)
 
 MOST_JOINED = 4
 """Connections that may have joined one call."""
@@ -130,6 +136,7 @@ class JoinableCall:
         self._transport = transport
         self._dialect = OpenAIRealtimeDialect(kind=TRANSCRIPTION if listens_only else REALTIME, has_track=True)
         self._joined: set[_Joined] = set()
+        self._pace = asyncio.Lock()
         self._session: dict[str, object] = {}
         """As it was shown last."""
         self.receive = transport.receive
@@ -155,8 +162,9 @@ class JoinableCall:
 
     async def told(self, text: str) -> None:
         """An event of a connection that joined. Too many at once would end the call: they wait."""
-        await self._transport.message(text)
-        await asyncio.sleep(PACE_S)
+        async with self._pace:
+            await self._transport.message(text)
+            await asyncio.sleep(PACE_S)
 
     async def send(self, event: ev.ServerEvent) -> None:
         """See `Transport`."""
@@ -179,11 +187,21 @@ class Calls:
     def __init__(self) -> None:
         self._calls: dict[str, JoinableCall] = {}
         self._server: asyncio.Server | None = None
+        self._starting = asyncio.Lock()
 
-    async def begin(self, session_id: str, call: JoinableCall) -> JoinableCall:
-        """Let others find a call until it is over; from then on, those in other processes too."""
-        if self._server is None and sys.platform == "linux":
-            self._server = await asyncio.start_unix_server(self._serve, _address(own_tag()), limit=WAITING_BYTES)
+    async def listen(self) -> None:
+        """Let other processes of this host find the calls of this one."""
+        async with self._starting:
+            if self._server is None and sys.platform == "linux":
+                try:
+                    self._server = await asyncio.start_unix_server(
+                        self._serve, _address(own_tag()), limit=WAITING_BYTES
+                    )
+                except OSError as error:
+                    logger.warning("Other processes cannot join calls of this one: %s", error)
+
+    def begin(self, session_id: str, call: JoinableCall) -> JoinableCall:
+        """Let others find a call until it is over."""
         self._calls[session_id] = call
         return call
 
@@ -211,6 +229,9 @@ class Calls:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Another process of this installation asks about a call."""
         line = _ProcessConnection(reader, writer)
+        if not line.is_of_this_user:
+            writer.close()
+            return
         with suppress(Disconnected, signing.BadSignature, TimeoutError, NotFound, Throttled):
             try:
                 async with asyncio.timeout(ANSWER_S):
@@ -243,11 +264,22 @@ def _address(tag: str) -> str:
     return f"\0voiceapp-{tag}"  # unix(7): an abstract name, which leaves no file behind
 
 
+_PEER = struct.Struct("3i")
+"""Process, user and group of a peer (unix(7), SO_PEERCRED)."""
+
+
 class _ProcessConnection:
     """A connection between two processes as a `Side`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+
+    @property
+    def is_of_this_user(self) -> bool:
+        """Whether the process at the other end runs as the same user, for any may take or call an abstract name."""
+        peer = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        _, user_id, _ = _PEER.unpack(peer)
+        return bool(user_id == os.getuid())
 
     async def hear(self) -> str:
         try:
@@ -275,14 +307,16 @@ async def _asked_of(tag: str, session_id: str, account_id: int, *, joins: bool) 
     Raises:
         NotFound: if it does not, or is not there.
     """
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            line = _ProcessConnection(*await asyncio.open_unix_connection(_address(tag), limit=WAITING_BYTES))
-            await line.say(signing.dumps((session_id, account_id, joins), salt=_SALT))
-            if await line.hear() == "ok":
-                return line
-    except (OSError, TimeoutError, Disconnected):
-        pass
+    async with AsyncExitStack() as stack:
+        with suppress(OSError, TimeoutError, Disconnected):
+            async with asyncio.timeout(ANSWER_S):
+                line = _ProcessConnection(*await asyncio.open_unix_connection(_address(tag), limit=WAITING_BYTES))
+                stack.push_async_callback(line.aclose)
+                if line.is_of_this_user:
+                    await line.say(signing.dumps((session_id, account_id, joins), salt=_SALT))
+                    if await line.hear() == "ok":
+                        stack.pop_all()
+                        return line
     raise NotFound(_GONE)
 
 

@@ -134,7 +134,7 @@ class Request(WebRequest):
         self._stop_timer()
         self.requestHeaders.removeHeader(b"expect")  # no "100 Continue" after this answer
         request_id = new_request_id()
-        path, origin = self._path(), self.getHeader("origin") or ""
+        path, origin = self._path(), (self.getHeader(b"origin") or b"").decode("latin-1")
         headers = cors_headers(path, origin)
         self.channel.transport.write(raw_refusal(status, code, message, request_id, headers, path=path))
         access_logger.info("- - %d %s - %s", status, self.channel.transport.getPeer().host, request_id)

@@ -6,7 +6,7 @@ const openai = createOpenAI({ baseURL: "http://localhost:8000/v1", apiKey: "sk-â
 
 const { textStream } = streamText({ model: openai.chat("gpt-4o-mini"), prompt: "How many miles are ten kilometres?" });
 for await (const piece of textStream) process.stdout.write(piece);
-console.log(); // prints: 10 kilometers are about 6.2137 miles.
+console.log(); // prints: 10 kilometres are about 6.21 miles.
 
 const { embedding } = await embed({ model: openai.embedding("text-embedding-3-small"), value: "The kettle is boiling." });
 console.log(embedding.length, "dimensions"); // prints: dimensions

@@ -2,7 +2,13 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import Request, urlopen
 
 
-class Site(SimpleHTTPRequestHandler):  # serves browser.html beside it, on port 8080
+class Site(SimpleHTTPRequestHandler):
+    def do_GET(self):  # the page beside this file and nothing else: this file holds the key
+        self.path = "/browser.html"
+        super().do_GET()
+
+    do_HEAD = do_GET
+
     def do_POST(self):  # /secret: whoever may ask for one may talk for ten minutes
         headers = {"Authorization": "Bearer sk-…", "Content-Type": "application/json"}
         session = b'{"session": {"type": "realtime", "model": "gpt-realtime"}}'

@@ -8,7 +8,7 @@ replies = dashscope.Generation.call(
     model="qwen-plus", messages=[question], result_format="message", stream=True, incremental_output=True
 )
 for reply in replies:
-    print(reply.output.choices[0].message.content, end="", flush=True)  # prints: 10 kilometers are about 6.2137 miles.
+    print(reply.output.choices[0].message.content, end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()
 
 texts = ["The kettle is boiling.", "Tea is ready."]

@@ -3,7 +3,7 @@ import litellm
 address = {"api_base": "http://localhost:8000/v1", "api_key": "sk-…"}
 question = {"role": "user", "content": "How many miles are ten kilometres?"}
 for piece in litellm.completion(model="openai/gpt-4o-mini", messages=[question], stream=True, **address):
-    print(piece.choices[0].delta.content or "", end="", flush=True)  # prints: 10 kilometers are about 6.2137 miles.
+    print(piece.choices[0].delta.content or "", end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()
 
 answer = litellm.embedding(model="openai/text-embedding-3-small", input=["The kettle is boiling."], **address)

@@ -3,7 +3,7 @@ from llama_index.llms.openai import OpenAI
 
 llm = OpenAI(model="gpt-4o-mini", api_base="http://localhost:8000/v1", api_key="sk-…")
 for piece in llm.stream_complete("How many miles are ten kilometres?"):
-    print(piece.delta, end="", flush=True)  # prints: 10 kilometers are about 6.2137 miles.
+    print(piece.delta, end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()
 
 messages = [

@@ -4,7 +4,7 @@ client = OpenAI(base_url="http://localhost:8000/v1", api_key="sk-…")
 
 question = {"role": "user", "content": "How many miles are ten kilometres?"}
 for piece in client.chat.completions.create(model="gpt-4o-mini", messages=[question], stream=True):
-    print(piece.choices[0].delta.content or "", end="", flush=True)  # prints: 10 kilometers are about 6.2137 miles.
+    print(piece.choices[0].delta.content or "", end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()
 
 speech = client.audio.speech.create(

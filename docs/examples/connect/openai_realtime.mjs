@@ -6,7 +6,7 @@ const client = new OpenAI({ baseURL: "http://localhost:8000/v1", apiKey: "sk-…
 const question = [{ role: "user", content: "How many miles are ten kilometres?" }];
 const stream = await client.chat.completions.create({ model: "gpt-4o-mini", messages: question, stream: true });
 for await (const piece of stream) process.stdout.write(piece.choices[0]?.delta.content ?? "");
-console.log(); // prints: 10 kilometers are about 6.2137 miles.
+console.log(); // prints: 10 kilometres are about 6.21 miles.
 
 const connection = await OpenAIRealtimeWS.create(client, { model: "gpt-realtime" });
 let bytes = 0;

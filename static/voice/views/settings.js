@@ -11,7 +11,7 @@ const TRANSPORTS = [
   ["websocket", "WebSocket"],
 ];
 
-const FOLLOWED = "The language model follows these in every reply.";
+const FOLLOWED = "The language model follows these in its replies.";
 const IGNORED = "Only a language model follows these. The built-in assistant, which replies here, does not.";
 const LEAVING = {
   nothing: "Your voice and your words stay on this server.",

@@ -62,10 +62,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def _keep_private(file: Path) -> None:
-    """Make the file readable by its owner only; the files that SQLite makes beside it get its permissions."""
+    """Make the file unreadable for other users; the files that SQLite makes beside it get its permissions."""
     with suppress(OSError):  # connecting says what is wrong
         if not file.exists():
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
-        elif file.stat().st_mode & stat.S_IRWXO:
+        elif (mode := file.stat().st_mode) & stat.S_IRWXO:
+            private = 0o660 if mode & stat.S_IWGRP else 0o600  # a group that writes shares the installation
             for name in ("", "-wal", "-shm"):
-                file.with_name(file.name + name).chmod(0o600)
+                file.with_name(file.name + name).chmod(private)

@@ -77,9 +77,9 @@ class Assistant(Provider):
         """
         is_for_the_model = _is_for_the_model(request)
         reply: SkillReply | None = None
-        if not is_for_the_model:
+        if not is_for_the_model or _is_conversation(request):
             reply = await self._known.known(request, reads=self._quotes)
-            if reply is None and not self._converses:
+            if reply is None and not is_for_the_model and not self._converses:
                 reply = unknown(request)
         elif (
             request.messages[-1:] and request.messages[-1].role == "assistant"
@@ -127,6 +127,15 @@ def _is_about_the_request(error: EngineError, request: ChatRequest) -> bool:
     """Return whether a program can correct its request, such as too long a conversation. A person hears a reply."""
     is_refused = isinstance(error, EngineRefused) and error.status_elsewhere in REFUSED_AS_SENT
     return is_refused and not request.facts.speaks
+
+
+def _is_conversation(request: ChatRequest) -> bool:
+    """Return whether a person speaks in a session without functions or a format of a program's: what skills know
+    exactly is then better than what a model with instructions makes of it."""
+    asked_last = bool(request.messages) and request.messages[-1].role == "user"
+    has_functions = bool(request.tools) and request.tool_choice != "none"
+    is_plain = not has_functions and FOR_THE_MODEL.isdisjoint(request.extra)
+    return request.facts.started_at is not None and asked_last and is_plain
 
 
 def _is_for_the_model(request: ChatRequest) -> bool:

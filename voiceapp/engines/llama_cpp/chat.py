@@ -16,7 +16,7 @@ from typing import Any
 
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, Provider, ToolCallDelta
 from voiceapp.engines.llama_cpp.context import fitted
-from voiceapp.engines.llama_cpp.process import LlamaOptions, LlamaProcess, RunningModel
+from voiceapp.engines.llama_cpp.process import HUNG_S, LlamaOptions, LlamaProcess, RunningModel
 from voiceapp.engines.llama_cpp.tool_calls import PlannedCall, ToolPlanner, results_in_words, without_tools
 from voiceapp.engines.openai.chat import OpenAIChat, chat_message
 from voiceapp.engines.openai.client import RemoteServer
@@ -74,7 +74,7 @@ class LlamaChat(Provider):
         With `writes_short_json` objects of no given schema are short ones (`SHORT_JSON`)."""
         self._file = Path(file)
         options = LlamaOptions(self._file, threads, context_tokens, slots)
-        self._process = LlamaProcess(options)
+        self._process = LlamaProcess(options, hung_s=max(HUNG_S, timeout_s))
         self._context_tokens = context_tokens
         self._timeout_s = timeout_s
         self._longest_reply_s = LONGEST_WAITS * timeout_s

@@ -39,8 +39,8 @@ WAIT_S = 15.0
 """Time that a request waits for a program that is starting."""
 LOOK_S = 2.0
 HUNG_S = 20.0
-"""A program whose loop that writes replies does not turn for so long is ended. A step of a prompt (`STEP_TOKENS`) takes
-less, unless the machine is so slow that requests time out anyway."""
+"""Shortest time without a turn of the loop that writes replies after which the program is ended. On a slow machine a
+step of a prompt (`STEP_TOKENS`) takes longer: the time for a request counts where that is more."""
 PAUSES_S = (0.5, 2.0, 10.0, 30.0)
 """Before each further start."""
 UNREADABLE_PAUSE_S = 300.0

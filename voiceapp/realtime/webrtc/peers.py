@@ -78,6 +78,8 @@ async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
     try:
         if arrival.session is None:
             await admitted.prepared()
+        if dialect is not OWN:
+            await calls().listen()
         transport, text = await _accept(offer, admitted, dialect)
     except BaseException:
         peers().pending.remove(pending)
@@ -86,7 +88,7 @@ async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:
     session_id, talking = admitted.call.session_id, None
     if dialect is not OWN:
         talking = JoinableCall(transport, admitted.beginning.caller.account_id, listens_only=admitted.call.listens_only)
-        await calls().begin(session_id, talking)
+        calls().begin(session_id, talking)
     peers().keep(_converse(transport, arrival, pending, talking), f"peer of session {session_id}")
     return text
 
