@@ -52,7 +52,7 @@ def test_it_misses_the_proxies_that_are_to_be_trusted(settings: Settings) -> Non
 @pytest.mark.parametrize(
     ("prices", "is_direct", "expected"),
     [
-        ({"audio_seconds": 1}, True, ["voiceapp.accounts.W012"]),
+        ({"audio_seconds": 1}, True, ["voiceapp.accounts.I012"]),
         ({"audio_seconds": 1, "conversations": 0}, True, []),
         ({"audio_seconds": 1}, False, []),
         ({}, True, []),

@@ -36,7 +36,7 @@ def ids() -> list[str | None]:
 def test_a_setting_that_was_removed_is_told_with_what_to_set_now() -> None:
     names = ["UPSTREAM_VENDOR", "UPSTREAM_VOICE", "UPSTREAM_ACME_WARM", "DEFAULT_VOICE", "UPSTREAM_WEBHOOK_URL"]
     told = removed(names)
-    assert [sentence.partition(" has had no effect since 1.0.0: ")[0] for sentence in told] == [
+    assert [sentence.partition(" has had no effect since 1.1.0: ")[0] for sentence in told] == [
         "UPSTREAM_ACME_WARM",
         "UPSTREAM_VOICE",
         "UPSTREAM_WEBHOOK_URL",
@@ -51,7 +51,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "found"),
     [
-        ("REMOVED_SETTINGS", ["UPSTREAM_VOICE has had no effect since 1.0.0."], "server.W026"),
+        ("REMOVED_SETTINGS", ["UPSTREAM_VOICE has had no effect since 1.1.0."], "server.I026"),
         ("PORT", 70_000, "server.E004"),
         ("PORT", 0, "server.E004"),
         ("CHAT_BASE_URL", "localhost:11434/v1", "server.E005"),
@@ -123,7 +123,7 @@ def test_it_finds_a_folder_that_cannot_be_written(settings: Settings, tmp_path: 
     settings.VAR_DIR = tmp_path / "file" / "var"
     disks.cache_clear()
     try:
-        assert ids() == ["server.W027"]
+        assert ids() == ["server.I027"]
     finally:
         disks.cache_clear()
 

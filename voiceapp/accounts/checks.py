@@ -6,7 +6,7 @@ import importlib.util
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 
 from voiceapp.accounts.ledger import UNITS, prices_of
 from voiceapp.accounts.rates import Rate
@@ -159,11 +159,11 @@ def check_prices(**_: Any) -> list[CheckMessage]:
         prices = prices_of(card.name, "realtime") if card.forwards_offers or card.forwards_calls else {}
         if prices and "conversations" not in prices:
             found.append(
-                Warning(
+                Info(
                     f"Calls that are passed on to {card.name!r} cost nothing, so no budget holds them back: what they "
                     "use is not known here, and LEDGER_PRICES has no price for one of them.",
                     hint='Add "conversations" to the prices of realtime, or set the media of the service to bridged.',
-                    id="voiceapp.accounts.W012",
+                    id="voiceapp.accounts.I012",
                 )
             )
     return found

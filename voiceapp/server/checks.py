@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
-from django.core.checks import CheckMessage, Error, Warning
+from django.core.checks import CheckMessage, Error, Info, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 from voiceapp.disk import Unwritable, disks
@@ -53,7 +53,7 @@ def check_settings(
 
 def _removed() -> Iterator[CheckMessage]:
     for sentence in settings.REMOVED_SETTINGS:
-        yield Warning(sentence, hint="The manual lists the settings of this version.", id="server.W026")
+        yield Info(sentence, hint="The manual lists the settings of this version.", id="server.I026")
 
 
 def _hosting() -> Iterator[CheckMessage]:
@@ -192,7 +192,8 @@ def _values() -> Iterator[CheckMessage]:
 
 def _files() -> Iterator[CheckMessage]:
     if isinstance(found := disks().shortage(), Unwritable):
-        yield Warning(f"{found.folder} cannot be written.", hint=f"It is {found.place}. {found}", id="server.W027")
+        # No warning: where a release step runs, the folder's disk may be missing. Readiness knows it of the server.
+        yield Info(f"{found.folder} cannot be written.", hint=f"It is {found.place}. {found}", id="server.I027")
     env = Path(settings.BASE_DIR) / ".env"
     if not settings.DEBUG and env.exists() and env.stat().st_uid == os.geteuid() and env.stat().st_mode & stat.S_IRWXO:
         yield Warning(
