@@ -141,7 +141,7 @@ class ApiKey(models.Model):
         return f"{self.prefix}…{self.last_four}"
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether the key itself is neither revoked nor expired, apart from its account."""
+        """True if the key itself is neither revoked nor expired, apart from its account."""
         return self.state(now) == "usable"
 
     def state(self, now: datetime) -> str:

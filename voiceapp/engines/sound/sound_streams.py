@@ -16,7 +16,7 @@ OGG_HEADER_BYTES = 27
 MAX_WAITING_BYTES = 256 * 1024
 """Bytes of an incomplete page or frame; an Ogg page has 65,307 at most."""
 MAX_UNREAD_BYTES = 16 * 1024
-"""Bytes in a row that are no frame."""
+"""Bytes in a row that do not form a frame."""
 HEADERS = (b"OpusHead", b"OpusTags")
 BROKEN = "The audio cannot be read: it is not {}."
 

@@ -78,7 +78,7 @@ class ServiceLost(Exception):
 
     @property
     def failure(self) -> EngineUnavailable:
-        """What to tell a caller whose conversation ends by it."""
+        """Sentence for a caller whose conversation ends by it."""
         why = REFUSED_FOR_GOOD.get(self.code, "ended the conversation")
         error = EngineUnavailable(f"The service that runs this model {why}.", remedy=f"Its close code was {self.code}.")
         error.retryable = self.code not in REFUSED_FOR_GOOD
@@ -349,7 +349,7 @@ class Dialler:
         return session
 
     def _refusal(self, status: int, retry_after_s: int) -> EngineError:
-        """What a refused handshake means to a caller."""
+        """Return the error of a refused handshake for a caller."""
         if status in (401, 403):
             refused = EngineUnavailable(
                 "The service that runs this model refused the key of this server.",

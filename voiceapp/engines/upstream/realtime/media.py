@@ -119,7 +119,7 @@ class MediaRelay(Provider):
         path: str = PATH,
         accept: str = "",
     ) -> tuple[bytes, str]:
-        """What the service answers to a request about a session, of at most MAX_ANSWER_BYTES, and its `Location`."""
+        """Return the response to a request about a session, of at most MAX_ANSWER_BYTES, and its `Location`."""
         address = f"{path}?{urlencode({'model': self._model or model})}"
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -161,7 +161,7 @@ class MediaRelay(Provider):
         """End a call that the service holds.
 
         Raises:
-            NotFound: there is no such call.
+            NotFound: the call does not exist.
             EngineError: the service does not end it.
         """
         try:

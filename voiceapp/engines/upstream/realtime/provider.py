@@ -115,7 +115,7 @@ class UpstreamRealtime(MediaRelay):
         """A connection that has joined a call of the service, in OpenAI's dialect.
 
         Raises:
-            NotFound: there is no such call.
+            NotFound: the call does not exist.
             EngineError: the service does not let us join it.
         """
         try:

@@ -125,7 +125,7 @@ class UpstreamSession:
             await self._tell(wire)
 
     async def _tell(self, wire: JsonObject) -> None:
-        """Send an event that is no use to another session."""
+        """Send an event that another session does not need."""
         assert self._connection is not None
         with suppress(ServiceLost):
             await self._connection.send(wire)
