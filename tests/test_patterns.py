@@ -26,12 +26,12 @@ BOUNDED = {
     ("voiceapp.engines.assistant.quotation", "UNSPEAKABLE"): "sentences of operators' documents",
     ("voiceapp.engines.piper.clauses", "_PARTS"): "pieces of 220 characters",
     ("voiceapp.engines.sentences", "_END"): "windows of 300 characters",
-    ("voiceapp.protocol.json_schemas", "_PIECE"): "patterns of 500 characters",
+    ("voiceapp.protocol.wire.json_schemas", "_PIECE"): "patterns of 500 characters",
 }
 """Those that are given so little that their time does not matter."""
 
 
-MATCHED = {("voiceapp.protocol.forwarding", "_APPEND"), ("voiceapp.protocol.forwarding", "_DELTA")}
+MATCHED = {("voiceapp.protocol.forwarded.texts", "_APPEND"), ("voiceapp.protocol.forwarded.texts", "_DELTA")}
 """Tried at the beginning of a text only, where the sources do not say so by their names."""
 
 

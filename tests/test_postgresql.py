@@ -20,9 +20,9 @@ LEANING = {
     ),
     "news": usually(
         *("tests/database/test_patience.py", "tests/webhooks/test_queue.py", "tests/webhooks/test_fairness.py"),
-        *("tests/accounts/test_budgets.py", "tests/realtime/test_stale_sessions.py"),
+        *("tests/accounts/test_budgets.py", "tests/realtime/lifetime/test_stale_sessions.py"),
         "tests/realtime/test_held_seats.py",
-        "tests/realtime/test_turn_charges.py::test_several_sessions_spend_no_more_than_one_turn_each_beyond_the_budget",
+        "tests/realtime/records/test_turn_charges.py::test_several_sessions_spend_no_more_than_one_turn_each_beyond_the_budget",
         more=(
             *("tests/webhooks/test_recording.py", "tests/webhooks/test_inside.py", "tests/webhooks/test_events.py"),
             *("tests/accounts/test_units.py", "tests/accounts/test_ledger.py"),

@@ -21,7 +21,7 @@
       ProtocolError                 500   an illegal step in a session
         LocalProtocolError          500   our own code took it
         RemoteProtocolError         500   the peer did; it is told by an error event
-          EventError                500   protocol/reading.py
+          EventError                500   protocol/wire/reading.py
             RunTaskError            500   protocol/run_task.py
           FloodError                500   the session ends
           ClientSilent              500   the session ends

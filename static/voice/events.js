@@ -1,4 +1,4 @@
-// Names and constructors of the realtime dialect; mirrors voiceapp/protocol/events.py (a test compares them).
+// Names and constructors of the realtime dialect; mirrors voiceapp/protocol/wire/events.py (a test compares them).
 
 export const CLIENT = Object.freeze({
   SESSION_UPDATE: "session.update",

@@ -17,7 +17,7 @@ from aiohttp import web  # noqa: E402
 from aiortc import RTCPeerConnection  # noqa: E402
 
 from voiceapp.engines.sound.opus import FRAME_BYTES  # noqa: E402
-from voiceapp.protocol import events as ev  # noqa: E402
+from voiceapp.protocol.wire import events as ev  # noqa: E402
 from voiceapp.realtime.transports.interface import Disconnected, Transport  # noqa: E402
 from voiceapp.realtime.transports.webrtc import WebRtcTransport  # noqa: E402
 from voiceapp.realtime.webrtc import ice_config, sdp  # noqa: E402

@@ -70,8 +70,8 @@ async def measure(part: str) -> None:
     from voiceapp.engines.espeak.voice import VOICES, Espeak
     from voiceapp.engines.interfaces import Samples
     from voiceapp.engines.piper.synthesizer import Piper
-    from voiceapp.protocol import events as ev
     from voiceapp.protocol.audio import to_float
+    from voiceapp.protocol.wire import events as ev
 
     piper, espeak = Piper(), Espeak()
     replies = [Sentence(text, await spoken(piper, text, voice="joe")) for text in REPLIES]

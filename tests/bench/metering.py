@@ -90,7 +90,7 @@ def _turns(caller: Caller) -> Callable[[], Awaitable[None]]:
     """The turns of one session, one at each call."""
     from voiceapp.engines.interfaces import NextResponse
     from voiceapp.protocol.work import TurnEnded
-    from voiceapp.realtime.turn_charges import TurnCharges
+    from voiceapp.realtime.records.turn_charges import TurnCharges
 
     charges = TurnCharges(caller, "bench", f"sess_{caller.monthly_budget_nano}")
     ordinals = itertools.count(1)

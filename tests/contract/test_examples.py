@@ -21,7 +21,7 @@ from voiceapp.http.examples import BODIES
 from voiceapp.realtime.aoq.models import AoqRelay
 from voiceapp.realtime.doors import API_OFFER
 from voiceapp.realtime.forwarding import REPORT_HEADER, report_headers
-from voiceapp.realtime.records import Beginning, record_relayed
+from voiceapp.realtime.records.recorder import Beginning, record_relayed
 from voiceapp.webhooks.models import WebhookEndpoint
 from voiceapp.webhooks.secrets import encrypt, new_secret
 

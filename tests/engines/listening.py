@@ -13,8 +13,8 @@ from voiceapp.engines.embedded.turn import SmartTurn
 from voiceapp.engines.embedded.vad import SileroDetector
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.events import ServerEvent
 from voiceapp.protocol.session import Session
+from voiceapp.protocol.wire.events import ServerEvent
 from voiceapp.protocol.work import JudgeTurn, Recognize, Recognized, TurnJudged
 
 FRAME_S = VAD_FRAME_SAMPLES / ENGINE_SAMPLE_RATE_HZ

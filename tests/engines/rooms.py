@@ -20,10 +20,10 @@ from voiceapp.engines.embedded.turn import SmartTurn
 from voiceapp.engines.embedded.vad import SileroDetector
 from voiceapp.engines.interfaces import Samples
 from voiceapp.engines.sound.caller_sound import CallerSound
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, to_float
 from voiceapp.protocol.configuration import EchoCancellation, SessionConfig
 from voiceapp.protocol.session import Session
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
     Abandon,
     JudgeTurn,

@@ -28,9 +28,9 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.models.lanes import moment_needed
 from voiceapp.engines.reply import SPARE_S
 from voiceapp.errors import EngineUnavailable, FloodError
-from voiceapp.protocol import events as ev
-from voiceapp.protocol.playout import QUEUE_LIMIT_MS
 from voiceapp.protocol.reminders import ReminderChange
+from voiceapp.protocol.speaking.playout import QUEUE_LIMIT_MS
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 SECOND = 32_000

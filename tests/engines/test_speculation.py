@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.test_cascade import LOUD, QUIET, Talk, talking
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, NextResponse, ToolCallDelta
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 
 SHORT = bytes(8_000)

@@ -17,7 +17,7 @@ from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.engines.cascade import CascadeModel
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.models.providers import providers, troubles
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 
 
 def cards() -> list[ModelCard]:

@@ -6,7 +6,7 @@ import re
 
 from django.conf import settings
 
-from voiceapp.protocol.events import CLIENT_EVENTS, SERVER_EVENTS
+from voiceapp.protocol.wire.events import CLIENT_EVENTS, SERVER_EVENTS
 
 SOURCE = (settings.BASE_DIR / "static/voice/events.js").read_text()
 

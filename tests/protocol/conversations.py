@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import FRAME_MS, FRAME_SAMPLES
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.items import Message
 from voiceapp.protocol.session import Session
 from voiceapp.protocol.states import EchoRisk
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
     ItemRecognitionFailed,
     ItemRecognized,

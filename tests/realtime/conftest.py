@@ -87,7 +87,7 @@ def other() -> Iterator[tuple[str, subprocess.Popen[str]]]:
         [
             sys.executable,
             "-c",
-            "from voiceapp.realtime.processes import own_name; print(own_name(), flush=True); input()",
+            "from voiceapp.realtime.lifetime.processes import own_name; print(own_name(), flush=True); input()",
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -104,7 +104,7 @@ def other() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 @pytest.fixture
 def dead() -> str:
     """The name of a process of this host that is no more."""
-    program = "from voiceapp.realtime.processes import own_name; print(own_name())"
+    program = "from voiceapp.realtime.lifetime.processes import own_name; print(own_name())"
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
     ).stdout.strip()

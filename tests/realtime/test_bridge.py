@@ -28,14 +28,14 @@ from voiceapp.errors import (
     VoiceError,
 )
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import bridge
-from voiceapp.realtime.end_conditions import LOGIN_LOST, EndConditions
+from voiceapp.realtime.lifetime.end_conditions import LOGIN_LOST, EndConditions
 from voiceapp.realtime.models import RealtimeSession, Turn
-from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.records.recorder import Beginning, Recorder
+from voiceapp.realtime.records.turn_charges import LAST_WORDS
 from voiceapp.realtime.transports.interface import Disconnected
-from voiceapp.realtime.turn_charges import LAST_WORDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

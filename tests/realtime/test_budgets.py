@@ -16,7 +16,7 @@ from tests.realtime.webrtc.caller import Caller, calling
 from voiceapp.accounts.budgets import month_of
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
-from voiceapp.realtime.turn_charges import LAST_WORDS, USUAL_REPLY_S
+from voiceapp.realtime.records.turn_charges import LAST_WORDS, USUAL_REPLY_S
 
 SECOND = 1_000_000
 """What a second of audio costs, in nano-dollars."""

@@ -9,9 +9,9 @@ import pytest
 
 from voiceapp.accounts.temporary_keys import client_secret, read_client_secret
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.dialects import OWN
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.older import OlderDialect
+from voiceapp.protocol.wire.dialects import OWN
 from voiceapp.realtime.handshake import Wire, read_handshake
 
 TEMPORARY_KEY = "st-" + "a" * 103

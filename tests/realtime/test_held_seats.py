@@ -16,8 +16,8 @@ from tests.conftest import Member
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import Throttled
 from voiceapp.realtime.held_seats import HeldSeats
+from voiceapp.realtime.lifetime.processes import own_name
 from voiceapp.realtime.models import HeldSeat
-from voiceapp.realtime.processes import own_name
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

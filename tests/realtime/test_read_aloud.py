@@ -17,8 +17,8 @@ from voiceapp.engines import read_aloud
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.read_aloud import ReadAloudModel, ReadAloudStream
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.read_aloud import COMMIT, TASK, TextAppend, TextCommit
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.models import Turn
 from voiceapp.webhooks.events import EventKind
 from voiceapp.webhooks.models import WebhookEndpoint, WebhookEvent

@@ -16,7 +16,7 @@ from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call, samples_at
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
-from voiceapp.protocol.playout import LEAD_MS, PIECE_MS
+from voiceapp.protocol.speaking.playout import LEAD_MS, PIECE_MS
 
 Voices = Callable[[str], Samples]
 Conversations = dict[str, Talker | BaseException]

@@ -26,7 +26,7 @@ from tests.http.test_content_types import PATHS as FORM_PATHS
 from tests.http.test_middleware import HOSTILE as HOSTILE_BODIES
 from tests.realtime.hostile_frames import BROKEN, ODD, opened, text_frame, until_ended
 from tests.realtime.product import Product, make_home
-from tests.realtime.test_ends import NO_EVENTS
+from tests.realtime.records.test_ends import NO_EVENTS
 from tests.realtime.webrtc.test_offers import bad_offers, mutated
 
 from .test_http import FRAMINGS

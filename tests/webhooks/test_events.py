@@ -19,10 +19,11 @@ from tests.webhooks.conftest import PATIENCE_S
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.formats import identifier, ulid
 from voiceapp.leases.wake import on_wake
-from voiceapp.protocol import events as ev
-from voiceapp.realtime import record_queue, webhook_events
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.models import RealtimeSession, Turn
-from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.records import queue as record_queue
+from voiceapp.realtime.records import webhook_events
+from voiceapp.realtime.records.recorder import Beginning, Recorder
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.webhooks import backlog, store
 from voiceapp.webhooks.events import QUEUE_NAME, Event, EventKind, publish

@@ -43,7 +43,7 @@ import django
 django.setup()
 from django.db import transaction
 from voiceapp.accounts.models import Workspace
-from voiceapp.realtime import webhook_events
+from voiceapp.realtime.records import webhook_events
 from voiceapp.realtime.models import RealtimeSession
 workspace = Workspace.objects.get()
 for _ in sys.stdin:

@@ -32,11 +32,11 @@ from voiceapp.engines.models.providers import links_in_use, provider_of, unavail
 from voiceapp.engines.reply import ReplyPipeline
 from voiceapp.engines.sound.caller_sound import CallerSound, Frame
 from voiceapp.errors import FloodError, InvalidParameter
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
     Abandon,
     Confirm,

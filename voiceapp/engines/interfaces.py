@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voiceapp.errors import EngineError
-from voiceapp.protocol.events import ClientEvent, ServerEvent
 from voiceapp.protocol.reminders import Reminder, ReminderChange
+from voiceapp.protocol.wire.events import ClientEvent, ServerEvent
 from voiceapp.protocol.work import PlayoutCut, Source, TurnEnded
 
 Samples = NDArray[np.float32]

@@ -18,9 +18,9 @@ from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import ClientSilent, InvalidParameter
 from voiceapp.formats import identifier
 from voiceapp.http.error_responses import error_response_of
-from voiceapp.protocol import events as ev
 from voiceapp.protocol import read_aloud as wire
 from voiceapp.protocol.read_aloud import COMMIT, MAX_TEXT, SERVER_COMMIT, TASK, ReadAloudResponse, ReadAloudSettings
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineError
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.reminders import Reminder
-from voiceapp.protocol.stock_replies import StockReply, stock_reply
+from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
     ReplyAudio,
     ReplyCall,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from voiceapp.http.schemas import CleanStr, Schema
-from voiceapp.protocol.json_schemas import check_schema, check_tools
 from voiceapp.protocol.tools import MAX_TOOLS
+from voiceapp.protocol.wire.json_schemas import check_schema, check_tools
 
 MAX_MESSAGES = 2_000
 """Messages of one conversation: two megabytes hold far more, and reading those would hold up everybody."""

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from voiceapp.protocol.events import SERVER_EVENTS, AudioAppend, AudioDelta, ClientEvent, ErrorEvent, ServerEvent
 from voiceapp.protocol.openai_realtime.hearing import item_of, response_of, session_of
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.events import SERVER_EVENTS, AudioAppend, AudioDelta, ClientEvent, ErrorEvent, ServerEvent
+from voiceapp.protocol.wire.reading import JsonObject
 
 _KINDS: dict[str, tuple[type, Any]] = {
     "str": (str, ""),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format, with_rate
 from voiceapp.protocol.tools import read_tools
-from voiceapp.protocol.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
+from voiceapp.protocol.wire.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
 DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)

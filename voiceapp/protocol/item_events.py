@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from voiceapp.errors import InvalidParameter, RemoteProtocolError
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.conversation import Conversation
+from voiceapp.protocol.hearing.listening import Listener
 from voiceapp.protocol.items import Message, Role, read_item
-from voiceapp.protocol.listening import Listener
-from voiceapp.protocol.responding import Responder
+from voiceapp.protocol.speaking.responding import Responder
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import ItemRecognitionFailed, ItemRecognized, RecognizeItem, Work
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.values import read_text
+from voiceapp.protocol.wire.values import read_text
 
 MAX_TEXT = 200_000
 """Characters of one field of an item."""

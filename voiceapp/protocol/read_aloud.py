@@ -8,9 +8,9 @@ from typing import Any
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
-from voiceapp.protocol.reading import EventError, Fields, JsonObject, parse_fields, tidy
-from voiceapp.protocol.values import read_integer, read_number, read_text
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import EventError, Fields, JsonObject, parse_fields, tidy
+from voiceapp.protocol.wire.values import read_integer, read_number, read_text
 
 SERVER_COMMIT = "server_commit"
 """Text is spoken as it comes; a pause completes a response."""

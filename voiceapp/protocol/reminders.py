@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.reading import JsonObject
-from voiceapp.protocol.values import read_number, read_text
+from voiceapp.protocol.wire.reading import JsonObject
+from voiceapp.protocol.wire.values import read_number, read_text
 
 MAX_REMINDERS = 10
 """So many may be set at the same time."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from voiceapp.protocol.reading import EventError, Fields, JsonObject, parse_fields, tidy
 from voiceapp.protocol.states import step
+from voiceapp.protocol.wire.reading import EventError, Fields, JsonObject, parse_fields, tidy
 
 RECOGNITION = "asr"
 SYNTHESIS = "tts"

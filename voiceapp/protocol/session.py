@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
 from voiceapp.protocol import work as wk
 from voiceapp.protocol.configuration import SessionConfig, merge, merge_response
 from voiceapp.protocol.conversation import Conversation
+from voiceapp.protocol.hearing.listening import Listener, response_is_wanted
+from voiceapp.protocol.hearing.turn_words import Hooks
+from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.item_events import ItemEvents
 from voiceapp.protocol.items import Message
-from voiceapp.protocol.listening import Listener, response_is_wanted
-from voiceapp.protocol.out_of_band import out_of_band_context
-from voiceapp.protocol.responding import Responder
-from voiceapp.protocol.response import Response
+from voiceapp.protocol.speaking.out_of_band import out_of_band_context
+from voiceapp.protocol.speaking.responding import Responder
+from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.states import SESSION_STEPS, EchoRisk, SessionState, step
-from voiceapp.protocol.turn_words import Hooks
-from voiceapp.protocol.utterance import Utterance
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import OfReply, PlayoutCut, RecognitionFailed, Recognized, Result, TurnEnded, TurnJudged
 
 FINISH_S = 15.0

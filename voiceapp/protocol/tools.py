@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.json_schemas import check_tools
-from voiceapp.protocol.values import read_object, read_text
+from voiceapp.protocol.wire.json_schemas import check_tools
+from voiceapp.protocol.wire.values import read_object, read_text
 
 MAX_TOOLS = 128
 MAX_DESCRIPTION = 200_000

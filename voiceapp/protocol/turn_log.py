@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.items import Message, Role
-from voiceapp.protocol.response import Response
+from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.states import ResponseState
-from voiceapp.protocol.utterance import Utterance
 from voiceapp.protocol.work import TurnEnded
 
 

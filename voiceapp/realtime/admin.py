@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from voiceapp.formats import duration
-from voiceapp.realtime import webhook_events
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn
+from voiceapp.realtime.records import webhook_events
 from voiceapp.webhooks.events import EventKind
 
 

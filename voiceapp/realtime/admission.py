@@ -25,8 +25,8 @@ from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavaila
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
 from voiceapp.realtime.doors import Door
-from voiceapp.realtime.end_conditions import EndConditions, end_conditions
-from voiceapp.realtime.records import Beginning, Recorder
+from voiceapp.realtime.lifetime.end_conditions import EndConditions, end_conditions
+from voiceapp.realtime.records.recorder import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Transport
 
 WAYS = {"aoq": "AOQ", "webrtc": "WebRTC", "websocket": "WebSocket"}

@@ -17,8 +17,8 @@ from voiceapp.accounts.seats import Seat
 from voiceapp.engines.interfaces import Call, RealtimeModel, RealtimeStream
 from voiceapp.errors import AccessDenied, ClientSilent, EngineError, FloodError, RequestRefused, Throttled, VoiceError
 from voiceapp.formats import duration, identifier
-from voiceapp.protocol import events as ev
-from voiceapp.protocol.playout import LEAD_MS
+from voiceapp.protocol.speaking.playout import LEAD_MS
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 from voiceapp.realtime.close_codes import (
     ABANDONED,
@@ -35,10 +35,10 @@ from voiceapp.realtime.close_codes import (
     TEMPORARY_KEY_OVER,
     UNAVAILABLE,
 )
-from voiceapp.realtime.end_conditions import STOPPING, EndConditions, SessionEnded
-from voiceapp.realtime.records import Recorder
+from voiceapp.realtime.lifetime.end_conditions import STOPPING, EndConditions, SessionEnded
+from voiceapp.realtime.records.recorder import Recorder
+from voiceapp.realtime.records.turn_charges import TurnCharges
 from voiceapp.realtime.transports.interface import Disconnected, Transport
-from voiceapp.realtime.turn_charges import TurnCharges
 
 logger = logging.getLogger(__name__)
 

@@ -25,11 +25,11 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from voiceapp.accounts.caller import Caller
 from voiceapp.errors import AccessDenied, NotFound, Throttled
 from voiceapp.event_loops import per_loop
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.close_codes import FLOOD, NORMAL
-from voiceapp.realtime.processes import own_name
+from voiceapp.realtime.lifetime.processes import own_name
 from voiceapp.realtime.transports.interface import Disconnected, texts_of
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 

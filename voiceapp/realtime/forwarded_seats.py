@@ -15,8 +15,8 @@ from django.utils import timezone
 from voiceapp.accounts.seats import Seat
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.event_loops import per_loop
+from voiceapp.realtime.lifetime.stale_sessions import SILENT, close_silent
 from voiceapp.realtime.models import RealtimeSession
-from voiceapp.realtime.stale_sessions import SILENT, close_silent
 
 logger = logging.getLogger(__name__)
 

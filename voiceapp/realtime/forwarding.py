@@ -24,10 +24,10 @@ from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.close_codes import LIFETIME_OVER, NORMAL, left_with
 from voiceapp.realtime.forwarded_seats import forwarded_seats
+from voiceapp.realtime.lifetime.stale_sessions import close_rows
 from voiceapp.realtime.models import Entrance, RealtimeSession, TransportKind
-from voiceapp.realtime.records import Beginning, record_relayed
-from voiceapp.realtime.stale_sessions import close_rows
-from voiceapp.realtime.turn_charges import forwarded_charge
+from voiceapp.realtime.records.recorder import Beginning, record_relayed
+from voiceapp.realtime.records.turn_charges import forwarded_charge
 
 Response = TypeVar("Response")
 

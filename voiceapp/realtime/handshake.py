@@ -11,13 +11,13 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
-from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.protocol.forwarding import FORWARDING
+from voiceapp.protocol.forwarded.texts import FORWARDING
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
 from voiceapp.protocol.read_aloud import READ_ALOUD
-from voiceapp.protocol.reading import EventError
+from voiceapp.protocol.wire.dialects import OWN, Dialect
+from voiceapp.protocol.wire.reading import EventError
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.media.client_events import without_formats
 from voiceapp.realtime.models import session_identifier

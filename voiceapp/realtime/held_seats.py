@@ -16,8 +16,8 @@ from voiceapp.accounts.models import Account
 from voiceapp.accounts.seats import Check
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.event_loops import per_loop
+from voiceapp.realtime.lifetime.processes import is_gone, own_host, own_name
 from voiceapp.realtime.models import HeldSeat
-from voiceapp.realtime.processes import is_gone, own_host, own_name
 
 RETRY_S = 1.0
 """Pause before rows of seats that were given back are deleted again, when the database is away."""

@@ -16,8 +16,8 @@ from voiceapp.http.refusals import Receive, Send
 from voiceapp.realtime import forwarding
 from voiceapp.realtime.calls import CallName, carry, read_call_name
 from voiceapp.realtime.close_codes import FLOOD, KEY_REVOKED, NORMAL, SERVER_STOPPING
+from voiceapp.realtime.lifetime.revocation import credentials_of, revocation_watch
 from voiceapp.realtime.models import RealtimeSession
-from voiceapp.realtime.revocation import credentials_of, revocation_watch
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.transports.limits import SLOW_READER_S
 

@@ -11,7 +11,7 @@ from voiceapp.accounts.models import Account, ApiKey, Workspace
 from voiceapp.formats import identifier
 from voiceapp.realtime.aoq.models import AoqGrant as AoqGrant
 from voiceapp.realtime.aoq.models import AoqRelay as AoqRelay
-from voiceapp.realtime.processes import NAME_LENGTH
+from voiceapp.realtime.lifetime.processes import NAME_LENGTH
 
 
 def session_identifier() -> str:

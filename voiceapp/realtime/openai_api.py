@@ -19,7 +19,7 @@ from voiceapp.realtime.doors import HELD_OFFER, OPENAI_OFFER
 from voiceapp.realtime.forwarding import report_headers
 from voiceapp.realtime.handshake import Wire, described, read_handshake
 from voiceapp.realtime.joining import end_call
-from voiceapp.realtime.resume import Arrival
+from voiceapp.realtime.lifetime.resume import Arrival
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, answered, require_offer
 
 router = Router(tags=["OpenAI-compatible"])

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from voiceapp.realtime import webhook_events
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.records import webhook_events
 from voiceapp.webhooks.events import EventKind
 
 BATCH = 500

@@ -10,15 +10,15 @@ from voiceapp.accounts.addresses import address_of_scope
 from voiceapp.accounts.auth import Caller, caller_from_bearer
 from voiceapp.accounts.page import page_caller_of, require_own_page
 from voiceapp.http.refusals import LOST, Receive, Scope, Send, refuse
-from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.doors import API_SOCKET, PAGE_SOCKET, READ_ALOUD_SOCKET, Door
 from voiceapp.realtime.handshake import Handshake, Wire, read_handshake
 from voiceapp.realtime.inference.connection import SocketConnection
 from voiceapp.realtime.inference.runner import TaskRunner
 from voiceapp.realtime.joining import carry_joined, join_call
-from voiceapp.realtime.resume import Arrival, arrive
-from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.lifetime.resume import Arrival, arrive
+from voiceapp.realtime.lifetime.resumption import read_resumption
 from voiceapp.realtime.scopes import header_of, query_of, refuse_handshake
 from voiceapp.realtime.transports.websocket import WebSocketTransport
 

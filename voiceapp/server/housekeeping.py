@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
+from voiceapp.realtime.lifetime.stale_sessions import close_overdue
 from voiceapp.realtime.retention import purge_transcripts
-from voiceapp.realtime.stale_sessions import close_overdue
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
 from voiceapp.webhooks.store import reencrypt_all

@@ -1,6 +1,6 @@
 """Kinds of events, and how one is published: a row for the event, and a delivery for each endpoint that subscribed.
 
-Which events a conversation has is decided in `voiceapp.realtime.webhook_events`.
+Which events a conversation has is decided in `voiceapp.realtime.records.webhook_events`.
 """
 
 from __future__ import annotations

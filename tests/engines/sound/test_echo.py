@@ -14,10 +14,10 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.sound.echo import Cleaned, EchoFilter
 from voiceapp.engines.sound.echo_finder import loudness
 from voiceapp.engines.sound.played_sound import LATE_CHUNKS, MicrophoneClock, PlayedSound
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, to_pcm16
 from voiceapp.protocol.configuration import EchoCancellation
 from voiceapp.protocol.states import EchoRisk
+from voiceapp.protocol.wire import events as ev
 
 CHUNK = ENGINE_SAMPLE_RATE_HZ // 50
 FORMAT = AudioFormat("pcm", ENGINE_SAMPLE_RATE_HZ)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from tests.protocol.dashscope_realtime.contract import TABLE, conversation, reader, sent_by, table
-from voiceapp.protocol.events import CLIENT_EVENTS, parse_client_event
 from voiceapp.protocol.read_aloud import READ_ALOUD
+from voiceapp.protocol.wire.events import CLIENT_EVENTS, parse_client_event
 
 
 def test_the_tables_are_those_of_the_library() -> None:

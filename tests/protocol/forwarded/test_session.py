@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from voiceapp.errors import FloodError, LocalProtocolError
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarded.session import AGAIN_S, TRACK_FORMATS, ForwardedSession, Out
 from voiceapp.protocol.forwarded.states import FLOOR_STEPS, PHASE_STEPS, Floor, Phase
 from voiceapp.protocol.states import step
+from voiceapp.protocol.wire import events as ev
 
 WHERE: dict[str, Any] = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
 SESSION = {"id": "theirs", "turn_detection": {"type": "server_vad"}}

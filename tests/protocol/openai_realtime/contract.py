@@ -13,7 +13,7 @@ from typing import Any
 from openai.types.realtime import RealtimeClientEvent, RealtimeServerEvent
 from pydantic import TypeAdapter
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 
 Json = dict[str, Any]
 

@@ -11,10 +11,10 @@ from openai.types.realtime import RealtimeClientEvent
 from pydantic import TypeAdapter
 
 from voiceapp.protocol.client_side import server_event_of
-from voiceapp.protocol.events import SERVER_EVENTS
 from voiceapp.protocol.openai_realtime.asking import call_there
 from voiceapp.protocol.openai_realtime.client import OpenAIService
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.wire.events import SERVER_EVENTS
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}, "strict": True}}
 WHERE = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}

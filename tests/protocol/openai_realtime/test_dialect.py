@@ -12,12 +12,12 @@ from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
 
 from tests.protocol.conversations import Conversation
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.client_side import server_event_of
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect, usage_to
 from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.openai_realtime.settings import TRANSCRIPTION
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, Respond
 
 

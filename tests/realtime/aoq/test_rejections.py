@@ -27,7 +27,7 @@ from voiceapp.realtime.aoq.grants import Rejection
 from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace
 from voiceapp.realtime.aoq.models import AoqGrant
 from voiceapp.realtime.doors import API_GRANT, PAGE_GRANT
-from voiceapp.realtime.resume import arrive_by_request
+from voiceapp.realtime.lifetime.resume import arrive_by_request
 
 SHOWN = 64
 """What the library adds to the code of a rejection."""

@@ -13,12 +13,12 @@ from django.utils import timezone
 from tests.conftest import Member
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import ApiKey
-from voiceapp.realtime import revocation
 from voiceapp.realtime.close_codes import KEY_REVOKED
 from voiceapp.realtime.doors import API_SOCKET
 from voiceapp.realtime.inference import connection
 from voiceapp.realtime.inference.connection import SocketConnection
 from voiceapp.realtime.inference.runner import TaskRunner
+from voiceapp.realtime.lifetime import revocation
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 10.0

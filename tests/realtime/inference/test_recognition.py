@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.inference.recognition import RecognitionTransport, Unheard, settings_of
 from voiceapp.realtime.transports.interface import Disconnected
 

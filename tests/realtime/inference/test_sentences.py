@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.inference.sentences import Sentence, Sentences
 
 HEARD_MS = 9_000

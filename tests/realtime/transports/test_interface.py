@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.transports.interface import text_of
 
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from voiceapp.errors import FloodError, InvalidParameter
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.close_codes import GOES_ON_ELSEWHERE
-from voiceapp.realtime.resumption import Resumption, read_resumption
+from voiceapp.realtime.lifetime.resumption import Resumption, read_resumption
 from voiceapp.realtime.transports import sent_events
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.transports.resumable import ResumableTransport

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from voiceapp.errors import FloodError
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.transports import websocket
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.transports.limits import MESSAGES_PER_S

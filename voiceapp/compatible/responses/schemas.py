@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field
 
 from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, MessagePart, TopLogprobs, TopP
 from voiceapp.http.schemas import CleanStr, Schema
-from voiceapp.protocol.json_schemas import check_tools
 from voiceapp.protocol.tools import MAX_TOOLS
+from voiceapp.protocol.wire.json_schemas import check_tools
 
 MAX_METADATA = 16
 """Pairs of one request, as OpenAI bounds them."""

@@ -10,8 +10,8 @@ from voiceapp.engines.sound.echo import Cleaned, EchoFilter
 from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.protocol.audio import AudioFormat, Framer
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.events import AudioDelta
 from voiceapp.protocol.states import EchoRisk
+from voiceapp.protocol.wire.events import AudioDelta
 
 
 @dataclass(frozen=True, slots=True)

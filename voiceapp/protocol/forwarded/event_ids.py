@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarded.reading import object_of
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 REMEMBERED = 64
 """Events that a refusal may still be about."""

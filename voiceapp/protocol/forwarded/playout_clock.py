@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from voiceapp.protocol import events as ev
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 USUAL_LEAD_S = 1.0
 """A service that sends no further ahead than this paces by itself, and knows what was heard."""

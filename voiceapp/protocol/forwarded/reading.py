@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from math import isfinite
 
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 
 
 def wire_of(text: str) -> JsonObject | None:

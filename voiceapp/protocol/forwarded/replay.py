@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from voiceapp.protocol.forwarded.turns import words_of
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 
 Wire = Mapping[str, Any]
 

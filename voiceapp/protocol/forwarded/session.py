@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat, Meter, read_format
 from voiceapp.protocol.client_side import server_event_of
 from voiceapp.protocol.forwarded.event_ids import EventIds
@@ -19,10 +18,11 @@ from voiceapp.protocol.forwarded.playout_clock import MOST_AHEAD_S, PlayoutClock
 from voiceapp.protocol.forwarded.reading import object_of, response_id_of, written
 from voiceapp.protocol.forwarded.replay import ANSWERS, AudioReplay, ConversationReplay
 from voiceapp.protocol.forwarded.states import FLOOR_STEPS, PHASE_STEPS, Floor, Phase
+from voiceapp.protocol.forwarded.texts import ForwardedEvent
 from voiceapp.protocol.forwarded.turns import ForwardedTurns
-from voiceapp.protocol.forwarding import ForwardedEvent
-from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.states import step
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 Out = ev.ServerEvent | PlayoutCut | TurnEnded

@@ -13,7 +13,7 @@ from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.openai_realtime.asking import format_there
 from voiceapp.protocol.openai_realtime.hearing import format_of, is_about_settings, settings_after
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 
 MAX_UPDATES = 32
 """Changes that may wait for the service's answer."""

@@ -10,7 +10,7 @@ from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.openai_realtime.dialect import item_to
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION, session_to
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 
 _NAMES = {
     "modalities": "modalities",

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig, merge_response
 from voiceapp.protocol.openai_realtime.agreed import AgreedSettings
@@ -32,7 +31,8 @@ from voiceapp.protocol.openai_realtime.hearing import (
 )
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, REALTIME, TRANSCRIPTION
 from voiceapp.protocol.openai_realtime.spoken import MAX_CHARACTERS, SpokenItems
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 Value = TypeVar("Value")
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from voiceapp.formats import identifier
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.openai_realtime.lengths import Lengths
 from voiceapp.protocol.openai_realtime.refusals import refusal_to
@@ -20,7 +19,8 @@ from voiceapp.protocol.openai_realtime.settings import (
     session_to,
     settings_from,
 )
-from voiceapp.protocol.reading import EventError, Fields, JsonObject, parse_fields, tidy
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import EventError, Fields, JsonObject, parse_fields, tidy
 
 RENAMED = {
     "response.audio.delta": "response.output_audio.delta",

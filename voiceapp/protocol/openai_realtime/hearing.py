@@ -10,7 +10,7 @@ from voiceapp.protocol.audio import AudioFormat, read_format
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.openai_realtime.dialect import PARTS, RENAMED
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ, settings_from
-from voiceapp.protocol.reading import EventError, JsonObject
+from voiceapp.protocol.wire.reading import EventError, JsonObject
 
 NAMES = {
     **{theirs: ours for ours, theirs in RENAMED.items()},

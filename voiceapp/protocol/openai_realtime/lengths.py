@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.openai_realtime.settings import PCM_RATE_HZ
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 Event = TypeVar("Event", bound=ev.ClientEvent)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.settings import tool_choice_from, tool_choice_to, tool_to
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 FORMATS = ("input_audio_format", "output_audio_format")
 _TRANSLATED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 
 _ABOUT_ITEMS: dict[str, dict[str, str]] = {
     ev.ItemCreate.type: {"item.id": "item_create_duplicate_item_id"},

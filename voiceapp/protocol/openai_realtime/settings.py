@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from voiceapp.protocol import g711
-from voiceapp.protocol.reading import EventError, JsonObject
+from voiceapp.protocol.wire.reading import EventError, JsonObject
 
 REALTIME = "realtime"
 TRANSCRIPTION = "transcription"

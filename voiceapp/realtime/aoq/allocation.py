@@ -18,7 +18,7 @@ from voiceapp.realtime.aoq.visits import Visit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.handshake import listening_model
-from voiceapp.realtime.resume import arrive_by_request
+from voiceapp.realtime.lifetime.resume import arrive_by_request
 
 KNOWN_HEADER = "x-dashscope-rtc-transport"
 """As client programs have it built in; `AOQ_TRANSPORT_HEADER` names another one."""

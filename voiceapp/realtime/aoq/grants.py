@@ -21,7 +21,7 @@ from voiceapp.errors import InvalidApiKey
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.aoq import tokens
 from voiceapp.realtime.aoq.models import AoqGrant, AoqRelay
-from voiceapp.realtime.records import Beginning
+from voiceapp.realtime.records.recorder import Beginning
 
 MAX_UNUSED = 1000
 """Grants of one account, or of the guests at one address, that nobody has used; of more, the oldest are deleted."""

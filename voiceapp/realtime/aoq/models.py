@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from voiceapp.accounts.models import Account, ApiKey, Workspace
-from voiceapp.realtime.processes import NAME_LENGTH
+from voiceapp.realtime.lifetime.processes import NAME_LENGTH
 
 
 class AoqRelay(models.Model):

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from voiceapp.errors import EngineUnavailable
 from voiceapp.realtime.aoq.models import AoqRelay
-from voiceapp.realtime.processes import own_name
+from voiceapp.realtime.lifetime.processes import own_name
 from voiceapp.relays import Relay
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from voiceapp.realtime.aoq.tracks import AoqTracks
 from voiceapp.realtime.doors import API_GRANT, PAGE_GRANT, TASK_GRANT, Door
 from voiceapp.realtime.inference.aoq_connection import AoqConnection
 from voiceapp.realtime.inference.runner import TaskRunner
-from voiceapp.realtime.resume import Arrival, arrive
-from voiceapp.realtime.resumption import read_resumption
+from voiceapp.realtime.lifetime.resume import Arrival, arrive
+from voiceapp.realtime.lifetime.resumption import read_resumption
 from voiceapp.realtime.transports.aoq import AoqTransport
 
 logger = logging.getLogger(__name__)

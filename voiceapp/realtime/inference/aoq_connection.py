@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from voiceapp.protocol.reading import EventError, JsonObject
 from voiceapp.protocol.run_task import RunTaskError
+from voiceapp.protocol.wire.reading import EventError, JsonObject
 from voiceapp.realtime.aoq.tracks import READY, AoqTracks
 from voiceapp.realtime.transports.interface import json_text
 

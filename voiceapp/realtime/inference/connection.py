@@ -8,7 +8,7 @@ from typing import Protocol
 
 from voiceapp.errors import FloodError
 from voiceapp.http.refusals import Message, Receive, Send
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.realtime.transports.interface import Disconnected, json_text
 from voiceapp.realtime.transports.limits import SLOW_READER_S
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from voiceapp.engines.sound.sound_streams import stream_of
 from voiceapp.errors import ClientSilent, InvalidParameter
-from voiceapp.protocol import events as ev
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig, merge
-from voiceapp.protocol.values import read_integer, read_text
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.values import read_integer, read_text
 from voiceapp.realtime.inference.sentences import Sentence, Sentences
 from voiceapp.realtime.inference.task import Say, TaskTransport
 from voiceapp.realtime.transports.limits import MAX_UNHEARD_BYTES

@@ -18,13 +18,13 @@ from voiceapp.protocol import run_task as wire
 from voiceapp.realtime.admission import Admitted, admit
 from voiceapp.realtime.close_codes import FLOOD, NORMAL
 from voiceapp.realtime.doors import READ_ALOUD_SOCKET, Door
-from voiceapp.realtime.end_conditions import connection_ended
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.inference import recognition, synthesis
 from voiceapp.realtime.inference.connection import SocketConnection, TaskConnection
 from voiceapp.realtime.inference.recognition import RecognitionTransport, Unheard
 from voiceapp.realtime.inference.synthesis import SynthesisTransport
 from voiceapp.realtime.inference.task import TaskTransport, refusal
+from voiceapp.realtime.lifetime.end_conditions import connection_ended
 from voiceapp.realtime.transports.interface import Disconnected
 
 IDLE_S = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 
 
 @dataclass(slots=True)

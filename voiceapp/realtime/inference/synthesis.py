@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol import events as ev
 from voiceapp.protocol import run_task as wire
 from voiceapp.protocol.read_aloud import TASK, SpeechSettings, TextAppend, TextCommit
-from voiceapp.protocol.values import read_text
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.values import read_text
 from voiceapp.realtime.inference.connection import SocketConnection
 from voiceapp.realtime.inference.task import TaskTransport
 

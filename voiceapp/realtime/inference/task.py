@@ -11,9 +11,9 @@ from voiceapp.errors import FloodError
 from voiceapp.formats import one_line
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.protocol import run_task as wire
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.realtime.close_codes import LIFETIME_OVER, NORMAL, SERVER_STOPPING
-from voiceapp.realtime.end_conditions import SessionEnded
+from voiceapp.realtime.lifetime.end_conditions import SessionEnded
 from voiceapp.realtime.transports.interface import Disconnected
 
 logger = logging.getLogger(__name__)

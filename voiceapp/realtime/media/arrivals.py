@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from voiceapp.errors import FloodError
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import Meter
-from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.realtime.media.client_events import without_audio
 from voiceapp.realtime.transports.interface import Disconnected
 from voiceapp.realtime.transports.limits import MAX_UNREAD_BYTES, MAX_UNREAD_EVENTS, MESSAGES_PER_S

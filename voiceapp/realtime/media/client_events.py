@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 
 FORMATS = ("input_audio_format", "output_audio_format")
 

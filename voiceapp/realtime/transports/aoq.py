@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.aoq.tracks import AoqTracks
 from voiceapp.realtime.transports.interface import text_of
 from voiceapp.realtime.transports.limits import PLAYED_S

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
-from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.protocol.events import ClientEvent, ServerEvent
-from voiceapp.protocol.forwarding import ForwardedEvent
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.forwarded.texts import ForwardedEvent
+from voiceapp.protocol.wire.dialects import OWN, Dialect
+from voiceapp.protocol.wire.events import ClientEvent, ServerEvent
+from voiceapp.protocol.wire.reading import JsonObject
 
 __all__ = ["OWN", "Dialect", "Disconnected", "Transport", "json_text", "text_of", "texts_of"]
 

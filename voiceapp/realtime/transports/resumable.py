@@ -14,9 +14,9 @@ from contextlib import suppress
 
 from voiceapp.drain import drain_event
 from voiceapp.errors import FloodError
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.close_codes import ABANDONED, GOES_ON_ELSEWHERE, NO_CODE
-from voiceapp.realtime.resumption import Resumption
+from voiceapp.realtime.lifetime.resumption import Resumption
 from voiceapp.realtime.transports.interface import Disconnected, Transport
 from voiceapp.realtime.transports.sent_events import SentEvents
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from voiceapp.engines.sound import opus
-from voiceapp.protocol import events as ev
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.transports.interface import text_of
 
 MAX_EVENTS = 2000

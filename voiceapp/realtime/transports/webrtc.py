@@ -16,8 +16,8 @@ from aiortc.exceptions import InternalError, InvalidAccessError, InvalidStateErr
 from django.conf import settings
 
 from voiceapp.errors import EngineUnavailable, FloodError, InvalidParameter
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.states import step
+from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.close_codes import ABANDONED, NORMAL
 from voiceapp.realtime.media.aiortc_internals import gathering
 from voiceapp.realtime.media.aiortc_internals.connecting import give_up_quietly

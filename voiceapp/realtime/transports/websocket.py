@@ -9,8 +9,8 @@ from voiceapp.errors import FloodError
 from voiceapp.event_loops import within
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol.audio import Meter
-from voiceapp.protocol.dialects import OWN, Dialect
-from voiceapp.protocol.events import ClientEvent, EventError, ServerEvent
+from voiceapp.protocol.wire.dialects import OWN, Dialect
+from voiceapp.protocol.wire.events import ClientEvent, EventError, ServerEvent
 from voiceapp.realtime.transports.interface import Disconnected, texts_of
 from voiceapp.realtime.transports.limits import MESSAGES_PER_S, SLOW_READER_S
 

@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.http.error_responses import MediaTypeRefused
-from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward, report_headers
-from voiceapp.realtime.resume import Arrival, arrive_by_request
+from voiceapp.realtime.lifetime.resume import Arrival, arrive_by_request
 from voiceapp.realtime.webrtc import peers, sdp
 
 SDP_TYPE = "application/sdp"

@@ -18,10 +18,10 @@ from voiceapp import ice
 from voiceapp.drain import drain_event
 from voiceapp.errors import EngineUnavailable
 from voiceapp.event_loops import per_loop
-from voiceapp.protocol.dialects import OWN, Dialect
+from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.calls import JoinableCall, calls
-from voiceapp.realtime.resume import Arrival
+from voiceapp.realtime.lifetime.resume import Arrival
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import ice_config
 from voiceapp.realtime.webrtc.pending import PendingOffer, PendingOffers

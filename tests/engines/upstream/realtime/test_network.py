@@ -14,7 +14,7 @@ from tests.outages.faults import FaultProxy
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.realtime import connection
 from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
-from voiceapp.protocol.forwarding import ForwardedMessage
+from voiceapp.protocol.forwarded.texts import ForwardedMessage
 
 NARROW_BYTES_PER_S = 10_000
 MOST_AHEAD_BYTES = 16_000_000

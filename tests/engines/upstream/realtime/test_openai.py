@@ -17,10 +17,10 @@ from voiceapp.engines.upstream.realtime import connection, openai
 from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import EngineError, FloodError, InvalidParameter
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.forwarded import session
 from voiceapp.protocol.forwarded.reading import wire_of
+from voiceapp.protocol.wire import events as ev
 
 KEY = "sk-canary-of-the-operator"
 LOGGERS = (connection.__name__, openai.__name__)

@@ -19,8 +19,8 @@ from voiceapp.engines.upstream.realtime.connection import MAX_MESSAGE_BYTES
 from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
 from voiceapp.errors import EngineError, EngineUnavailable, FloodError
-from voiceapp.protocol import events as ev
-from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage
+from voiceapp.protocol.forwarded.texts import ForwardedEvent, ForwardedMessage
+from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 KEY = "sk-canary-of-the-operator"

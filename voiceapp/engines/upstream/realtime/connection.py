@@ -18,11 +18,11 @@ from voiceapp.engines.interfaces import Call
 from voiceapp.engines.openai.client import seconds_of
 from voiceapp.engines.upstream.realtime.openai import OpenAICodec, reason_of, status_of
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, FloodError
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarded.reading import wire_of, written
 from voiceapp.protocol.openai_realtime.client import OpenAIService
-from voiceapp.protocol.reading import JsonObject
 from voiceapp.protocol.session import FINISH_S
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 logger = logging.getLogger(__name__)
 

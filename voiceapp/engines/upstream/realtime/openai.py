@@ -9,10 +9,10 @@ from typing import Any
 from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import identifier, one_line
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.forwarded.replay import MAX_EVENT_ID
 from voiceapp.protocol.openai_realtime.client import OpenAIService
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 
 logger = logging.getLogger(__name__)
 

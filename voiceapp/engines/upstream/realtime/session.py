@@ -16,13 +16,13 @@ from typing import Any
 from voiceapp.engines.interfaces import Call, NextResponse
 from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, ServiceConnection, ServiceLost
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
-from voiceapp.protocol import events as ev
 from voiceapp.protocol.client_side import client_event_wire
 from voiceapp.protocol.forwarded.reading import object_of, wire_of
 from voiceapp.protocol.forwarded.session import ForwardedSession, Out
 from voiceapp.protocol.forwarded.states import Phase
-from voiceapp.protocol.forwarding import ForwardedEvent, ForwardedMessage, for_service, spoken_bytes
-from voiceapp.protocol.reading import JsonObject
+from voiceapp.protocol.forwarded.texts import ForwardedEvent, ForwardedMessage, for_service, spoken_bytes
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from voiceapp.leases.loop import Loop
 from voiceapp.realtime.aoq.listener import relay_beside
 from voiceapp.realtime.calls import calls
 from voiceapp.realtime.forwarded_seats import forwarded_seats
-from voiceapp.realtime.resume import resumable_sessions
-from voiceapp.realtime.stale_sessions import close_abandoned
+from voiceapp.realtime.lifetime.resume import resumable_sessions
+from voiceapp.realtime.lifetime.stale_sessions import close_abandoned
 from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy
 from voiceapp.server.limits import ServerLimits

@@ -1,0 +1,351 @@
+"""The user's side of a session: from audio frames to turns. `turn_words` finds the words of turns."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voiceapp.errors import RemoteProtocolError
+from voiceapp.protocol.audio import FRAME_MS, Pcm
+from voiceapp.protocol.configuration import SessionConfig, TurnDetection
+from voiceapp.protocol.hearing.turn_words import Hooks, TurnWords
+from voiceapp.protocol.hearing.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
+from voiceapp.protocol.hearing.utterance import MAX_UTTERANCE_MS, Utterance
+from voiceapp.protocol.speaking.interruptions import Interruptions
+from voiceapp.protocol.speaking.responding import Responder
+from voiceapp.protocol.states import EchoRisk, SpeechVerdict, TurnState
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.work import Abandon, JudgeTurn, RecognitionFailed, Recognized, TurnJudged
+
+STALL_S = 2.0
+"""A caller who was speaking and whose audio stopped coming has ended the turn."""
+
+
+class Listener:
+    """Frames in; turn events, recognition work and committed utterances out."""
+
+    def __init__(self, config: SessionConfig, responder: Responder, hooks: Hooks) -> None:
+        self.quiet_since = -math.inf
+        """When the caller last fell silent."""
+        self._hooks = hooks
+        self.interruptions = Interruptions(config, responder, send=hooks.send)
+        self._settings = config.turn_detection
+        self._words = TurnWords(config.transcription_language, hooks)
+        self._detector = TurnDetector(self._settings) if self._settings else None
+        self._heard_ms = 0
+        """Audio received since the start."""
+        self._audio_at = 0.0
+        self._recent: deque[Pcm] = deque()
+        """The last frames before speech, for the prefix padding."""
+        self._open: Utterance | None = None
+        """Speech in progress; in manual mode, what was appended since the last commit."""
+        self._said_full = False
+        self._ended: End | None = None
+        """How speech ended that may be no interruption; its words are being waited for."""
+        self._echo = EchoRisk.NONE
+        """Of the latest frame."""
+        self._sure_run = 0
+        """Frames in a row that are no echo."""
+
+    @property
+    def is_speech_open(self) -> bool:
+        """The caller is in the middle of a turn that voice detection follows."""
+        return self._detector is not None and self._detector.state is not TurnState.QUIET
+
+    @property
+    def is_settled(self) -> bool:
+        """The words of every committed turn are known, and of what may become one."""
+        return self._words.is_settled and self._ended is None
+
+    @property
+    def heard_ms(self) -> int:
+        return self._heard_ms
+
+    def holds(self, item_id: str) -> bool:
+        """The id belongs to a turn whose words are not known yet."""
+        return self._find(item_id) is not None
+
+    def stall_due(self) -> float | None:
+        """When speech in progress counts as ended because no audio comes any more."""
+        return self._audio_at + STALL_S if self.is_speech_open else None
+
+    def configure(self, config: SessionConfig, now: float) -> None:
+        """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
+        self._words.language = config.transcription_language
+        self._settings = config.turn_detection
+        self.interruptions.config = config
+        if self._settings is None:
+            self._listen_manually(now)
+        elif self._detector is not None:
+            self._detector.configure(self._settings)
+        else:
+            self._listen_for_turns(self._settings, now)
+
+    def hear(self, frame: NDArray[np.float32], probability: float, now: float, echo: EchoRisk) -> None:
+        """One frame of 512 samples and its speech probability."""
+        self._echo = echo
+        self._sure_run = self._sure_run + 1 if echo is EchoRisk.NONE else 0
+        self._heard_ms += FRAME_MS
+        self._audio_at = now
+        pcm: Pcm = np.clip(frame * 32768, -32768, 32767).astype(np.int16)
+        if self._detector is None:
+            self._hear_manually(pcm, probability, now)
+        else:
+            self._hear_turns(self._detector, pcm, probability, now)
+        if self._open is not None:
+            self._words.ask_partial(self._open, is_lull=self._detector is not None and self._detector.is_lull)
+
+    def end_turn(self, now: float) -> None:
+        """End speech in progress now, whatever voice detection thinks; nothing when there is none."""
+        if self._detector is not None:
+            self._end(self._detector.end(), now)
+
+    def judged(self, judged: TurnJudged, now: float) -> None:
+        """What the turn model found; a late result is ignored."""
+        utterance = self._open
+        if self._detector and utterance and (utterance.item_id, utterance.version) == (judged.item_id, judged.version):
+            utterance.is_judging = False
+            self._end(self._detector.judged(judged.probability), now)
+
+    def commit(self, now: float) -> None:
+        """The client says that the turn is over.
+
+        Raises:
+            RemoteProtocolError: nothing was appended, or, with voice detection, nothing since the turn before.
+        """
+        if self._detector is not None and (self._open is not None or self._recent):
+            self.end_turn(now)
+            return
+        utterance, self._open = self._open, None
+        if utterance is None:
+            raise RemoteProtocolError(
+                "The audio buffer is empty: append audio before the commit.", code="input_audio_buffer_commit_empty"
+            )
+        self._stop(utterance, self._heard_ms)
+        self._words.commit(utterance, now)
+
+    def clear(self, now: float) -> None:
+        """Forget the audio since the last commit."""
+        self._recent.clear()
+        self._take_back(now)
+
+    def finish(self, now: float) -> None:
+        """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
+        self.end_turn(now)
+        if self.doubtful is None or not self.doubtful.echo:  # else its words, which are on their way, decide
+            self._believe(now)
+            self._drop_open(now)
+
+    def close(self) -> None:
+        """Whatever comes now is ignored."""
+        self._words.close()
+        if self._open is not None:
+            self._hooks.start(Abandon(item_id=self._open.item_id))
+        self._open = None
+        self._detector = None
+
+    def recognized(self, recognized: Recognized, now: float) -> None:
+        """The words of a reading: shown when partial, kept when final, dropped when outdated."""
+        self._words.recognized(utterance := self._find(recognized.work.item_id), recognized, now)
+        if utterance and utterance is self.doubtful and recognized.work.version == utterance.version:
+            is_complete = not recognized.work.is_partial
+            self._settle(self.interruptions.judge(utterance, now, is_complete=is_complete), now)
+
+    def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
+        """No words from this reading. A failed speculation is tried again when the turn ends."""
+        utterance = self._find(failed.work.item_id)
+        self._words.failed(utterance, failed, now)
+        if utterance is not None and utterance is self.doubtful and not failed.work.is_partial:
+            self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
+
+    def _listen_manually(self, now: float) -> None:
+        if doubtful := self.doubtful:
+            self._settle(self.interruptions.judge_for_buffer(doubtful, now), now)
+            doubtful.is_doubtful, self._ended = False, None  # if not read yet, the client decides
+            self.interruptions.ducking.restore(now)
+        if self._detector is not None and self._open is not None:
+            self._go_on(self._open)
+        self._detector = None
+        self._recent.clear()
+
+    def _listen_for_turns(self, settings: TurnDetection, now: float) -> None:
+        self._detector = TurnDetector(settings)
+        if self._open is not None and self._open.is_speech:
+            self._detector.begin()
+            self._announce(self._open, now)
+        else:
+            self._drop_open(now)
+
+    def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
+        if self._open is not None:
+            is_speech = detector.is_speech(probability)
+            self._open.append(pcm, is_speech=is_speech, now=now)
+            self._open.note_echo(self._echo, is_speech=is_speech)
+        else:
+            self._remember(pcm)
+        signal = detector.push(probability)
+        if signal is not None:
+            self._follow(signal, now)
+        if self.doubtful is not None:
+            self._settle(self.interruptions.judge_sound(self.doubtful), now)
+        if self._open is not None and self._open.is_full:
+            self.end_turn(now)
+
+    def _hear_manually(self, pcm: Pcm, probability: float, now: float) -> None:
+        if self._open is None:
+            self._open = Utterance(self._hooks.new_id("item"), self._heard_ms - FRAME_MS)
+            self._said_full = False
+        if not self._open.is_full:
+            self._open.append(pcm, is_speech=probability >= 0.5, now=now)
+        elif not self._said_full:
+            self._said_full = True
+            seconds = MAX_UTTERANCE_MS // 1000
+            self._hooks.send(
+                ev.ErrorEvent(
+                    code="input_audio_buffer_full",
+                    message=f"The audio buffer is full ({seconds} s): commit or clear it; later audio is dropped.",
+                )
+            )
+
+    def _remember(self, pcm: Pcm) -> None:
+        self._recent.append(pcm)
+        padding_ms = self._settings.prefix_padding_ms if self._settings else 0
+        while len(self._recent) > padding_ms // FRAME_MS + ONSET_FRAMES:
+            self._recent.popleft()
+
+    def _follow(self, signal: Signal, now: float) -> None:
+        if isinstance(signal, Onset):
+            self._begin(signal, now)
+        elif isinstance(signal, End):
+            self._end(signal, now)
+        elif self._open is not None:
+            if isinstance(signal, Pause):
+                if self._open.is_held_up:  # what may be the last words must not wait for the words so far
+                    self._open.partial_running = False
+                    self._hooks.start(Abandon(item_id=self._open.item_id))
+                self._words.ask_early(self._open, now)
+                self._ask(self._open)
+            elif isinstance(signal, StillQuiet):
+                self._ask(self._open)
+            elif isinstance(signal, Resume):
+                self._go_on(self._open)
+
+    def _begin(self, onset: Onset, now: float) -> None:
+        if self._open is not None:  # it ended, and its words are not known yet
+            self._ended = None
+            return self._go_on(self._open)
+        started_ms = self._heard_ms - len(self._recent) * FRAME_MS
+        utterance = self._open = Utterance(self._hooks.new_id("item"), started_ms)
+        speech_from = len(self._recent) - onset.frames_ago
+        for position, frame in enumerate(self._recent):
+            utterance.append(frame, is_speech=position >= speech_from, now=now)
+        self._recent.clear()
+        if self.interruptions.is_doubtful(self._echo, now):
+            utterance.doubt(self._echo, sure_frames=min(onset.frames_ago, self._sure_run))
+            self.interruptions.begin(utterance, now)
+        else:
+            self._announce(utterance, now)
+
+    @property
+    def doubtful(self) -> Utterance | None:
+        """Speech that may be no interruption."""
+        return self._open if self._open is not None and self._open.is_doubtful else None
+
+    def _settle(self, verdict: SpeechVerdict, now: float) -> None:
+        if verdict is SpeechVerdict.INTERRUPTS:
+            self._believe(now)
+        elif verdict is SpeechVerdict.TAKEN_BACK:
+            self._take_back(now)
+
+    def _believe(self, now: float) -> None:
+        """What may have been no interruption is one."""
+        if utterance := self.doubtful:
+            utterance.is_doubtful = False
+            ended, self._ended = self._ended, None
+            self._announce(utterance, now)
+            self._end(ended, now)
+
+    def _take_back(self, now: float) -> None:
+        """It was none, or is not wanted: nothing is said of it."""
+        if self._detector is not None:
+            self._detector.end()
+        self._drop_open(now)
+
+    def _announce(self, utterance: Utterance, now: float) -> None:
+        if not utterance.is_announced:
+            utterance.is_announced = True
+            self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
+            self.interruptions.speech_started(now)
+
+    def _go_on(self, utterance: Utterance) -> None:
+        """The pause was not the end."""
+        utterance.go_on()
+        self._hooks.speech_resumed()
+        self._hooks.start(Abandon(item_id=utterance.item_id))
+
+    def _ask(self, utterance: Utterance) -> None:
+        if not utterance.is_speech or not self._detector or not self._detector.asks_model:
+            return
+        if not utterance.is_judging:  # a busy machine is not asked twice at once
+            utterance.is_judging = True
+            self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
+
+    def _end(self, end: End | None, now: float) -> None:
+        utterance = self._open
+        if end is None or utterance is None:
+            return
+        if utterance.is_doubtful:
+            self._await_words(utterance, end, now)
+            return
+        if not utterance.is_speech:
+            self._drop_open(now, end.silence_ms)
+            return
+        self._open = None
+        self.quiet_since = now
+        self._stop(utterance, self._heard_ms - end.silence_ms)
+        self._words.commit(utterance, now)
+
+    def _await_words(self, utterance: Utterance, end: End, now: float) -> None:
+        """Speech is over that may be no interruption."""
+        if not utterance.may_be_speech:
+            return self._take_back(now)
+        self._ended = end
+        self._words.ask_early(utterance, now)
+
+    def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
+        """Every `speech_started` is followed by one `speech_stopped`."""
+        if utterance.is_announced:
+            utterance.is_announced = False
+            self._hooks.send(
+                ev.SpeechStopped(
+                    audio_end_ms=max(utterance.started_ms, end_ms),
+                    item_id=utterance.item_id,
+                    reason=None if is_valid else "turn_invalid",
+                    echo=utterance.echo is EchoRisk.LIKELY or None,
+                )
+            )
+
+    def _find(self, item_id: str) -> Utterance | None:
+        if self._open is not None and self._open.item_id == item_id:
+            return self._open
+        return self._words.find(item_id)
+
+    def _drop_open(self, now: float, silence_ms: int = 0) -> None:
+        utterance, self._open, self._ended = self._open, None, None
+        if utterance is None:
+            return
+        if utterance.is_doubtful:
+            self.interruptions.ducking.restore(now)
+        self.quiet_since = now
+        self._hooks.speech_resumed()
+        self._hooks.start(Abandon(item_id=utterance.item_id))
+        self._stop(utterance, self._heard_ms - silence_ms, is_valid=False)
+
+
+def response_is_wanted(config: SessionConfig) -> bool:
+    """A committed turn gets a response without a request: voice detection is on and told so."""
+    settings = config.turn_detection
+    return settings is not None and settings.create_response and not config.listens_only

@@ -1,0 +1,178 @@
+"""The user's side of a session: from turns to their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from voiceapp.protocol.hearing.utterance import Utterance
+from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.work import Abandon, RecognitionFailed, Recognize, Recognized, Work
+
+EARLY_CONFIDENCE = 0.8
+"""An early reading that is less sure is made again when more of the silence is there, in which faint sounds hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Callbacks and facts that the session provides."""
+
+    send: Callable[[ev.ServerEvent], None]
+    start: Callable[[Work], None]
+    new_id: Callable[[str], str]
+    turn_committed: Callable[[Utterance, float], None]
+    """A turn is complete; its words may follow later."""
+    words_known: Callable[[Utterance, float], None]
+    """The words of a committed turn, possibly none."""
+    words_failed: Callable[[Utterance, str, str, float], None]
+    """No words for a committed turn: error code and message."""
+    words_expected: Callable[[Utterance], None]
+    """The words of a turn, if the present pause is its end."""
+    speech_resumed: Callable[[], None]
+    """The pause was not the end: there will be more words, or none."""
+
+
+class TurnWords:
+    """Readings asked for; words shown while a turn goes on, and kept when it is over."""
+
+    def __init__(self, language: str | None, hooks: Hooks) -> None:
+        self.language = language
+        """Spoken language; None leaves it to the engine."""
+        self._hooks = hooks
+        self._committed: dict[str, Utterance] = {}
+        """Turns whose words are not known yet, in order."""
+
+    @property
+    def is_settled(self) -> bool:
+        """The words of every committed turn are known."""
+        return not self._committed
+
+    def find(self, item_id: str) -> Utterance | None:
+        """The committed turn with this id, while its words are not known."""
+        return self._committed.get(item_id)
+
+    def close(self) -> None:
+        """Whatever comes now is ignored."""
+        for item_id in self._committed:
+            self._hooks.start(Abandon(item_id=item_id))
+        self._committed.clear()
+
+    def ask_early(self, utterance: Utterance, now: float) -> None:
+        """Ask for the words on the speculation that this pause is the end; they may be known or on their way."""
+        if not utterance.may_be_speech:
+            return
+        if not utterance.is_read_early:
+            self._ask(utterance)
+        elif utterance.partial_running:
+            utterance.recognizing, utterance.awaits_early = utterance.version, True
+        else:
+            self._take(utterance, utterance.reading, utterance.confidence, now)
+
+    def ask_partial(self, utterance: Utterance, *, is_lull: bool) -> None:
+        """Ask for the words so far, if it is time to."""
+        is_lull = is_lull and not utterance.is_doubtful
+        if not utterance.wants_partial(is_lull=is_lull):
+            return
+        utterance.partial_running = True
+        if is_lull:
+            utterance.read_early()
+        work = Recognize(
+            utterance.item_id,
+            utterance.version,
+            utterance.speech(),
+            self.language,
+            is_partial=True,
+            is_early=is_lull,
+        )
+        self._hooks.start(work)
+
+    def commit(self, utterance: Utterance, now: float) -> None:
+        """A turn is complete; find its words, if they are not known yet."""
+        utterance.ended_at = now
+        self._committed[utterance.item_id] = utterance
+        self._hooks.turn_committed(utterance, now)
+        if not utterance.may_be_speech:
+            utterance.keep_words("")
+        if utterance.words is not None:
+            self._settle(utterance, now)
+        else:
+            self._ask(utterance)
+
+    def recognized(self, utterance: Utterance | None, recognized: Recognized, now: float) -> None:
+        """The words of a reading: shown when partial, kept when final, dropped when outdated or the turn is gone."""
+        work = recognized.work
+        if utterance is None or work.version != utterance.version:
+            return
+        if not work.is_partial:
+            self._take(utterance, recognized.words, recognized.confidence, now)
+            return
+        utterance.partial_running = False
+        if utterance.words is not None:  # a later reading overtook this one
+            return
+        utterance.note_reading(recognized.words, recognized.confidence)
+        if work.is_early and recognized.confidence < EARLY_CONFIDENCE:
+            utterance.drop_early()
+        if not utterance.awaits_early:
+            if utterance.ended_at is None:
+                self._show(utterance, recognized.words, now)
+        elif utterance.is_read_early:
+            self._take(utterance, recognized.words, recognized.confidence, now)
+        else:
+            self._ask_again(utterance)
+
+    def failed(self, utterance: Utterance | None, failed: RecognitionFailed, now: float) -> None:
+        """No words from this reading. A failed speculation is tried again when the turn ends."""
+        work = failed.work
+        if utterance is None or work.version != utterance.version:
+            return
+        if work.is_partial:
+            utterance.partial_running = False
+            utterance.drop_early()
+            if utterance.awaits_early:
+                self._ask_again(utterance)
+            return
+        utterance.recognizing = None
+        if utterance.ended_at is None:
+            return
+        if utterance.keep_stable_words():
+            self._settle(utterance, now)
+            return
+        self._committed.pop(utterance.item_id, None)
+        utterance.drop_audio()
+        self._hooks.words_failed(utterance, failed.code, failed.message, now)
+
+    def _take(self, utterance: Utterance, words: str, confidence: float, now: float) -> None:
+        """The words of all that was said, as far as the caller says no more."""
+        utterance.recognizing, utterance.awaits_early = None, False
+        utterance.keep_words(words, confidence)
+        if utterance.ended_at is not None:
+            self._settle(utterance, now)
+            return
+        self._show(utterance, words, now)
+        if utterance.words and not utterance.is_doubtful:
+            self._hooks.words_expected(utterance)
+
+    def _ask_again(self, utterance: Utterance) -> None:
+        """The early reading came to nothing that counts, and the words are wanted."""
+        utterance.recognizing, utterance.awaits_early = None, False
+        self._ask(utterance)
+
+    def _settle(self, utterance: Utterance, now: float) -> None:
+        self._committed.pop(utterance.item_id, None)
+        if not utterance.words:
+            utterance.keep_stable_words()
+        utterance.recognized_at = now
+        utterance.drop_audio()
+        self._hooks.words_known(utterance, now)
+
+    def _ask(self, utterance: Utterance) -> None:
+        if utterance.recognizing == utterance.version:
+            return
+        utterance.recognizing = utterance.version
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.speech(), self.language))
+
+    def _show(self, utterance: Utterance, words: str, now: float) -> None:
+        """The words so far, while the caller may still go on."""
+        if words and utterance.is_speech and not utterance.is_doubtful:
+            stable, rest = utterance.partial(words, now)
+            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))

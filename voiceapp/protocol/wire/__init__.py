@@ -1,0 +1,1 @@
+"""What passes between client and session: events, their fields, and the dialects they are spoken in."""

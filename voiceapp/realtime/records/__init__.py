@@ -1,0 +1,1 @@
+"""Rows and events that a session leaves behind."""
