@@ -204,7 +204,7 @@ def test_the_command_fails_in_one_sentence(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     assert len(run.stderr.strip().splitlines()) == 1
-    assert "silero-vad could not be fetched" in run.stderr
+    assert "pipecat-ai could not be fetched" in run.stderr
 
 
 def test_what_is_missing_is_named(settings: Settings, folder: Path) -> None:

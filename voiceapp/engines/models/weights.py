@@ -59,22 +59,15 @@ class ModelFiles:
 
 MODELS: tuple[ModelFiles, ...] = (
     ModelFiles(
-        title="voice detection (Silero VAD 6)",
-        package="silero-vad",
-        wheel_mb=11,
+        title="voice and turn detection (Silero VAD 6, smart-turn 3.2)",
+        package="pipecat-ai",
+        wheel_mb=12,
         files=(
             ModelFile(
                 "silero/silero_vad.onnx",
                 "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
-                "silero_vad/data/silero_vad.onnx",
+                "pipecat/audio/vad/data/silero_vad.onnx",
             ),
-        ),
-    ),
-    ModelFiles(
-        title="turn detection (smart-turn 3.2)",
-        package="pipecat-ai",
-        wheel_mb=12,
-        files=(
             ModelFile(
                 "smart-turn/smart-turn-v3.2-cpu.onnx",
                 "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f",

@@ -23,7 +23,7 @@ def _runs_small_model() -> bool:
 
 
 class Command(BaseCommand):
-    help = "Fetches the models of the embedded engines, once (253 MB, 93 MB of language model), and indexes documents."
+    help = "Fetches the models of the embedded engines, once (242 MB, 93 MB of language model), and indexes documents."
     requires_system_checks = ()
     """It runs from build hooks, before a database or static files exist."""
 
