@@ -84,8 +84,6 @@ bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval $(ARGS)
 	$(BIN)/python -m tests.bench.generation $(ARGS)
-	$(BIN)/python -m tests.bench.language_model $(ARGS)
-	$(BIN)/python -m tests.bench.metering
 	$(BIN)/python -m tests.bench.webrtc
 	$(BIN)/python -m tests.bench.tasks
 	$(BIN)/python -m tests.bench.webhooks

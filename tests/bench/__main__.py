@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import clips, report, sockets, talking
+from tests.bench import clips, report, talking
 from tests.bench.clips import ROOT, Clip
 from tests.bench.report import Conversation
 from tests.bench.serving import Cost, Server
-from tests.bench.sockets import Carried
 
 QUICK_CLIP_S = 4.0
 WATCH_EVERY_S = 3.0
@@ -29,8 +28,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a minute instead of seven: fewer and shorter turns")
     parser.add_argument("--sessions", type=int, nargs="+", help="conversations at once, one run each (1 8 16)")
     parser.add_argument("--turns", type=int, help="clips that each session says")
-    parser.add_argument("--no-sockets", action="store_true", help="leave out the cost of events without speech")
-    parser.add_argument("--only-sockets", action="store_true", help="leave out the conversations")
     parser.add_argument("--code", type=Path, default=ROOT, help="another working copy whose server is measured")
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "latest.json")
     chosen = parser.parse_args()
@@ -55,16 +52,11 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
     with server:
         print(f"Start to /readyz 200: {first_start_s:.1f} s the first time, {server.ready_s:.1f} s the second\n")
         idle = server.cost()
-        if not chosen.only_sockets:
-            for callers in chosen.sessions or ((1, 16) if chosen.quick else (1, 8, 16)):
-                turns = chosen.turns or _turns(callers, len(said), is_quick=chosen.quick)
-                found.append(asyncio.run(_talk(server, key, said, callers, turns)))
-    if found:
-        report.print_conversations(found)
-        report.print_memory(idle, found)
-    carried = [] if chosen.no_sockets else _carry(var_dir, key, chosen)
-    if carried:
-        report.print_sockets(carried)
+        for callers in chosen.sessions or ((1, 16) if chosen.quick else (1, 8, 16)):
+            turns = chosen.turns or _turns(callers, len(said), is_quick=chosen.quick)
+            found.append(asyncio.run(_talk(server, key, said, callers, turns)))
+    report.print_conversations(found)
+    report.print_memory(idle, found)
     figures = {
         "machine": facts,
         "speech": source,
@@ -72,7 +64,6 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
         "idle": asdict(idle),
         "conversations": [asdict(row) for row in found],
         "added_session_mb": report.added_session_mb(found),
-        "sockets": [asdict(row) for row in carried],
     }
     report.write(chosen.output, figures)
     print(f"All figures, turn by turn: {chosen.output}")
@@ -101,15 +92,6 @@ async def _talk(server: Server, key: str, said: Sequence[Clip], callers: int, tu
         await watching
     full = max(costs, key=lambda cost: cost.pss_mb)
     return report.conversation(everybody, costs[0], server.cost(), full)
-
-
-def _carry(var_dir: Path, key: str, chosen: argparse.Namespace) -> list[Carried]:
-    carried: list[Carried] = []
-    with Server(var_dir, code_dir=chosen.code) as server:
-        for count in (40,) if chosen.quick else (40, 100):
-            seconds = 4.0 if chosen.quick else 10.0
-            carried.append(asyncio.run(sockets.carry(server, key, sockets=count, seconds=seconds)))
-    return carried
 
 
 if __name__ == "__main__":

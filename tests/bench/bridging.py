@@ -1,4 +1,4 @@
-"""`python -m tests.bench.bridging`: what passing events on to a service elsewhere costs, beside proxies that do less.
+"""`python -m tests.bench.bridging`: what passing events on to a service elsewhere costs, beside a proxy that does less.
 
 Each session appends 50 ms of audio 20 times a second, and the service says the same as speech: the latency is that of
 the way there and back, and what is added is the difference to `direct`. `read` is a session that can be resumed, whose
@@ -61,7 +61,6 @@ def main() -> None:
     chosen = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     service_port = free_port()
-    os.environ["BARE_SERVICE_PORT"] = str(service_port)
     with _running("-m", "tests.bench.bare_proxy", "service", str(service_port), port=service_port):
         _compare(service_port, chosen)
 
@@ -74,14 +73,9 @@ def _compare(service_port: int, chosen: argparse.Namespace) -> None:
         _measure(Way("direct", f"ws://127.0.0.1:{service_port}{PATH}?model=bench", None), chosen)
     if "bare" in chosen.ways:
         port = free_port()
-        command = ("-m", "tests.bench.bare_proxy", "websockets", str(port), str(service_port))
+        command = ("-m", "tests.bench.bare_proxy", "proxy", str(port), str(service_port))
         with _running(*command, port=port) as pid:
-            _measure(Way("bare websockets", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
-    if "bare" in chosen.ways:
-        port = free_port()
-        daphne = ("-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "--access-log", os.devnull)
-        with _running(*daphne, "tests.bench.bare_proxy:application", port=port) as pid:
-            _measure(Way("bare daphne", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
+            _measure(Way("bare", f"ws://127.0.0.1:{port}{PATH}?model=bench", pid), chosen)
     with _ours(service_port) as way:
         if "ours" in chosen.ways:
             _measure(way, chosen)

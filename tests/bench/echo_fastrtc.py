@@ -1,4 +1,4 @@
-"""The bot of `echo_aiortc` written with FastRTC. Runs in whatever Python has fastrtc; imports nothing of ours."""
+"""The bot of `echo_ours` written with FastRTC. Runs in whatever Python has fastrtc; imports nothing of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bot of `echo_aiortc` on this product's WebRTC transport, without any engine behind it."""
+"""A bot on this product's WebRTC transport, without any engine: hears at 16 kHz, speaks a clip at 24 kHz."""
 
 from __future__ import annotations
 

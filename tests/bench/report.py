@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.bench.clips import word_errors, words
 from tests.bench.serving import Cost
-from tests.bench.sockets import Carried
 from tests.bench.talking import Caller, Turn
 
 STAGES = ("end_of_turn_ms", "recognition_ms", "first_token_ms", "first_audio_ms")
@@ -137,22 +136,8 @@ def print_memory(idle: Cost, found: Sequence[Conversation]) -> None:
 
 def added_session_mb(found: Sequence[Conversation]) -> float | None:
     """Between the fewest and the most sessions measured; None of fewer than two measurements."""
-    if not found:
-        return None
     few, many = found[0], found[-1]
     return (many.pss_mb - few.pss_mb) / (many.callers - few.callers) if many.callers > few.callers else None
-
-
-def print_sockets(found: Sequence[Carried]) -> None:
-    print("Events without speech, 20 a second each way and socket")
-    print("sockets  events/s  us CPU/event  core %  sockets/core  round trip p50 ms    p99 ms")
-    for row in found:
-        print(
-            f"{row.sockets:7d} {row.events_per_s:9.0f} {row.cpu_us_per_event:13.0f} "
-            f"{row.core_share * 100:7.0f} {row.sockets_per_core:13d} {row.round_trip_p50_ms:18.1f} "
-            f"{row.round_trip_p99_ms:9.1f}"
-        )
-    print()
 
 
 def write(file: Path, figures: dict[str, Any]) -> None:

@@ -79,15 +79,6 @@ class Server:
         """Of the whole process tree, now."""
         return process_cost(self._process.pid)
 
-    def memory_mb(self, program: str) -> float:
-        """What the processes below it hold that run a file of this name."""
-        held = 0.0
-        for process_id in _tree(self._process.pid):
-            if program in Path(f"/proc/{process_id}/cmdline").read_text():
-                status = Path(f"/proc/{process_id}/status").read_text()
-                held += int(status.partition("VmRSS:")[2].split()[0]) / 1024
-        return held
-
     def _run(self, *arguments: str) -> str:
         run = Process(*arguments, environment=self._environment(), code=self._code_dir, is_fresh=True)
         assert run.wait(START_S) == 0, run.log

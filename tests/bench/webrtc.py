@@ -1,4 +1,4 @@
-"""`python -m tests.bench.webrtc`: the same echo bot on this media path (WebRTC, AOQ), on plain aiortc and on FastRTC.
+"""`python -m tests.bench.webrtc`: the same echo bot on this media path and on FastRTC.
 
 FastRTC brings a gigabyte with it and is no dependency: `make bench-webrtc` gives it an environment of its own and names
 its Python in FASTRTC_PYTHON. Callers send Opus that was encoded before and decode nothing, so that they disturb the
@@ -28,7 +28,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 import aiohttp
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
 
-from tests.bench.aoq_caller import AoqCaller
 from tests.bench.clips import ROOT
 from tests.bench.report import percentile
 from tests.bench.serving import process_cost
@@ -118,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.webrtc", description=__doc__)
     parser.add_argument("--calls", type=int, nargs="+", default=[1, 10, 30])
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--bots", nargs="+", default=["ours", "aoq", "aiortc", "fastrtc"])
+    parser.add_argument("--bots", nargs="+", default=["ours", "fastrtc"])
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "webrtc.json")
     chosen = parser.parse_args()
     python = {"fastrtc": os.environ.get("FASTRTC_PYTHON", "")}
@@ -136,8 +135,6 @@ def main() -> None:
                     path = "webrtc/offer" if bot == "fastrtc" else "offer"
                     url = f"http://127.0.0.1:{port}/{path}"
                     row = asyncio.run(_measure(bot, process_id, url, calls, chosen.seconds, clip.read_bytes()))
-                    if bot == "aoq":
-                        print(asyncio.run(_round_trips(url, calls, chosen.seconds)), flush=True)
                 if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
                     raise SystemExit(f"{bot} says {row.packets_per_call_s:.1f} packets a second: it does not talk.")
                 found.append(row)
@@ -180,7 +177,7 @@ def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     script = Path(__file__).parent / f"echo_{bot}.py"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot in ("ours", "aoq") else ""}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot == "ours" else ""}
     process = subprocess.Popen(
         [python, str(script), str(port), str(clip)],
         cwd=ROOT,
@@ -211,13 +208,12 @@ async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: flo
         encoder.encode(sound[at : at + opus.FRAME_BYTES])
         for at in range(0, len(sound) - opus.FRAME_BYTES, opus.FRAME_BYTES)
     ]
-    make = AoqCaller if bot == "aoq" else Caller
-    first = make(packets)  # what is loaded by the first call is not the cost of a call
+    first = Caller(packets)  # what is loaded by the first call is not the cost of a call
     await first.call(url)
     await first.hang_up()
     await asyncio.sleep(SETTLE_S)
     empty = process_cost(process_id)
-    callers = [make(packets) for _ in range(calls)]
+    callers = [Caller(packets) for _ in range(calls)]
     for caller in callers:
         await caller.call(url)
     await asyncio.sleep(SETTLE_S)
@@ -244,18 +240,6 @@ async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: flo
         mb_per_call=(after.pss_mb - empty.pss_mb) / calls,
         packets_per_call_s=len(gaps) / calls / seconds,
     )
-
-
-async def _round_trips(url: str, calls: int, seconds: float) -> str:
-    """How long objects are on their way over AOQ, there and back, without a codec in between."""
-    callers = [AoqCaller([bytes(80)], path="echo") for _ in range(calls)]
-    for caller in callers:
-        await caller.call(url)
-    await asyncio.sleep(seconds)
-    times = [took for caller in callers for took in caller.round_trips_ms]
-    for caller in callers:
-        await caller.hang_up()
-    return f"aoq      {calls:5d} round trip {percentile(times, 50):.1f} ms p50, {percentile(times, 95):.1f} ms p95"
 
 
 if __name__ == "__main__":
