@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
@@ -244,6 +245,30 @@ async def test_an_image_is_fetched_here_and_not_from_inside(ask: Asker, engine: 
         said = [{"image": f"http://127.0.0.1:{port}/a.png"}] * 17
         assert "name 17 images" in refused(await ask.native(said, MULTIMODAL), 400)
     assert (called, len(engine.asked)) == (["/a.png", "/secrets", "/large"], 1)
+
+
+async def test_images_are_fetched_at_once_and_are_bounded_together(
+    ask: Asker, engine: Obedient, settings: Settings
+) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    both = asyncio.Barrier(2)
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        if request.path.startswith("/pair"):
+            await both.wait()
+        return web.Response(body=PNG + bytes(2_600_000) if request.path == "/large" else PNG)
+
+    def image(path: str) -> dict[str, str]:
+        return {"image": f"http://127.0.0.1:{port}/{path}"}
+
+    async with serving(answer) as port:
+        assert (await ask.native([image("pair-1"), image("pair-2")], MULTIMODAL)).status_code == 200
+        assert [part["image_url"] for part in engine.asked[0].messages[0].parts] == [{"url": DATA}] * 2
+        assert (await ask.native([image("large"), image("small")], MULTIMODAL)).status_code == 200
+        refusal = refused(
+            await ask.native([image("large"), image("large")], MULTIMODAL), 400, "InvalidParameter.DataFetch"
+        )
+        assert "larger than 5 MB together" in refusal
 
 
 async def test_parts_that_are_all_text_are_plain_text(ask: Asker, plain: Obedient) -> None:

@@ -115,6 +115,22 @@ async def test_a_client_who_says_nothing_is_let_go(
     assert conversation.line.sent[-1].to_wire()["error"]["code"] == "RequestTimeOut"
 
 
+async def test_a_response_that_is_cancelled_after_the_end_was_asked_for_ends_the_session(
+    alice: Member, voice: Espeak
+) -> None:
+    conversation = reading(alice, Reading(voice, mode=COMMIT))
+    said_by(conversation, TextAppend(text="Nine lives has the cat. " * 400), TextCommit(), ev.SessionFinish())
+    running = asyncio.create_task(conversation.run())
+    async with asyncio.timeout(20):
+        while "response.audio.delta" not in conversation.said():
+            conversation.line.spoke.clear()
+            await conversation.line.spoke.wait()
+        said_by(conversation, ev.ResponseCancel())
+        await running
+    done = [event.to_wire()["response"]["status"] for event in conversation.line.sent if event.type == "response.done"]
+    assert (done, conversation.said()[-1]) == (["cancelled"], "session.finished")
+
+
 async def test_text_that_waits_is_bounded(alice: Member, voice: Espeak) -> None:
     conversation = reading(alice, Reading(voice))
     said_by(conversation, *(TextAppend(text="word " * 4000, event_id=str(n)) for n in range(50)), ev.SessionFinish())

@@ -231,10 +231,12 @@ class ReadAloudStream:
         self._texts.put_nowait(item)
 
     def _drop(self) -> None:
+        """Drop text that was not spoken yet; the end of the session stays."""
         self._uncommitted = ""
-        while not self._texts.empty():
-            self._texts.get_nowait()
+        dropped = [self._texts.get_nowait() for _ in range(self._texts.qsize())]
         self._unspoken = 0
+        if _Mark.FINISHED in dropped:
+            self._put(_Mark.FINISHED)
 
     def _cancel(self, event: ev.ResponseCancel) -> None:
         if self._response is None:
@@ -310,13 +312,13 @@ class ReadAloudStream:
         splitter = SentenceSplitter()
         item: str | _Mark = text
         while True:
+            self._is_finished = item is _Mark.FINISHED
             found = splitter.feed(item) if isinstance(item, str) else []
             if item is _Mark.COMMITTED or item is _Mark.FINISHED:
                 found += splitter.flush()
             for piece in found:
                 if piece.strip():
                     yield piece
-            self._is_finished = item is _Mark.FINISHED
             if self._is_finished or (isinstance(item, _Mark) and self._settings.mode != TASK):
                 return
             item = await self._next_text(PAUSE_S if self._settings.mode == SERVER_COMMIT else None)

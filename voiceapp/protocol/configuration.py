@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
@@ -341,6 +341,8 @@ _OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
 _FLAGS, _OBJECTS = ("enable_search", "smooth_output"), ("search_options", "translation")
 """Settings that only models of services act on."""
 
+TURN_SETTINGS = frozenset(of.name for of in fields(TurnDetection))
+"""Settings of turn detection that reach a service."""
 SETTINGS = frozenset({*_READERS, *_FLAGS, *_OBJECTS})
 """Settings of a session that reach a service."""
 RESPONSE_SETTINGS = _OF_A_RESPONSE | {*_FLAGS, *_OBJECTS, "conversation", "input"}

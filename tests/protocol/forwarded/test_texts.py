@@ -88,6 +88,36 @@ def test_a_service_learns_no_setting_that_is_not_known_here(kind: str, name: str
     assert (refused.value.param, refused.value.event_id) == (f"{name}.tools[1].type", "mine")
 
 
+def test_a_service_is_given_no_address_to_call() -> None:
+    turns = {"type": "smart_turn", "threshold": 0.4}
+    given = {**turns, "voiceprint_audio_urls": ["http://10.0.0.1/a.wav"]}
+    source = {"format": {"type": "pcm"}}
+    session = {"turn_detection": given, "audio": {"input": {**source, "turn_detection": given}}}
+    assert for_service({"type": "session.update", "session": session})["session"] == {
+        "turn_detection": turns,
+        "audio": {"input": {**source, "turn_detection": turns}},
+    }
+    off = {"type": "session.update", "session": {"turn_detection": None, "audio": {"input": None}}}
+    assert for_service(off) == off
+
+
+@pytest.mark.parametrize("is_object", [False, True])
+@pytest.mark.parametrize("address", ["http://10.0.0.1/a.png", "file:///etc/passwd", 7])
+def test_a_service_is_given_images_as_data_only(address: object, is_object: bool) -> None:
+    def asking(url: object) -> list[dict[str, object]]:
+        part = {"type": "input_image", "image_url": {"url": url} if is_object else url}
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "See:"}, part]}
+        create: dict[str, object] = {"type": "conversation.item.create", "item": item, "event_id": "mine"}
+        return [create, {"type": "response.create", "response": {"input": [item]}, "event_id": "mine"}]
+
+    for wire, at in zip(asking(address), ("item", "response.input[0]"), strict=True):
+        with pytest.raises(ev.EventError) as refused:
+            for_service(wire)
+        assert (refused.value.param, refused.value.event_id) == (f"{at}.content[1].image_url", "mine")
+    for wire in asking("data:image/png;base64,AAAA"):
+        assert for_service(wire) == wire
+
+
 def test_the_end_of_a_session_is_understood() -> None:
     assert isinstance(FORWARDING.read('{"type":"session.finish"}'), ev.SessionFinish)
 

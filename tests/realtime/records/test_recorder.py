@@ -340,3 +340,13 @@ async def test_an_end_that_is_refused_costs_no_other(alice: Member) -> None:
 
     results = await asyncio.gather(ends().write(refused), written(), return_exceptions=True)
     assert [type(result) for result in results] == [IntegrityError, type(None)]
+
+
+async def test_an_end_that_fails_unexpectedly_is_told_and_the_next_is_written(alice: Member) -> None:
+    def fail() -> None:
+        raise ValueError("not expected")
+
+    async with asyncio.timeout(10):
+        results = await asyncio.gather(ends().write(fail), ends().write(fail), return_exceptions=True)
+        await ends().write(lambda: None)
+    assert [type(result) for result in results] == [ValueError, ValueError]

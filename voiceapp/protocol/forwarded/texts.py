@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.configuration import RESPONSE_SETTINGS, SETTINGS
+from voiceapp.protocol.configuration import RESPONSE_SETTINGS, SETTINGS, TURN_SETTINGS
+from voiceapp.protocol.forwarded.reading import object_of
 from voiceapp.protocol.tools import read_tools
 from voiceapp.protocol.wire.events import (
     CLIENT_EVENTS,
@@ -117,11 +118,11 @@ class ForwardingDialect:
 def for_service(wire: JsonObject) -> JsonObject:
     """A client's event without the settings that are not known here.
 
-    The service is called with a key of the operator's: by an MCP server or a stored prompt, a caller could have it call
-    addresses, or read what belongs to the operator.
+    The service is called with a key of the operator's: by an MCP server, a stored prompt or the address of an image or
+    recording, a caller could have it call addresses, or read what belongs to the operator.
 
     Raises:
-        EventError: if it gives tools other than functions.
+        EventError: if it gives tools other than functions, or an image by its address.
     """
     for name, settings in (("session", SETTINGS), ("response", RESPONSE_SETTINGS)):
         if isinstance(given := wire.get(name), dict):
@@ -130,8 +131,33 @@ def for_service(wire: JsonObject) -> JsonObject:
             except InvalidParameter as refused:
                 about = wire.get("event_id")
                 raise EventError(refused.message, code="invalid_value", param=refused.param, event_id=about) from None
-            wire = {**wire, name: {field: value for field, value in given.items() if field in settings}}
+            known = {field: value for field, value in given.items() if field in settings}
+            if isinstance(audio := known.get("audio"), dict) and isinstance(source := audio.get("input"), dict):
+                known["audio"] = {**audio, "input": _with_known_turns(source)}
+            wire = {**wire, name: _with_known_turns(known)}
+    _check_images(wire, wire.get("item"), "item")
+    items = object_of(wire.get("response")).get("input")
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        _check_images(wire, item, f"response.input[{number}]")
     return wire
+
+
+def _with_known_turns(settings: JsonObject) -> JsonObject:
+    turns = settings.get("turn_detection")
+    if not isinstance(turns, dict):
+        return settings
+    return {**settings, "turn_detection": {name: value for name, value in turns.items() if name in TURN_SETTINGS}}
+
+
+def _check_images(wire: JsonObject, item: object, at: str) -> None:
+    content = object_of(item).get("content")
+    for number, part in enumerate(content if isinstance(content, list) else ()):
+        url = object_of(part).get("image_url")
+        url = url.get("url") if isinstance(url, dict) else url
+        if url is not None and not str(url).startswith("data:"):
+            param = f"{at}.content[{number}].image_url"
+            message = f"{param} must be a data: URL, which holds the image itself."
+            raise EventError(message, code="invalid_value", param=param, event_id=wire.get("event_id"))
 
 
 FORWARDING = ForwardingDialect()

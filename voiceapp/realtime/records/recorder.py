@@ -114,11 +114,9 @@ class Ends:
     async def _write_all(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:MOST_ENDS], self._waiting[MOST_ENDS:]
-            outcomes: Sequence[Exception | None]
-            try:
-                outcomes = await run_in_records_thread(_write_together, [end for end, _ in batch])
-            except (DatabaseFailure, DatabaseUnavailable) as error:
-                outcomes = [error] * len(batch)
+            writing = run_in_records_thread(_write_together, [end for end, _ in batch])
+            (written,) = await asyncio.gather(writing, return_exceptions=True)
+            outcomes = [written] * len(batch) if isinstance(written, BaseException) else written
             for (_, done), refused in zip(batch, outcomes, strict=True):
                 if done.done():  # its session was given up
                     continue

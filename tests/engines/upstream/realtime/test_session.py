@@ -462,6 +462,44 @@ async def test_a_session_is_replaced_at_a_silence_and_nobody_is_told() -> None:
         }
 
 
+async def test_what_was_asked_while_no_new_session_could_be_begun_is_asked_of_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "SEND_S", 0.5)
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x" * 1_000_000}]}
+    asking, began = asyncio.Event(), asyncio.Event()
+
+    async def talk(session: Session) -> None:
+        await session.wait("response.create")
+        await session.respond()
+        await session.finish_response()
+        await session.say(ev.SessionClosing.type)
+
+    async def stall(session: Session) -> None:
+        session.answers = False
+        began.set()
+        event = await session.wait("conversation.item.create")
+        await asking.wait()
+        session.is_reading.clear()
+        await session.say("conversation.item.created", item=event["item"], previous_item_id=None)
+
+    async with conversing(Service(talk, stall)) as (conversation, service):
+        await conversation.stream.receive(ev.ResponseCreate())
+        await conversation.wait("response.done")
+        await asyncio.wait_for(began.wait(), PATIENCE_S)
+        events = [ev.ItemCreate(item={**item, "id": f"item_{number}"}) for number in range(20)]
+        asks = [asyncio.create_task(conversation.stream.receive(event)) for event in events]
+        await asyncio.sleep(0)  # each of them has begun to wait
+        asking.set()
+        await asyncio.gather(*asks)
+        old = service.sessions[0]
+        while len(old.all("conversation.item.create")) < len(events):
+            await old.next()
+        assert [event["item"]["id"] for event in old.all("conversation.item.create")] == [
+            event.item["id"] for event in events
+        ]
+
+
 @pytest.mark.parametrize("code", [1008, 4401, 4402, 4408])
 async def test_a_session_that_is_ended_for_good_is_not_begun_again(code: int) -> None:
     async def end(session: Session) -> None:

@@ -26,14 +26,15 @@ _TAIL = (
     r"(?: (?:any ?more|any longer|like this|without (?:her|him|them|you|my (?:wife|husband|partner|girlfriend|"
     r"boyfriend|mother|mom|mum|father|dad|brother|sister|son|daughter|baby|child|children|kids|family))))?$"
 )
+_IDIOMATIC = r"(?:my hair|for|(?:of|from)(?! (?:it|this|that|everything|all|the pain|pain|grief)\b)|than|laughing)\b"
 _MEANT = re.compile(
     r"\b(?:kill|hang|shoot)(?:ing)? my ?self\b(?! (?:laughing|some time|in the foot)\b)|"
     r"\b(?:end(?:ing)? my(?: own)?|tak(?:e|ing) my own) life\b(?! (?:insurance|jacket|savings|story|of)\b)|"
     r"\btak(?:e|ing) my life\b(?! (?:insurance|jacket|savings|story|back|seriously|for granted|to (?:the|a)|"
     r"in(?:to)? (?:my (?:own )?hands|a new))\b)|"
-    r"\bi (?:\w+ )?(?:want to|wanna) (?:die\b(?! (?:my hair|for|of|from|than|laughing)\b)|"
+    rf"\bi (?:\w+ )?(?:want(?:ed)? to|wanna) (?:die\b(?! {_IDIOMATIC})|"
     r"(?:hurt|harm|cut|burn) my ?self\b(?! (?:an?|some|off|free|another|in on)\b))|"
-    rf"\bi (?:\w+ ){{0,2}}{_INTENT} (?:commit(?:ting)? )?suicide\b(?! squ)|"
+    rf"\bi (?:\w+ ){{0,2}}(?:wanted to|{_INTENT}) (?:commit(?:ting)? )?suicide\b(?! squ)|"
     r"^suicide$|\bi (?:am|feel|felt|was|have been)(?: \w+)? suicidal\b|"
     r"\bsuicidal (?:thoughts|feelings)\b|\bwish i (?:was|were) dead\b|\brather (?:be dead|die)\b(?! (?:than|of))|"
     rf"\b(?:do not|dont|don t) want to (?:live|be alive|exist|be here){_TAIL}|"
@@ -48,7 +49,7 @@ _FICTION = re.compile(
 )
 _DYING = re.compile(
     rf"\b{_INTENT} (?:end(?:ing)? it all|(?:(?:commit|committing) )?suicide|be(?:ing)? dead|die|dying)\b"
-    r"(?! (?:my hair|for|of|from|than|laughing))|\bcommit suicide$"
+    rf"(?! {_IDIOMATIC})|\bcommit suicide$"
 )
 _IDIOM = re.compile(
     r"\b(?:computer|process|program|server|squad|song|movie|film|book|band|game|level|character|player|project|homework|"

@@ -66,8 +66,10 @@ class UpstreamSession:
         self._connection: ServiceConnection | None = None
         self._ready = asyncio.Event()
         """The connection can be written to."""
-        self._renewals = 0
-        """Sessions that were told what the one before had not answered."""
+        self._attempts = 0
+        """Attempts to begin the next session."""
+        self._replayed_in = 0
+        """The attempt whose session is in use: it was asked all that had no answer when the attempt began."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._was_cut = asyncio.Event()
@@ -119,9 +121,9 @@ class UpstreamSession:
 
     async def _ask(self, wire: JsonObject) -> None:
         """Send an event that the service answers, unless a session was begun meanwhile, which was asked then."""
-        number = self._renewals
+        attempts = self._attempts
         await self._ready.wait()
-        if number == self._renewals:
+        if self._replayed_in <= attempts:
             await self._tell(wire)
 
     async def _tell(self, wire: JsonObject) -> None:
@@ -264,7 +266,8 @@ class UpstreamSession:
         """Begin the next session, with what was said, what is not answered and what the caller is saying."""
         core = self._core
         connection, _ = await _begin(await self._dial(), core.replay.settings, core.replay.items())
-        self._renewals += 1
+        self._attempts += 1
+        attempt = self._attempts
         try:
             for message in (*core.replay.unanswered, *core.audio.messages()):
                 await connection.send(message)
@@ -273,6 +276,7 @@ class UpstreamSession:
             raise
         logger.info("session %s: goes on in a new session at the service", self._call.session_id)
         core.begun(self._now())
+        self._replayed_in = attempt
         before, self._connection = self._connection, connection
         self._ready.set()
         if before is not None:
