@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
 
 from tests.engines.speech import spoken
 from tests.realtime.chat_server import ChatServer
@@ -78,6 +79,17 @@ def voices() -> Callable[[str], Samples]:
         return known[text]
 
     return say
+
+
+@pytest.fixture
+async def offer() -> AsyncIterator[str]:
+    """The SDP offer that a browser would send, with all candidates."""
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("audio")
+    connection.createDataChannel("svc-events")
+    await connection.setLocalDescription(await connection.createOffer())
+    yield connection.localDescription.sdp
+    await connection.close()
 
 
 @pytest.fixture

@@ -15,10 +15,13 @@ from websockets.exceptions import InvalidStatus
 
 from tests.realtime.product import Product
 from tests.realtime.talker import call
+from tests.realtime.webrtc.caller import post_offer
 
 Outcome = tuple[int, str, str]
 """Status, and of a refusal its code and its sentence."""
 LET_IN: Outcome = (200, "", "")
+API = "/api/v1/webrtc/realtime"
+GRANT = {"Content-Type": "application/json", "x-service-rtc-transport": "moq"}
 FORWARDED = "upstream"
 """The model whose offers are passed on."""
 
@@ -34,6 +37,11 @@ class Visitor:
     def from_address(self, address: str) -> Visitor:
         """The same visitor, as a trusted proxy tells of them."""
         return Visitor({**self.headers, "X-Forwarded-For": address}, self.origin)
+
+    @property
+    def sent(self) -> dict[str, str]:
+        """The headers of an HTTP request of theirs."""
+        return self.headers if self.origin is None else {**self.headers, "Origin": self.origin}
 
 
 def program(key: str | None) -> Visitor:
@@ -64,28 +72,35 @@ def _browse(product: Product, is_signed_in: bool) -> Visitor:
     return Visitor({"Cookie": cookies, "X-CSRFToken": config["csrf_token"]}, product.origin)
 
 
+async def sign_out(product: Product, visitor: Visitor) -> None:
+    async with (
+        aiohttp.ClientSession(headers=visitor.sent) as browser,
+        browser.post(f"{product.origin}/logout") as answer,
+    ):
+        assert answer.status == 200
+
+
 async def _socket(url: str, visitor: Visitor, model: str | None) -> Outcome:
     try:
         async with call(url, model=model, headers=visitor.headers, origin=visitor.origin):
             return LET_IN
     except InvalidStatus as refused:
-        return _refusal(refused.response.status_code, bytes(refused.response.body))
+        response = refused.response
+        return _refusal(response.status_code, bytes(response.body), dict(response.headers.raw_items()))
 
 
-async def _offer(url: str, visitor: Visitor, model: str | None, offer: str) -> Outcome:
-    headers = {**visitor.headers, "Content-Type": "application/sdp"}
-    if visitor.origin is not None:
-        headers["Origin"] = visitor.origin
-    query = "" if model is None else f"?model={model}"
-    async with aiohttp.ClientSession() as session, session.post(url + query, data=offer, headers=headers) as response:
-        if response.status == 200:
-            return LET_IN
-        return _refusal(response.status, await response.read())
+async def _post(product: Product, path: str, visitor: Visitor, model: str | None, offer: str, **more: str) -> Outcome:
+    sent = {**visitor.sent, **more}
+    status, body, headers = await post_offer(product.origin, None, offer, model=model, path=path, **sent)
+    return LET_IN if status == 200 else _refusal(status, body, headers)
 
 
-def _refusal(status: int, body: bytes) -> Outcome:
+def _refusal(status: int, body: str | bytes, headers: dict[str, str]) -> Outcome:
     told: dict[str, Any] = json.loads(body)
+    lower = {name.lower(): value for name, value in headers.items()}
     assert told.keys() == {"code", "message", "request_id"}
+    assert (lower["content-type"], lower["x-request-id"]) == ("application/json", told["request_id"])
+    assert status != 429 or int(lower["retry-after"]) > 0
     return status, told["code"], told["message"]
 
 
@@ -101,30 +116,19 @@ async def page_socket(product: Product, visitor: Visitor, model: str | None, off
 
 
 async def api_offer(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
-    return await _offer(f"{product.origin}/api/v1/webrtc/realtime", visitor, model, offer)
-
-
-async def _grant(url: str, visitor: Visitor, model: str | None) -> Outcome:
-    headers = {**visitor.headers, "Content-Type": "application/json", "x-service-rtc-transport": "moq"}
-    if visitor.origin is not None:
-        headers["Origin"] = visitor.origin
-    query = "" if model is None else f"?model={model}"
-    async with aiohttp.ClientSession() as session, session.post(url + query, data="{}", headers=headers) as response:
-        if response.status == 200:
-            return LET_IN
-        return _refusal(response.status, await response.read())
-
-
-async def api_grant(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
-    return await _grant(f"{product.origin}/api/v1/webrtc/realtime", visitor, model)
-
-
-async def page_grant(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
-    return await _grant(f"{product.origin}/voice/aoq", visitor, model)
+    return await _post(product, API, visitor, model, offer)
 
 
 async def page_offer(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
-    return await _offer(f"{product.origin}/voice/webrtc", visitor, model, offer)
+    return await _post(product, "/voice/webrtc", visitor, model, offer)
+
+
+async def api_grant(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
+    return await _post(product, API, visitor, model, "{}", **GRANT)
+
+
+async def page_grant(product: Product, visitor: Visitor, model: str | None, offer: str) -> Outcome:
+    return await _post(product, "/voice/aoq", visitor, model, "{}", **GRANT)
 
 
 def forwarded(knock: Knock) -> Knock:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aiortc import RTCConfiguration, RTCPeerConnection
 from pytest_django.fixtures import Settings
 from websockets.exceptions import InvalidStatus
 
 from tests.conftest import Member
 from tests.realtime.conftest import Serve
-from tests.realtime.doors import OF_PROGRAMS, OF_THE_PAGE, Outcome, Visitor, guest, member, page_socket, program
+from tests.realtime.doors import (
+    LET_IN,
+    OF_PROGRAMS,
+    OF_THE_PAGE,
+    Outcome,
+    Visitor,
+    api_socket,
+    guest,
+    member,
+    page_socket,
+    program,
+)
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 from voiceapp.accounts.auth import KEY_WANTED, Caller
@@ -43,17 +52,6 @@ def product(serve: Serve) -> Product:
         GUEST_SESSIONS_PER_HOUR="1",
         LEDGER_PRICES='{"realtime": {"audio_seconds": 1}}',
     )
-
-
-@pytest.fixture
-async def offer() -> AsyncIterator[str]:
-    """What a browser would send, all candidates in it."""
-    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    connection.addTransceiver("audio")
-    connection.createDataChannel("svc-events")
-    await connection.setLocalDescription(await connection.createOffer())
-    yield connection.localDescription.sdp
-    await connection.close()
 
 
 async def by_programs(product: Product, key: str | None, offer: str, model: str | None = "voice") -> dict[str, Outcome]:
@@ -163,6 +161,8 @@ async def test_an_unknown_model(product: Product, offer: str, model: str) -> Non
 
 async def test_no_cookie(product: Product, offer: str) -> None:
     stranger = Visitor({}, product.origin)
+    with_a_key = Visitor(program(product.keys["good"]).headers, product.origin)
+    assert await page_socket(product, with_a_key, "voice", offer) == (403, "AccessDenied", "Sign in to talk.")
     assert await by_page(product, stranger, offer) == {
         "page socket": (403, "AccessDenied", "Sign in to talk."),
         **{
@@ -172,10 +172,62 @@ async def test_no_cookie(product: Product, offer: str) -> None:
     }
 
 
+NOT_OURS = (403, "AccessDenied", "This page may not open a conversation here: its origin is not ours.")
+
+
 async def test_another_page(product: Product, offer: str) -> None:
     visitor = await guest(product)
     outcomes = await by_page(product, Visitor(visitor.headers, "https://evil.example"), offer)
-    everywhere(outcomes, 403, "AccessDenied", "This page may not open a conversation here: its origin is not ours.")
+    everywhere(outcomes, *NOT_OURS)
+    for origin in (
+        f"https://{product.address}",
+        "http://127.0.0.1:1",
+        f"http://localhost:{product.port}",
+        f"http://127.0.0.1.example.org:{product.port}",
+        "null",
+        None,
+    ):
+        assert await page_socket(product, Visitor(visitor.headers, origin), "voice", offer) == NOT_OURS, origin
+    outcomes = await by_page(product, Visitor({**visitor.headers, "X-CSRFToken": "x" * 64}, product.origin), offer)
+    del outcomes["page socket"]  # which has no token
+    assert {outcome[:2] for outcome in outcomes.values()} == {(403, "AccessDenied")}
+
+
+async def test_a_host_that_is_not_ours_even_when_the_origin_agrees(product: Product) -> None:
+    url, origin, headers = "ws://evil.example/voice/socket", "http://evil.example", (await guest(product)).headers
+    with pytest.raises(InvalidStatus) as refused:
+        async with call(url, headers=headers, origin=origin, address=product.address):
+            pass
+    assert refused.value.response.status_code == 403
+
+
+async def test_a_page_that_is_switched_off_has_no_doors_and_programs_talk(serve: Serve, offer: str) -> None:
+    product = serve(PUBLIC_PAGE="off")
+    outcomes = await by_page(product, Visitor({}, product.origin), offer)
+    assert {outcome[:2] for outcome in outcomes.values()} == {(404, "NotFound")}
+    assert await api_socket(product, program(product.keys["good"]), "voice", offer) == LET_IN
+
+
+async def test_people_talk_in_their_own_name_and_programs_by_their_key(product: Product) -> None:
+    """The word before a key counts in any case, and a path may end in a slash."""
+    key = Visitor({"Authorization": f"bEaReR {product.keys['good']}"})
+    for url, visitor, expected in (
+        (product.page_url, (await guest(product)).from_address("192.0.2.9"), ("page", True, False)),
+        (product.page_url, await member(product), ("page", False, True)),
+        (f"{product.url}/", key, ("program", False, False)),
+    ):
+        async with AsyncExitStack() as calls:
+            created = (await holding(calls, url, visitor)).heard[0].event["session"]
+        row = await product.row("select * from realtime_realtimesession where id = ?", created["id"])
+        assert (row["entrance"], bool(row["is_guest"]), row["user_id"] is not None) == expected
+        assert (created["model"], created["object"], row["transport"]) == ("voice", "realtime.session", "websocket")
+
+
+async def test_an_unknown_path(product: Product) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with call(f"ws://{product.address}/api-ws/v2/realtime", product.keys["good"]):
+            pass
+    assert refused.value.response.status_code == 404
 
 
 async def test_an_account_that_is_full(product: Product, offer: str) -> None:

@@ -18,7 +18,6 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 
 import aiohttp
 import pytest
-from aiortc import RTCConfiguration, RTCPeerConnection
 from django.conf import settings
 
 from tests.ports import free_udp_port
@@ -47,16 +46,6 @@ def longest_stall_ms(product: Product) -> float:
     """Since the last time that this was asked."""
     with urllib.request.urlopen(f"{product.origin}/stalls", timeout=30) as response:
         return float(json.load(response)["longest_ms"])
-
-
-@pytest.fixture
-async def offer() -> AsyncIterator[str]:
-    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    connection.addTransceiver("audio")
-    connection.createDataChannel("svc-events")
-    await connection.setLocalDescription(await connection.createOffer())
-    yield connection.localDescription.sdp
-    await connection.close()
 
 
 async def test_no_offer_keeps_the_server_from_others_for_a_tenth_of_a_second(product: Product, offer: str) -> None:

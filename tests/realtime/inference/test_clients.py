@@ -319,24 +319,6 @@ async def test_synthesis_leaves_the_rows_of_a_session(product: Product) -> None:
     assert not product.rows("select * from accounts_usagerecord where request_id like ?", f"{session['id']}%")
 
 
-async def test_a_revoked_key_ends_its_tasks_of_synthesis(product: Product) -> None:
-    headers = {"Authorization": f"Bearer {product.keys['doomed']}"}
-    with connect(address(product), additional_headers=headers, max_size=None, proxy=None) as line:
-        line.send(run("tts", model="cosyvoice-v3-plus"))
-        assert told(line)["event"] == "task-started"
-        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
-        try:
-            failed = told(line)
-        finally:
-            product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
-    session = await product.row(
-        "select close_code from realtime_realtimesession where model = ? and ended_at is not null", "cosyvoice-v3-plus"
-    )
-
-    assert (failed["event"], failed["error_code"]) == ("task-failed", "invalid_api_key")
-    assert session["close_code"] == 4401
-
-
 async def test_a_task_whose_client_vanishes_is_recorded(product: Product) -> None:
     headers = {"Authorization": f"Bearer {product.keys['good']}"}
     with connect(address(product), additional_headers=headers, max_size=None, proxy=None) as line:

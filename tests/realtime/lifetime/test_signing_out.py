@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import http.cookiejar
 import time
-import urllib.request
+from functools import partial
 
 import pytest
 
 from tests.realtime.conftest import Serve
+from tests.realtime.doors import guest, member, sign_out
 from tests.realtime.product import Product
 from tests.realtime.talker import call
-from tests.realtime.webrtc.caller import calling
+from tests.realtime.webrtc.caller import calling, post_offer
 
 PROMPT_S = 15.0
 """Credentials are looked at every two seconds; a busy machine takes its time."""
@@ -23,59 +22,15 @@ def product(serve: Serve) -> Product:
     return serve(PUBLIC_PAGE="guest")
 
 
-class Visitor:
-    """Somebody with a browser."""
-
-    def __init__(self, product: Product) -> None:
-        self._origin = product.origin
-        self._jar = http.cookiejar.CookieJar()
-        self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
-        self._fetch("/voice/config")
-        self._fetch("/login")
-
-    @property
-    def cookies(self) -> str:
-        return "; ".join(f"{found.name}={found.value}" for found in self._jar)
-
-    def sign_in(self) -> None:
-        self._fetch("/login", "username=alice&password=alice-password")
-
-    def sign_out(self) -> None:
-        self._fetch("/logout", "")
-
-    async def offer(self, offer: str) -> tuple[int, str, None]:
-        """Begin a call as the page does."""
-        headers = {"Content-Type": "application/sdp", "X-CSRFToken": self._token}
-        return 200, await asyncio.to_thread(self._post, "/voice/webrtc?model=voice", offer, headers), None
-
-    @property
-    def _token(self) -> str:
-        return next(str(found.value) for found in self._jar if found.name == "csrftoken")
-
-    def _fetch(self, path: str, form: str | None = None) -> None:
-        if form is None:
-            self._browser.open(self._origin + path, timeout=20).read()
-        else:
-            self._post(path, f"{form}&csrfmiddlewaretoken={self._token}", {})
-
-    def _post(self, path: str, body: str, headers: dict[str, str]) -> str:
-        sent = {"Origin": self._origin, "Referer": self._origin + path, **headers}
-        request = urllib.request.Request(self._origin + path, body.encode(), sent)
-        with self._browser.open(request, timeout=20) as answer:
-            return str(answer.read().decode())
-
-
 async def test_signing_out_ends_the_open_conversation_and_no_other(product: Product) -> None:
-    here, there = Visitor(product), Visitor(product)
-    for visitor in (here, there):
-        await asyncio.to_thread(visitor.sign_in)
+    here, there = await member(product), await member(product)
     async with (
-        call(product.page_url, headers={"Cookie": here.cookies}, origin=product.origin) as talker,
-        call(product.page_url, headers={"Cookie": there.cookies}, origin=product.origin) as other,
+        call(product.page_url, headers=here.headers, origin=here.origin) as talker,
+        call(product.page_url, headers=there.headers, origin=there.origin) as other,
         call(product.url, product.keys["good"]) as program,
     ):
         gone = time.monotonic()
-        await asyncio.to_thread(here.sign_out)
+        await sign_out(product, here)
         assert await talker.wait_closed() == 4401
         assert time.monotonic() - gone < PROMPT_S
         assert talker.all("error")[0]["error"]["code"] == "signed_out"
@@ -85,11 +40,11 @@ async def test_signing_out_ends_the_open_conversation_and_no_other(product: Prod
 
 
 async def test_signing_out_ends_the_call(product: Product) -> None:
-    visitor = Visitor(product)
-    await asyncio.to_thread(visitor.sign_in)
-    async with calling(product.origin, None, post=visitor.offer) as caller:
+    visitor = await member(product)
+    post = partial(post_offer, product.origin, None, path="/voice/webrtc", **visitor.sent)
+    async with calling(product.origin, None, post=post) as caller:
         gone = time.monotonic()
-        await asyncio.to_thread(visitor.sign_out)
+        await sign_out(product, visitor)
         assert (await caller.wait("session.closing"))["code"] == 4401
         await caller.wait_closed()
         assert time.monotonic() - gone < PROMPT_S
@@ -100,11 +55,9 @@ async def test_signing_out_ends_the_call(product: Product) -> None:
     [(True, "accounts_account", "Guests"), (False, "accounts_account", "Acme"), (False, "auth_user", "alice")],
 )
 async def test_who_is_switched_off_is_cut_off(product: Product, is_guest: bool, table: str, name: str) -> None:
-    visitor = Visitor(product)
-    if not is_guest:
-        await asyncio.to_thread(visitor.sign_in)
+    visitor = await (guest if is_guest else member)(product)
     column = "username" if table == "auth_user" else "name"
-    async with call(product.page_url, headers={"Cookie": visitor.cookies}, origin=product.origin) as talker:
+    async with call(product.page_url, headers=visitor.headers, origin=visitor.origin) as talker:
         session_id = talker.heard[0].event["session"]["id"]
         product.write(f"update {table} set is_active = 0 where {column} = ?", name)
         gone = time.monotonic()

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.ports import free_udp_port
+from tests.realtime.aoq.peer import calling as calling_over_aoq
+from tests.realtime.aoq.peer import granted
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import PATIENCE_S, Talker, call
+from tests.realtime.talker import PATIENCE_S, EventsHeard, Talker, call
+from tests.realtime.webrtc.caller import Caller
+from tests.realtime.webrtc.caller import calling as calling_over_webrtc
 
 LONG_QUESTION = "What can you do?"
 SECOND_OF_SILENCE = bytes(32_000)
@@ -31,13 +38,19 @@ def brief(serve: Serve) -> Product:
     return serve(SESSION_LIFETIME_S=str(LIFETIME_S))
 
 
-async def lives_on(talker: Talker) -> None:
+@pytest.fixture(scope="module")
+def strict(serve: Serve) -> Product:
+    """A server with a relay, whose sessions end with their temporary keys."""
+    return serve(AOQ_PORT=str(free_udp_port()), TEMPORARY_KEYS_END_SESSIONS="1")
+
+
+async def lives_on(talker: Talker | Caller) -> None:
     """The session still answers."""
     await talker.send("input_audio_buffer.clear")
     await talker.wait("input_audio_buffer.cleared", count=len(talker.all("input_audio_buffer.cleared")) + 1)
 
 
-async def refused(talker: Talker, code: str) -> dict[str, Any]:
+async def refused(talker: EventsHeard, code: str) -> dict[str, Any]:
     error: dict[str, Any] = (await talker.wait("error"))["error"]
     assert error["code"] == code
     assert error["message"]
@@ -82,15 +95,15 @@ async def test_a_binary_frame_is_an_error_that_the_session_survives(product: Pro
 NO_EVENTS = ("{", "", "[]", "null", '"session.finish"', "[" * 100_000, '{"type": "\\ud800"}', "NaN")
 
 
-@pytest.mark.parametrize("text", NO_EVENTS)
-async def test_what_is_no_event_is_an_error_that_the_session_survives(product: Product, text: str) -> None:
+async def test_what_is_no_event_is_an_error_that_the_session_survives(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
-        await talker.socket.send(text)
+        for count, text in enumerate(NO_EVENTS, 1):
+            await talker.socket.send(text)
 
-        error = (await talker.wait("error"))["error"]
-        assert error["type"] == "invalid_request_error"
-        assert isinstance(error["code"], str)
-        await lives_on(talker)
+            error = (await talker.wait("error", count=count))["error"]
+            assert error["type"] == "invalid_request_error"
+            assert isinstance(error["code"], str)
+            await lives_on(talker)
 
 
 async def test_an_error_names_the_event_that_caused_it(product: Product) -> None:
@@ -167,18 +180,47 @@ async def test_a_session_ends_when_its_time_is_over(brief: Product) -> None:
     assert (await brief.row("select status from realtime_turn"))["status"] == "cancelled"
 
 
-async def test_a_revoked_key_ends_its_sessions_and_no_others(product: Product) -> None:
-    key, other = product.keys["doomed"], product.keys["good"]
-    async with call(product.url, key) as first, call(product.url, key) as second, call(product.url, other) as third:
-        product.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
+async def test_a_revoked_key_ends_its_sessions_and_no_others(strict: Product) -> None:
+    """Whichever door they came by."""
+    origin, key, other = strict.origin, strict.keys["doomed"], strict.keys["good"]
+    grant = await granted(origin, key)
+    async with (
+        call(strict.url, key) as first,
+        call(strict.url, key) as second,
+        call(strict.url, key, model="qwen3-tts-flash-realtime") as reading,
+        calling_over_webrtc(origin, key) as caller,
+        calling_over_aoq(grant) as peer,
+        tasks_of(strict, key) as tasks,
+        call(strict.url, other) as third,
+        calling_over_webrtc(origin, other) as another,
+    ):
+        sessions = (first, second, reading, caller, peer)
+        strict.write("update accounts_apikey set revoked_at = CURRENT_TIMESTAMP where name = 'doomed'")
         revoked_at = time.monotonic()
-
-        await asyncio.gather(announced(first, 4401), announced(second, 4401))
-
+        failed = json.loads(await tasks.recv())["header"]
+        await asyncio.gather(*(session.wait_closed() for session in sessions), tasks.wait_closed())
         assert time.monotonic() - revoked_at < PROMPT_S
-        await refused(first, "invalid_api_key")
-        await lives_on(third)
-    product.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
+        assert [session.all("session.closing")[0]["code"] for session in (first, second, caller, peer)] == [4401] * 4
+        assert [session.close_code for session in (first, second, reading, peer)] == [4401] * 4
+        assert (failed["event"], failed["error_code"], tasks.close_code) == ("task-failed", "invalid_api_key", 4401)
+        for session in sessions:
+            await refused(session, "invalid_api_key")
+        await asyncio.gather(lives_on(third), lives_on(another))
+    strict.write("update accounts_apikey set revoked_at = null where name = 'doomed'")
+    ended = "select close_code from realtime_realtimesession where ended_at is not null and close_code = 4401"
+    assert len(strict.rows(ended)) == len(sessions) + 1
+
+
+@asynccontextmanager
+async def tasks_of(product: Product, key: str) -> AsyncIterator[ClientConnection]:
+    """A connection for tasks, one of which waits for text."""
+    url = f"ws://{product.address}/api-ws/v1/inference"
+    task = {"task_group": "audio", "task": "tts", "function": "SpeechSynthesizer", "model": "cosyvoice-v2"}
+    header = {"action": "run-task", "task_id": "one", "streaming": "duplex"}
+    async with connect(url, additional_headers={"Authorization": f"Bearer {key}"}, proxy=None) as socket:
+        await socket.send(json.dumps({"header": header, "payload": {"input": {}, **task}}))
+        assert json.loads(await socket.recv())["header"]["event"] == "task-started"
+        yield socket
 
 
 async def temporary_key(product: Product, *, seconds: int) -> str:
@@ -189,8 +231,8 @@ async def temporary_key(product: Product, *, seconds: int) -> str:
         return str((await response.json())["token"])
 
 
-async def test_a_session_ends_with_its_temporary_key_where_it_is_told_to(serve: Serve) -> None:
-    product = serve(TEMPORARY_KEYS_END_SESSIONS="1")
+async def test_a_session_ends_with_its_temporary_key_where_it_is_told_to(strict: Product) -> None:
+    product = strict
     brief, long = [await temporary_key(product, seconds=seconds) for seconds in (PROMPT_KEY_S, 600)]
     async with (
         call(product.url, brief) as expiring,

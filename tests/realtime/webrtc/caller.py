@@ -320,13 +320,14 @@ async def post_offer(
     offer: str | bytes,
     *,
     model: str | None = "voice",
-    content_type: str = "application/sdp",
+    path: str = "/api/v1/webrtc/realtime",
+    **headers: str,
 ) -> tuple[int, str, dict[str, str]]:
-    """Status, body and headers of the answer."""
-    headers = {"Content-Type": content_type, **({"Authorization": f"Bearer {key}"} if key else {})}
+    """Status, body and headers of the answer; `headers` are sent besides the key."""
+    sent = {"Content-Type": "application/sdp", **({"Authorization": f"Bearer {key}"} if key else {}), **headers}
     query = f"?model={model}" if model is not None else ""
     async with (
         aiohttp.ClientSession() as session,
-        session.post(f"{origin}/api/v1/webrtc/realtime{query}", data=offer, headers=headers) as answer,
+        session.post(f"{origin}{path}{query}", data=offer, headers=sent) as answer,
     ):
         return answer.status, await answer.text(), dict(answer.headers)

@@ -9,16 +9,13 @@ import os
 import random
 import re
 import time
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
 
-from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import PATIENCE_S
-from tests.realtime.webrtc.caller import calling, post_offer
+from tests.realtime.webrtc.caller import post_offer
 from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.transports.webrtc import WebRtcTransport
 from voiceapp.realtime.webrtc import sdp
@@ -26,17 +23,6 @@ from voiceapp.realtime.webrtc import sdp
 MUTATIONS = int(os.environ.get("SDP_MUTATIONS", "600"))
 """20,000 take half a minute: `make soak`."""
 STALL_S = 0.1
-
-
-@pytest.fixture
-async def offer() -> AsyncIterator[str]:
-    """What a browser would send, all candidates in it."""
-    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    connection.addTransceiver("audio")
-    connection.createDataChannel("svc-events")
-    await connection.setLocalDescription(await connection.createOffer())
-    yield connection.localDescription.sdp
-    await connection.close()
 
 
 def refusal(status: int, body: str) -> tuple[int, str]:
@@ -48,15 +34,15 @@ def refusal(status: int, body: str) -> tuple[int, str]:
 
 async def test_an_offer_of_another_content_type_is_refused_in_json(product: Product, offer: str) -> None:
     for content_type in ("application/json", "text/plain"):
-        status, body, headers = await post_offer(product.origin, product.keys["good"], offer, content_type=content_type)
+        asked = {"Content-Type": content_type}
+        status, body, headers = await post_offer(product.origin, product.keys["good"], offer, **asked)
         assert refusal(status, body) == (415, "InvalidParameter")
         assert headers["Content-Type"] == "application/json"
 
 
 async def test_a_content_type_with_parameters_is_understood(product: Product, offer: str) -> None:
-    status, body, headers = await post_offer(
-        product.origin, product.keys["good"], offer, content_type="application/sdp; charset=utf-8"
-    )
+    asked = {"Content-Type": "application/sdp; charset=utf-8"}
+    status, body, headers = await post_offer(product.origin, product.keys["good"], offer, **asked)
     assert status == 200, body
     assert headers["Content-Type"] == "application/sdp"
     assert "a=candidate:" in body
@@ -64,61 +50,11 @@ async def test_a_content_type_with_parameters_is_understood(product: Product, of
     assert "opus/48000/2" in body
 
 
-async def test_only_post_is_served(product: Product) -> None:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"{product.origin}/api/v1/webrtc/realtime?model=voice") as answer,
-    ):
+@pytest.mark.parametrize("path", ["/api/v1/webrtc/realtime?model=voice", "/voice/webrtc"])
+async def test_only_post_is_served(product: Product, path: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"{product.origin}{path}") as answer:
         assert refusal(answer.status, await answer.text())[0] == 405
         assert answer.headers["Allow"] == "POST"
-
-
-async def test_a_full_server_says_when_to_come_again(serve: Serve, offer: str) -> None:
-    product = serve(MAX_SESSIONS="1")
-    async with calling(product.origin, product.keys["good"]):
-        status, body, headers = await post_offer(product.origin, product.keys["good"], offer)
-        assert refusal(status, body) == (429, "Throttling.Concurrency")
-        assert int(headers["Retry-After"]) > 0
-    async with asyncio.timeout(PATIENCE_S):  # until the seat is free again
-        while status != 200:
-            status, _, _ = await post_offer(product.origin, product.keys["good"], offer)
-
-
-async def page(product: Product, offer: str, *, token: str | None = None, origin: str | None = None) -> tuple[int, str]:
-    """What the page does: the cookies of a visit, then the offer."""
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(cookie_jar=jar) as session:
-        async with session.get(f"{product.origin}/voice/config"):
-            pass
-        async with session.get(f"{product.origin}/login") as login:
-            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
-            assert found
-        headers = {
-            "Content-Type": "application/sdp",
-            "Origin": origin or product.origin,
-            "X-CSRFToken": found[1] if token is None else token,
-        }
-        async with session.post(
-            f"{product.origin}/voice/webrtc?model=voice&time_zone=Europe/Vienna", data=offer, headers=headers
-        ) as answer:
-            return answer.status, await answer.text()
-
-
-async def test_the_page_is_answered_by_its_cookie(product: Product, offer: str) -> None:
-    status, body = await page(product, offer)
-    assert status == 200, body
-    assert body.startswith("v=0")
-
-
-async def test_the_page_s_cookie_counts_only_with_token_and_origin(product: Product, offer: str) -> None:
-    assert refusal(*await page(product, offer, token="x" * 64)) == (403, "AccessDenied")
-    assert refusal(*await page(product, offer, origin="https://evil.example")) == (403, "AccessDenied")
-    async with aiohttp.ClientSession() as session:
-        headers = {"Content-Type": "application/sdp", "Origin": product.origin}
-        async with session.post(f"{product.origin}/voice/webrtc?model=voice", data=offer, headers=headers) as answer:
-            assert refusal(answer.status, await answer.text()) == (403, "AccessDenied")
-        async with session.get(f"{product.origin}/voice/webrtc") as answer:
-            assert refusal(answer.status, await answer.text())[0] == 405
 
 
 @pytest.mark.parametrize("content_type", ["multipart/form-data", "multipart/form-data; boundary=x", "text/plain", ""])
@@ -126,21 +62,8 @@ async def test_what_comes_to_the_page_s_door_as_something_else_is_refused_in_jso
     product: Product, content_type: str
 ) -> None:
     headers = {"Content-Type": content_type, "Origin": product.origin}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{product.origin}/voice/webrtc?model=voice", data=b"x", headers=headers) as answer,
-    ):
-        assert refusal(answer.status, await answer.text()) == (415, "InvalidParameter")
-
-
-async def test_a_closed_page_has_no_offers(serve: Serve, offer: str) -> None:
-    product = serve(PUBLIC_PAGE="off")
-    headers = {"Content-Type": "application/sdp", "Origin": product.origin}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{product.origin}/voice/webrtc?model=voice", data=offer, headers=headers) as answer,
-    ):
-        assert refusal(answer.status, await answer.text()) == (404, "NotFound")
+    status, body, _ = await post_offer(product.origin, None, "x", path="/voice/webrtc", **headers)
+    assert refusal(status, body) == (415, "InvalidParameter")
 
 
 CANDIDATE = "a=candidate:1 1 udp 2130706431 {} {} typ host"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-import aiohttp
 import pytest
-from aiortc import RTCConfiguration, RTCPeerConnection
 
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, call
-from tests.realtime.webrtc.caller import calling
+from tests.realtime.webrtc.caller import calling, post_offer
 from tests.realtime.webrtc.test_ends import media_sockets
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import Throttled
@@ -102,25 +99,9 @@ def product(serve: Serve) -> Product:
     )
 
 
-@pytest.fixture
-async def offer() -> AsyncIterator[str]:
-    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    connection.addTransceiver("audio")
-    connection.createDataChannel("svc-events")
-    await connection.setLocalDescription(await connection.createOffer())
-    yield connection.localDescription.sdp
-    await connection.close()
-
-
 async def post(product: Product, offer: str, *, address: str, model: str = "voice") -> tuple[int, str, Any]:
-    headers = {
-        "Content-Type": "application/sdp",
-        "Authorization": f"Bearer {product.keys['good']}",
-        "X-Forwarded-For": address,
-    }
-    url = f"{product.origin}/api/v1/webrtc/realtime?model={model}"
-    async with aiohttp.ClientSession() as session, session.post(url, data=offer, headers=headers) as response:
-        return response.status, await response.text(), response.headers
+    forwarded = {"X-Forwarded-For": address}
+    return await post_offer(product.origin, product.keys["good"], offer, model=model, **forwarded)
 
 
 async def test_a_flood_from_one_address_locks_nobody_of_the_account_out(product: Product, offer: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -12,11 +11,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from aiortc import RTCConfiguration, RTCPeerConnection
 
 from tests.realtime.conftest import Serve
+from tests.realtime.doors import api_offer, guest, page_offer, program
 from tests.realtime.product import Product
-from tests.realtime.webrtc.caller import post_offer
 
 ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 FULL = (429, "Throttling.Concurrency")
@@ -62,43 +60,20 @@ async def service() -> AsyncIterator[Service]:
     await service.server.close()
 
 
-@pytest.fixture
-async def offer() -> AsyncIterator[str]:
-    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    connection.addTransceiver("audio")
-    connection.createDataChannel("svc-events")
-    await connection.setLocalDescription(await connection.createOffer())
-    yield connection.localDescription.sdp
-    await connection.close()
-
-
-def outcome(status: int, body: str) -> tuple[int, str]:
-    """Status and, of a refusal, the code."""
-    return status, "" if status == 200 else json.loads(body)["code"]
+Begin = Callable[[Product, str], Awaitable[tuple[int, str]]]
 
 
 async def by_key(product: Product, offer: str) -> tuple[int, str]:
-    status, body, _ = await post_offer(product.origin, product.keys["good"], offer, model="upstream")
-    return outcome(status, body)
+    """Status and, of a refusal, the code."""
+    return (await api_offer(product, program(product.keys["good"]), "upstream", offer))[:2]
 
 
 async def by_guest(product: Product, offer: str) -> tuple[int, str]:
     """Every time as somebody with a fresh browser, from the same address."""
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
-        async with browser.get(f"{product.origin}/voice/config"):
-            pass
-        async with browser.get(f"{product.origin}/login") as login:
-            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
-            assert found
-        headers = {"Content-Type": "application/sdp", "Origin": product.origin, "X-CSRFToken": found[1]}
-        address = f"{product.origin}/voice/webrtc?model=upstream"
-        async with browser.post(address, data=offer, headers=headers) as answer:
-            return outcome(answer.status, await answer.text())
+    return (await page_offer(product, await guest(product), "upstream", offer))[:2]
 
 
-async def with_a_place(
-    begin: Callable[[Product, str], Awaitable[tuple[int, str]]], product: Product, offer: str
-) -> tuple[int, str]:
+async def with_a_place(begin: Begin, product: Product, offer: str) -> tuple[int, str]:
     """What becomes of an offer as soon as a place is free."""
     async with asyncio.timeout(SOON_S):
         while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,8 +12,9 @@ import pytest
 
 from tests.loop_thread import LoopThread
 from tests.realtime.conftest import Serve
+from tests.realtime.doors import API, guest
 from tests.realtime.product import Product
-from tests.realtime.webrtc.test_relayed import FULL, Service, offer, outcome  # noqa: F401 - a fixture
+from tests.realtime.webrtc.test_relayed import FULL, Service
 from voiceapp.realtime.forwarding import REPORT_HEADER
 
 GUEST_MINUTES = 10
@@ -54,31 +55,27 @@ async def program(product: Product, key: str = "good") -> AsyncIterator[aiohttp.
 @asynccontextmanager
 async def page(product: Product) -> AsyncIterator[aiohttp.ClientSession]:
     """The page in a fresh browser."""
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(product.origin, cookie_jar=jar, headers={"Origin": product.origin}) as browser:
-        async with browser.get("/voice/config"):
-            pass
+    async with aiohttp.ClientSession(product.origin, headers=(await guest(product)).sent) as browser:
         yield browser
 
 
-async def begun(client: aiohttp.ClientSession, sdp: str, path: str = "/api/v1/webrtc/realtime") -> tuple[str, str]:
-    """Begin a session: the address of its reports, and its id."""
+async def offered(client: aiohttp.ClientSession, sdp: str, path: str) -> tuple[int, str, str]:
+    """Status, body and the address of the reports."""
     headers = {"Content-Type": "application/sdp"}
-    if path.startswith("/voice/"):
-        async with client.get("/login") as login:
-            found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', await login.text())
-            assert found
-        headers["X-CSRFToken"] = found[1]
     async with client.post(f"{path}?model=upstream", data=sdp, headers=headers) as response:
-        assert outcome(response.status, await response.text()) == (200, "")
-        address = response.headers[REPORT_HEADER]
+        return response.status, await response.text(), response.headers.get(REPORT_HEADER, "")
+
+
+async def begun(client: aiohttp.ClientSession, sdp: str, path: str = API) -> tuple[str, str]:
+    """Begin a session: the address of its reports, and its id."""
+    status, body, address = await offered(client, sdp, path)
+    assert status == 200, body
     return address, address.rpartition("/")[2].partition(".")[0]
 
 
 async def refusal(client: aiohttp.ClientSession, sdp: str) -> tuple[int, str]:
-    headers = {"Content-Type": "application/sdp"}
-    async with client.post("/api/v1/webrtc/realtime?model=upstream", data=sdp, headers=headers) as response:
-        return outcome(response.status, await response.text())
+    status, body, _ = await offered(client, sdp, API)
+    return status, json.loads(body)["code"]
 
 
 async def report(client: aiohttp.ClientSession, address: str, body: object, **headers: str) -> int:
@@ -86,7 +83,7 @@ async def report(client: aiohttp.ClientSession, address: str, body: object, **he
         return response.status
 
 
-async def test_a_program_that_reports_the_end_has_its_place_back_at_once(product: Product, offer: str) -> None:  # noqa: F811
+async def test_a_program_that_reports_the_end_has_its_place_back_at_once(product: Product, offer: str) -> None:
     async with program(product) as client:
         address, session_id = await begun(client, offer)
         assert await report(client, address, CONNECTED) == 204
@@ -102,7 +99,7 @@ async def test_a_program_that_reports_the_end_has_its_place_back_at_once(product
         assert await report(client, again, ENDED) == 204
 
 
-async def test_only_the_key_that_began_a_session_can_end_it(product: Product, offer: str) -> None:  # noqa: F811
+async def test_only_the_key_that_began_a_session_can_end_it(product: Product, offer: str) -> None:
     async with program(product) as client, program(product, "doomed") as other:
         address, session_id = await begun(client, offer)
         assert await report(other, address, ENDED) == 404
@@ -111,7 +108,7 @@ async def test_only_the_key_that_began_a_session_can_end_it(product: Product, of
         assert await report(client, address, ENDED) == 204
 
 
-async def test_only_the_page_that_began_a_session_can_end_it(product: Product, offer: str) -> None:  # noqa: F811
+async def test_only_the_page_that_began_a_session_can_end_it(product: Product, offer: str) -> None:
     async with page(product) as browser, page(product) as other:
         address, session_id = await begun(browser, offer, "/voice/webrtc")
         assert address.startswith("/voice/sessions/")
@@ -125,7 +122,7 @@ async def test_only_the_page_that_began_a_session_can_end_it(product: Product, o
         assert await report(browser, later, ENDED) == 204
 
 
-async def test_a_call_that_lasts_too_long_is_over(product: Product, offer: str) -> None:  # noqa: F811
+async def test_a_call_that_lasts_too_long_is_over(product: Product, offer: str) -> None:
     def begin_earlier(session_id: str, minutes: int) -> None:
         at = datetime.now(UTC) - timedelta(minutes=minutes)
         changed = "UPDATE realtime_realtimesession SET started_at = ? WHERE id = ?"
@@ -133,7 +130,7 @@ async def test_a_call_that_lasts_too_long_is_over(product: Product, offer: str) 
 
     async with program(product) as client, page(product) as browser:
         for who, path, longest in (
-            (client, "/api/v1/webrtc/realtime", 120),
+            (client, API, 120),
             (browser, "/voice/webrtc", GUEST_MINUTES),
         ):
             address, session_id = await begun(who, offer, path)
@@ -147,7 +144,7 @@ async def test_a_call_that_lasts_too_long_is_over(product: Product, offer: str) 
 
 
 @pytest.mark.parametrize("body", [[], {}, {"state": "dancing"}, {**ENDED, "code": 12}, {**ENDED, "code": "1000"}])
-async def test_what_is_no_report_is_refused(product: Product, offer: str, body: object) -> None:  # noqa: F811
+async def test_what_is_no_report_is_refused(product: Product, offer: str, body: object) -> None:
     async with program(product) as client, page(product) as browser:
         assert await report(client, "/api/v1/webrtc/sessions/x", body) == 400
         assert await report(browser, "/voice/sessions/x", body) == 400
