@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEANING = {
     "work": usually(
         *("tests/leases/test_rows.py", "tests/tasks/test_api.py"),
-        more=("tests/tasks/test_uploads.py", "tests/tasks/test_storage_use.py"),
+        more=("tests/tasks/storage/test_uploads.py", "tests/tasks/storage/test_storage_use.py"),
     ),
     "news": usually(
         *("tests/database/test_patience.py", "tests/webhooks/test_queue.py", "tests/webhooks/test_fairness.py"),

@@ -25,9 +25,9 @@ from voiceapp.realtime.api import router as realtime
 from voiceapp.realtime.openai_api import router as openai_realtime
 from voiceapp.retrieval import api as retrieval
 from voiceapp.tasks import api as tasks
-from voiceapp.tasks import upload_api as uploads
-from voiceapp.tasks.file_api import router as task_files
 from voiceapp.tasks.kinds import kinds
+from voiceapp.tasks.storage import upload_api as uploads
+from voiceapp.tasks.storage.file_api import router as task_files
 from voiceapp.webhooks import api as webhooks
 
 MAX_DEPTH = 64

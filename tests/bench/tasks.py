@@ -104,9 +104,9 @@ def _work(callers: Sequence[tuple[Any, str]]) -> None:
     from voiceapp.tasks import store
     from voiceapp.tasks.kinds import Payload, kind_at
     from voiceapp.tasks.models import Task
-    from voiceapp.tasks.queue import TaskQueue
     from voiceapp.tasks.signals import task_finished
     from voiceapp.tasks.states import FINAL
+    from voiceapp.tasks.work.queue import TaskQueue
 
     kind = kind_at(Nothing.path)
     finished = threading.Semaphore(0)
@@ -224,8 +224,8 @@ def _transcribe(caller: Any, folder: Path) -> None:
     from voiceapp.server.work import EmbeddedWork
     from voiceapp.tasks import store
     from voiceapp.tasks.kinds import Payload, kind_at
-    from voiceapp.tasks.queue import TaskQueue
     from voiceapp.tasks.signals import task_finished
+    from voiceapp.tasks.work.queue import TaskQueue
 
     origin, found = clips.load()
     seconds = 0.0

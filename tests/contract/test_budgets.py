@@ -35,7 +35,7 @@ from voiceapp.engines.models.providers import provider_of
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.models import RealtimeSession
 from voiceapp.tasks.models import Task
-from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.work.queue import TaskQueue
 
 __all__ = ["_own_storage", "worker"]
 

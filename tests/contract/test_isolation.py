@@ -33,7 +33,7 @@ from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 from voiceapp.api import openapi_document
 from voiceapp.http.examples import BODIES
 from voiceapp.http.middleware import API_ROOTS
-from voiceapp.tasks.uploads import SCHEME
+from voiceapp.tasks.storage.uploads import SCHEME
 
 KINDS = [model for model in apps.get_models() if model.__module__.startswith("voiceapp.")]
 OPERATIONS = [

@@ -10,8 +10,8 @@ from django.test import AsyncClient
 from tests.conftest import Member
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import read_json
-from voiceapp.tasks import json_lines
 from voiceapp.tasks.models import Task
+from voiceapp.tasks.storage import json_lines
 
 UNSAYABLE = ["1e999", "-1e999", "NaN", "-Infinity", "9" * 400]
 

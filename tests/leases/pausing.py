@@ -13,8 +13,8 @@ from django.conf import settings
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.http.schemas import Schema
-from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.kinds import PartResult, Payload
+from voiceapp.tasks.work.context import TaskContext
 
 logger = logging.getLogger(__name__)
 

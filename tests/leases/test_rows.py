@@ -20,12 +20,12 @@ from tests.clock import Clock
 from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks.jobs import FAULT, WORKER_LOST
 from voiceapp.tasks.models import Subtask, Task
-from voiceapp.tasks.queue import TaskQueue
 from voiceapp.tasks.states import FINAL, Status
 from voiceapp.tasks.store import NotPending, cancel
-from voiceapp.tasks.turns import Turns
+from voiceapp.tasks.work.jobs import FAULT, WORKER_LOST
+from voiceapp.tasks.work.queue import TaskQueue
+from voiceapp.tasks.work.turns import Turns
 
 LEASE_S = 30.0
 ROUNDS = 300

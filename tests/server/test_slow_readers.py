@@ -36,7 +36,7 @@ django.setup()
 from pathlib import Path
 from django.conf import settings
 from voiceapp.accounts.models import Account, Workspace
-from voiceapp.tasks import files
+from voiceapp.tasks.storage import files
 from voiceapp.tasks.models import Task, TaskFile
 from voiceapp.tasks.states import Status
 from django.utils import timezone

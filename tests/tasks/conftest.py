@@ -21,7 +21,7 @@ from tests.conftest import Member
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.wake import on_wake
 from voiceapp.tasks.kinds import kinds
-from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.work.queue import TaskQueue
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}
 PATIENCE_S = 200.0

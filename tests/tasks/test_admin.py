@@ -21,10 +21,10 @@ from tests.conftest import Member
 from tests.log import logged
 from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.accounts.models import Hold, UsageRecord
-from voiceapp.tasks import files
 from voiceapp.tasks.models import Subtask, Task
-from voiceapp.tasks.queue import TaskQueue
 from voiceapp.tasks.states import Status
+from voiceapp.tasks.storage import files
+from voiceapp.tasks.work.queue import TaskQueue
 
 LIST = "admin:tasks_task_changelist"
 

@@ -21,10 +21,11 @@ from django.utils import timezone
 from tests.conftest import Member
 from tests.tasks.conftest import PATIENCE_S, Program
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks import files, store
+from voiceapp.tasks import store
 from voiceapp.tasks.models import Subtask, Task, TaskFile
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
+from voiceapp.tasks.storage import files
 
 KIND = "audio/tts/synthesis"
 BODY = {"model": "tts-1", "input": {"text": "Hello."}}

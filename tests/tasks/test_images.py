@@ -25,7 +25,7 @@ from voiceapp.images import making
 from voiceapp.images.making import GIVING_UP_S
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks.models import Task
-from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.work.queue import TaskQueue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

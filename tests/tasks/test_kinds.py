@@ -19,8 +19,8 @@ from voiceapp.engines.models.providers import provider_of
 from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.leases.loop import Loop
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, wav_header
-from voiceapp.tasks.json_lines import FAULT, MAX_LINE_BYTES
 from voiceapp.tasks.models import TaskFile
+from voiceapp.tasks.storage.json_lines import FAULT, MAX_LINE_BYTES
 
 TRANSCRIPTION = "audio/asr/transcription"
 SPEECH = "audio/tts/synthesis"

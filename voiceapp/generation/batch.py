@@ -19,10 +19,10 @@ from voiceapp.generation.messages import native_messages
 from voiceapp.generation.native_response import NativeResponse
 from voiceapp.generation.schemas import GenerationInput, GenerationParameters
 from voiceapp.http.schemas import CleanStr, Schema
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import check_sources, fetched
-from voiceapp.tasks.json_lines import MAX_LINES_BYTES, read_json, results_of
 from voiceapp.tasks.kinds import PartResult, Payload
+from voiceapp.tasks.storage.inputs import check_sources, fetched
+from voiceapp.tasks.storage.json_lines import MAX_LINES_BYTES, read_json, results_of
+from voiceapp.tasks.work.context import TaskContext
 
 
 class Lines(Schema):

@@ -11,7 +11,7 @@ from voiceapp.engines.image_files import form_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation.calls import ChatCall
 from voiceapp.outbound.client import Outbound, ResponseTooLarge
-from voiceapp.tasks.inputs import allowed_networks
+from voiceapp.tasks.storage.inputs import allowed_networks
 
 MAX_ADDRESSES = 16
 MAX_BYTES = 5_000_000

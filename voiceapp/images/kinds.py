@@ -22,10 +22,10 @@ from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.schemas import Schema
 from voiceapp.images import schemas
 from voiceapp.images.making import Family, Generated, check_answerable, follow, given_up, paint
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import check_sources
 from voiceapp.tasks.kinds import PartResult, Payload
-from voiceapp.tasks.retries import with_patience
+from voiceapp.tasks.storage.inputs import check_sources
+from voiceapp.tasks.work.context import TaskContext
+from voiceapp.tasks.work.retries import with_patience
 
 USUAL_VIDEO_S = 10
 """Set aside for a video whose length the request leaves open, where a budget asks for it."""

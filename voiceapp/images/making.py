@@ -11,9 +11,9 @@ from typing import Any, Literal
 from voiceapp.engines.image_files import ImageFormat, probe
 from voiceapp.engines.image_interfaces import ImageGenerator, ImageRequest, TaskService, UpstreamTask
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, InvalidParameter
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import fetched
-from voiceapp.tasks.uploads import SCHEME
+from voiceapp.tasks.storage.inputs import fetched
+from voiceapp.tasks.storage.uploads import SCHEME
+from voiceapp.tasks.work.context import TaskContext
 
 MAX_BYTES = {"picture": 50_000_000, "film": 1_000_000_000}
 FIRST_LOOK_S = 1.0

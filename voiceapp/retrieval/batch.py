@@ -17,10 +17,10 @@ from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.retrieval import embedding, rerank
 from voiceapp.retrieval.items import native_items
 from voiceapp.retrieval.schemas import EmbeddingParameters
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import check_sources, fetched
-from voiceapp.tasks.json_lines import MAX_LINES_BYTES, read_json, read_text, results_of
 from voiceapp.tasks.kinds import PartResult, Payload
+from voiceapp.tasks.storage.inputs import check_sources, fetched
+from voiceapp.tasks.storage.json_lines import MAX_LINES_BYTES, read_json, read_text, results_of
+from voiceapp.tasks.work.context import TaskContext
 
 Url = Annotated[CleanStr, Field(max_length=2048)]
 

@@ -16,7 +16,7 @@ from voiceapp.leases.loop import STOP_S, Loop, WorkQueue
 from voiceapp.leases.rows import oldest_due_s
 from voiceapp.leases.wake import listen, on_wake, wakes_elsewhere
 from voiceapp.tasks import signals
-from voiceapp.tasks.queue import TaskQueue
+from voiceapp.tasks.work.queue import TaskQueue
 from voiceapp.webhooks import events
 from voiceapp.webhooks.queue import DeliveryQueue
 

@@ -145,7 +145,7 @@ TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
 AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
 """Address of an S3 server that is not Amazon's, such as https://minio.example.org."""
 _task_storage: dict[str, Any] = {
-    "BACKEND": "voiceapp.tasks.folders.TaskFolder",
+    "BACKEND": "voiceapp.tasks.storage.folders.TaskFolder",
     "OPTIONS": {"location": VAR_DIR / "tasks"},
 }
 if TASK_STORAGE:
@@ -153,7 +153,7 @@ if TASK_STORAGE:
     if _bucket is None:
         raise ImproperlyConfigured("TASK_STORAGE must be s3://bucket or s3://bucket/folder.")
     _task_storage = {
-        "BACKEND": "voiceapp.tasks.buckets.Bucket",
+        "BACKEND": "voiceapp.tasks.storage.buckets.Bucket",
         "OPTIONS": {
             "bucket_name": _bucket[1],
             "location": (_bucket[2] or "").strip("/"),

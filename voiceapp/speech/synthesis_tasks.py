@@ -24,9 +24,9 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.formats import duration
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.speech.synthesis import MEDIA_TYPES, SAMPLE_RATE_HZ, UNSPEAKABLE, Spoken
-from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.kinds import PartResult, Payload
-from voiceapp.tasks.retries import with_patience
+from voiceapp.tasks.work.context import TaskContext
+from voiceapp.tasks.work.retries import with_patience
 
 MAX_CHARS = 200_000
 QUICKEST_LETTERS_PER_S = 20

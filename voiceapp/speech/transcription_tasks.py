@@ -18,10 +18,10 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.speech import subtitles, transcription
 from voiceapp.speech.transcription import Transcript
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import check_sources, fetched
 from voiceapp.tasks.kinds import PartResult, Payload
-from voiceapp.tasks.retries import with_patience
+from voiceapp.tasks.storage.inputs import check_sources, fetched
+from voiceapp.tasks.work.context import TaskContext
+from voiceapp.tasks.work.retries import with_patience
 
 MAX_FILES = 100
 MAX_FILE_BYTES = 200_000_000

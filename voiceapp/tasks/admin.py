@@ -24,12 +24,13 @@ from django.utils.html import format_html, format_html_join
 from voiceapp.accounts.models import MAX_PRIORITY
 from voiceapp.formats import request_id, size
 from voiceapp.leases.wake import wake
-from voiceapp.tasks import files, store
+from voiceapp.tasks import store
 from voiceapp.tasks.models import StorageUse, Subtask, Task, task_identifier
 from voiceapp.tasks.records import REGION
 from voiceapp.tasks.retention import forget
 from voiceapp.tasks.signals import QUEUE_NAME
 from voiceapp.tasks.states import FINAL, Status
+from voiceapp.tasks.storage import files
 from voiceapp.tasks.streams import follow
 
 LONGEST_SHOWN = 300

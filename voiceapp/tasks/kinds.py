@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import NotFound
 from voiceapp.http.schemas import Schema
-from voiceapp.tasks.context import TaskContext
+from voiceapp.tasks.work.context import TaskContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from voiceapp.http.schemas import Schema
-from voiceapp.tasks.files import with_links
 from voiceapp.tasks.kinds import kinds
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.states import Shown, Status
+from voiceapp.tasks.storage.files import with_links
 
 REGION = "local"
 

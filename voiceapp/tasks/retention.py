@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from voiceapp.tasks import files, storage_use
 from voiceapp.tasks.models import Task, TaskFile
 from voiceapp.tasks.states import FINAL
-from voiceapp.tasks.uploads import purge_uploads
+from voiceapp.tasks.storage import files, storage_use
+from voiceapp.tasks.storage.uploads import purge_uploads
 
 BATCH = 500
 

@@ -20,11 +20,11 @@ from voiceapp.disk import disks
 from voiceapp.errors import RequestRefused, Throttled
 from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
-from voiceapp.tasks import storage_use
 from voiceapp.tasks.kinds import Payload, TaskKind
 from voiceapp.tasks.models import Subtask, Task, not_forgotten, task_identifier
 from voiceapp.tasks.signals import QUEUE_NAME, task_finished
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
+from voiceapp.tasks.storage import storage_use
 
 ROW_ID = re.compile(r"[1-9][0-9]{0,17}")
 """Pattern of a row's number; the database would fail on longer ones."""

@@ -19,9 +19,9 @@ from tests.tasks.test_kinds import spoken
 from voiceapp.accounts.keys import new_key
 from voiceapp.errors import NotFound
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks import files
 from voiceapp.tasks.models import Task, Upload
 from voiceapp.tasks.retention import purge_tasks
+from voiceapp.tasks.storage import files
 
 HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
 EMBEDDING = "embeddings/text-embedding/text-embedding"

@@ -25,8 +25,8 @@ from django.utils import timezone
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.disk import disks
 from voiceapp.errors import InvalidApiKey, InvalidParameter, Throttled
-from voiceapp.tasks import files, storage_use
 from voiceapp.tasks.models import Upload
+from voiceapp.tasks.storage import files, storage_use
 
 SCHEME = "oss://"
 FOLDER = "uploads"
@@ -36,7 +36,7 @@ MAX_NAME = 200
 MAX_UPLOADS = 1000
 """Uploads of one account at a time."""
 BATCH = 500
-SALT = "voiceapp.tasks.uploads"
+SALT = "voiceapp.tasks.storage.uploads"
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 

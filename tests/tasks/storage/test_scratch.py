@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pytest_django.fixtures import Settings
 
-from voiceapp.tasks.scratch import Scratch
+from voiceapp.tasks.storage.scratch import Scratch
 
 HOLDING = """
 import sys
 from django.conf import settings
-from voiceapp.tasks.scratch import Scratch
+from voiceapp.tasks.storage.scratch import Scratch
 
 settings.configure(VAR_DIR=sys.argv[1])
 with Scratch().folder() as folder:

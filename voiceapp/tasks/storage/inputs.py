@@ -17,8 +17,8 @@ from voiceapp.database.thread import run_in_db_thread
 from voiceapp.disk import disks
 from voiceapp.outbound.addresses import AddressNotAllowed, allows, check_url
 from voiceapp.outbound.client import FetchFailed, Outbound, ResponseTooLarge
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.uploads import SCHEME, require_all
+from voiceapp.tasks.storage.uploads import SCHEME, require_all
+from voiceapp.tasks.work.context import TaskContext
 
 FETCH_S = 600.0
 """Time that fetching one file may take."""

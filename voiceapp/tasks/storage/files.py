@@ -24,8 +24,8 @@ from django.db import transaction
 
 from voiceapp.disk import disks
 from voiceapp.errors import NotFound
-from voiceapp.tasks import storage_use
 from voiceapp.tasks.models import Task, TaskFile, Upload, not_forgotten
+from voiceapp.tasks.storage import storage_use
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 STORAGE = "tasks"
 """The storage's name in the setting `STORAGES`."""
-SALT = "voiceapp.tasks.files"
+SALT = "voiceapp.tasks.storage.files"
 THREADS = 8
 PIECE_BYTES = 1024**2
 MISSING = "The file is not there, or not there any more."

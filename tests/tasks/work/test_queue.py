@@ -19,9 +19,9 @@ from voiceapp.accounts.models import Account, Workspace
 from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks import store
-from voiceapp.tasks.context import TaskContext
 from voiceapp.tasks.kinds import PartResult, Payload, kind_at
 from voiceapp.tasks.models import Task
+from voiceapp.tasks.work.context import TaskContext
 
 EMBEDDING = "embeddings/text-embedding/text-embedding"
 SPEECH = {"model": "tts-1", "input": {"text": "Good morning."}}

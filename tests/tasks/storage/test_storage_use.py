@@ -24,22 +24,23 @@ from tests.conftest import Member
 from tests.log import logged
 from tests.outbound.test_client import serving
 from tests.tasks.conftest import Program, only_kind, working
-from tests.tasks.test_uploads import a_file, address_of, sent
+from tests.tasks.storage.test_uploads import a_file, address_of, sent
 from voiceapp.accounts.auth import caller_of_key
 from voiceapp.disk import disks, free_bytes_of
 from voiceapp.errors import Throttled
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks import files, storage_use, store
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.inputs import fetched
-from voiceapp.tasks.jobs import NO_ROOM
+from voiceapp.tasks import store
 from voiceapp.tasks.kinds import PartResult, Payload, kind_at
 from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile, Upload
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
+from voiceapp.tasks.storage import files, storage_use
+from voiceapp.tasks.storage.inputs import fetched
+from voiceapp.tasks.work.context import TaskContext
+from voiceapp.tasks.work.jobs import NO_ROOM
 
 SPEECH = "audio/tts/synthesis"
-QUEUE = "voiceapp.tasks.queue"
+QUEUE = "voiceapp.tasks.work.queue"
 
 
 class Writing:

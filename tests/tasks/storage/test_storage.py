@@ -20,17 +20,17 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from tests.realtime.product import Product, make_home
-from tests.tasks.bucket_server import KEY_ID, Buckets, buckets
 from tests.tasks.conftest import PATIENCE_S, Program
-from tests.tasks.test_uploads import a_file, policy_of, sent, sent_by
+from tests.tasks.storage.bucket_server import KEY_ID, Buckets, buckets
+from tests.tasks.storage.test_uploads import a_file, policy_of, sent, sent_by
 from voiceapp.errors import NotFound
 from voiceapp.leases.loop import Loop
 from voiceapp.server.checks import check_settings
 from voiceapp.server.housekeeping import try_to_tidy
-from voiceapp.tasks import files
 from voiceapp.tasks.models import StorageUse, Task, Upload
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
+from voiceapp.tasks.storage import files
 
 SPEECH = "audio/tts/synthesis"
 HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
@@ -44,7 +44,7 @@ def bucket(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Buckets]:
     with buckets() as server:
         settings.STORAGES = settings.STORAGES | {
             "tasks": {
-                "BACKEND": "voiceapp.tasks.buckets.Bucket",
+                "BACKEND": "voiceapp.tasks.storage.buckets.Bucket",
                 "OPTIONS": {"bucket_name": "voice", "location": "kept", "endpoint_url": server.url},
             }
         }
@@ -232,6 +232,6 @@ def test_what_names_no_bucket_is_refused_at_once(wrong: str, tmp_path: Path) -> 
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=Path(__file__).parents[3],
     )
     assert "TASK_STORAGE must be s3://bucket or s3://bucket/folder." in done.stderr

@@ -14,8 +14,8 @@ from voiceapp.database.thread import run_in_db_thread
 from voiceapp.http.error_responses import ErrorResponse
 from voiceapp.http.middleware import http_response
 from voiceapp.http.schemas import CleanStr
-from voiceapp.tasks import files
 from voiceapp.tasks.models import TaskFile
+from voiceapp.tasks.storage import files
 
 CHUNK_BYTES = 64 * 1024
 

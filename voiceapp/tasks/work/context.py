@@ -15,9 +15,9 @@ from django.db import transaction
 from voiceapp.accounts.auth import Caller
 from voiceapp.disk import disks
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks import files, storage_use
 from voiceapp.tasks.models import Subtask, Task
-from voiceapp.tasks.running import RunningTasks
+from voiceapp.tasks.storage import files, storage_use
+from voiceapp.tasks.work.running import RunningTasks
 
 UNFIT_FOR_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from voiceapp.errors import InvalidParameter, VoiceError
 from voiceapp.http import schemas
 from voiceapp.http.schemas import UNWRITABLE, is_clean
-from voiceapp.tasks.context import TaskContext
-from voiceapp.tasks.retries import with_patience
+from voiceapp.tasks.work.context import TaskContext
+from voiceapp.tasks.work.retries import with_patience
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from voiceapp.accounts.auth import Caller, caller_of_row
 from voiceapp.errors import InvalidApiKey
 from voiceapp.leases.rows import Lease
 from voiceapp.protocol.states import step
-from voiceapp.tasks import storage_use
 from voiceapp.tasks.kinds import PartResult
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.states import PART_STEPS, TASK_STEPS, Status
+from voiceapp.tasks.storage import storage_use
 
 WORKER_LOST = ("InternalError.WorkerLost", "The task was begun several times and never came to an end.")
 FAULT = ("InternalError", "The server failed on this task; its log says why under the task's id.")

@@ -12,8 +12,9 @@ from ninja import File, Form, Query, Router, UploadedFile
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import rates
 from voiceapp.http.schemas import CleanStr, Schema
-from voiceapp.tasks import records, uploads
-from voiceapp.tasks.uploads import Policy
+from voiceapp.tasks import records
+from voiceapp.tasks.storage import uploads
+from voiceapp.tasks.storage.uploads import Policy
 
 PATH = "/api/v1/uploads"
 

@@ -16,8 +16,13 @@ from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.disk import DiskFull, disks, is_full
 from voiceapp.errors import VoiceError
 from voiceapp.leases.rows import Claims, Lease
-from voiceapp.tasks.context import Database, TaskContext
-from voiceapp.tasks.jobs import (
+from voiceapp.tasks.kinds import PartResult, TaskKind, kinds
+from voiceapp.tasks.models import Subtask, Task
+from voiceapp.tasks.signals import QUEUE_NAME, task_finished
+from voiceapp.tasks.states import Status
+from voiceapp.tasks.storage.scratch import Scratch
+from voiceapp.tasks.work.context import Database, TaskContext
+from voiceapp.tasks.work.jobs import (
     FAULT,
     KEY_GONE,
     KIND_GONE,
@@ -31,13 +36,8 @@ from voiceapp.tasks.jobs import (
     job_of,
     summed,
 )
-from voiceapp.tasks.kinds import PartResult, TaskKind, kinds
-from voiceapp.tasks.models import Subtask, Task
-from voiceapp.tasks.running import RunningTasks
-from voiceapp.tasks.scratch import Scratch
-from voiceapp.tasks.signals import QUEUE_NAME, task_finished
-from voiceapp.tasks.states import Status
-from voiceapp.tasks.turns import Turns
+from voiceapp.tasks.work.running import RunningTasks
+from voiceapp.tasks.work.turns import Turns
 
 logger = logging.getLogger(__name__)
 
