@@ -11,16 +11,26 @@ import pytest
 from voiceapp.errors import LocalProtocolError
 from voiceapp.protocol.states import (
     LIVE,
+    READING_STEPS,
     RESPONSE_STEPS,
     SESSION_STEPS,
+    SPEECH_STEPS,
     TURN_STEPS,
+    ReadingState,
     ResponseState,
     SessionState,
+    SpeechState,
     TurnState,
     step,
 )
 
-TABLES = [(SESSION_STEPS, SessionState.ACTIVE), (TURN_STEPS, TurnState.QUIET), (RESPONSE_STEPS, ResponseState.WAITING)]
+TABLES = [
+    (SESSION_STEPS, SessionState.ACTIVE),
+    (TURN_STEPS, TurnState.QUIET),
+    (SPEECH_STEPS, SpeechState.BUFFERED),
+    (READING_STEPS, ReadingState.NONE),
+    (RESPONSE_STEPS, ResponseState.WAITING),
+]
 
 
 @pytest.mark.parametrize(("table", "first"), TABLES)

@@ -41,6 +41,74 @@ TURN_STEPS: dict[tuple[TurnState, str], TurnState] = {
 }
 
 
+class SpeechState(Enum):
+    """What the client has been told of an utterance."""
+
+    BUFFERED = "buffered"
+    """Nothing before the commit, which is the client's."""
+    DOUBTFUL = "doubtful"
+    """Nothing yet: it began during a reply and may be no interruption."""
+    AWAITING = "awaiting"
+    """Nothing yet, and it is over: its words decide."""
+    ANNOUNCED = "announced"
+    """`speech_started`, so `speech_stopped` must follow."""
+    COMMITTED = "committed"
+
+
+SPEECH_STEPS: dict[tuple[SpeechState, str], SpeechState] = {
+    (SpeechState.BUFFERED, "doubt"): SpeechState.DOUBTFUL,
+    (SpeechState.DOUBTFUL, "end"): SpeechState.AWAITING,
+    (SpeechState.AWAITING, "resume"): SpeechState.DOUBTFUL,
+    (SpeechState.BUFFERED, "announce"): SpeechState.ANNOUNCED,
+    **{(state, "announce"): SpeechState.ANNOUNCED for state in (SpeechState.DOUBTFUL, SpeechState.AWAITING)},
+    **{(state, "leave_to_client"): SpeechState.BUFFERED for state in (SpeechState.DOUBTFUL, SpeechState.AWAITING)},
+    **{(state, "commit"): SpeechState.COMMITTED for state in (SpeechState.BUFFERED, SpeechState.ANNOUNCED)},
+}
+
+
+class ReadingState(Enum):
+    """Readings of what was said up to now, or up to the present pause."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    """The words so far are being read."""
+    EARLY = "early"
+    """All that was said is being read, in case it is the whole turn."""
+    READ = "read"
+    """An early reading has come back."""
+    AWAITED = "awaited"
+    """An early reading under way counts as the final one."""
+    FINAL = "final"
+    KNOWN = "known"
+    """The final words are known, possibly none."""
+
+
+READING_STEPS: dict[tuple[ReadingState, str], ReadingState] = {
+    **{(state, name): state for state in ReadingState for name in ("speech", "pause", "end", "read", "fail")},
+    **{(state, "resume"): ReadingState.NONE for state in ReadingState},
+    **{(state, "keep"): ReadingState.KNOWN for state in ReadingState},
+    (ReadingState.NONE, "show"): ReadingState.PARTIAL,
+    (ReadingState.NONE, "lull"): ReadingState.EARLY,
+    **{(ReadingState.NONE, name): ReadingState.FINAL for name in ("pause", "end")},
+    **{(ReadingState.PARTIAL, name): ReadingState.FINAL for name in ("pause", "end")},
+    **{(ReadingState.PARTIAL, name): ReadingState.NONE for name in ("read", "fail")},
+    (ReadingState.EARLY, "speech"): ReadingState.PARTIAL,
+    (ReadingState.EARLY, "pause"): ReadingState.AWAITED,
+    (ReadingState.EARLY, "end"): ReadingState.FINAL,
+    (ReadingState.EARLY, "read"): ReadingState.READ,
+    (ReadingState.EARLY, "fail"): ReadingState.NONE,
+    (ReadingState.READ, "speech"): ReadingState.NONE,
+    (ReadingState.READ, "pause"): ReadingState.KNOWN,
+    (ReadingState.READ, "end"): ReadingState.FINAL,
+    (ReadingState.AWAITED, "read"): ReadingState.KNOWN,
+    (ReadingState.AWAITED, "fail"): ReadingState.FINAL,
+    (ReadingState.FINAL, "fail_final"): ReadingState.NONE,
+}
+"""`show`, `lull`: a partial or an early reading begins; `speech`: another frame of it; `pause`: the final words are
+wanted if nothing more is said; `end`: whatever is said; `read`, `fail`: a partial reading has its words, or none that
+count; `fail_final`: the final one has none; `keep`: the final words are known."""
+
+
 class ResponseState(Enum):
     WAITING = "waiting"
     """Created; the caller's words are still being recognised."""

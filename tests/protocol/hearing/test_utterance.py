@@ -70,12 +70,10 @@ def test_partial_readings_become_rarer_as_the_utterance_grows() -> None:
 
 def test_it_wants_no_partial_reading_while_another_goes_on_or_the_words_are_known() -> None:
     utterance = spoken(640)
-    utterance.partial_running = True
+    utterance.read("show")
     assert not utterance.wants_partial()
-    utterance.partial_running = False
-    utterance.recognizing = 0
+    utterance.read("pause")
     assert not utterance.wants_partial()
-    utterance.recognizing = None
     utterance.keep_words("Hello")
     assert not utterance.wants_partial()
     utterance.go_on()

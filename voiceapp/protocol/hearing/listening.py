@@ -12,11 +12,11 @@ from voiceapp.errors import RemoteProtocolError
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
 from voiceapp.protocol.hearing.turn_words import Hooks, TurnWords
-from voiceapp.protocol.hearing.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
+from voiceapp.protocol.hearing.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
 from voiceapp.protocol.hearing.utterance import MAX_UTTERANCE_MS, Utterance
 from voiceapp.protocol.speaking.interruptions import Interruptions
 from voiceapp.protocol.speaking.responding import Responder
-from voiceapp.protocol.states import EchoRisk, SpeechVerdict, TurnState
+from voiceapp.protocol.states import EchoRisk, SpeechState, SpeechVerdict, TurnState
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import Abandon, JudgeTurn, RecognitionFailed, Recognized, TurnJudged
 
@@ -35,16 +35,13 @@ class Listener:
         self._settings = config.turn_detection
         self._words = TurnWords(config.transcription_language, hooks)
         self._detector = TurnDetector(self._settings) if self._settings else None
-        self._heard_ms = 0
+        self.heard_ms = 0
         """Audio received since the start."""
         self._audio_at = 0.0
         self._recent: deque[Pcm] = deque()
         """The last frames before speech, for the prefix padding."""
         self._open: Utterance | None = None
         """Speech in progress; in manual mode, what was appended since the last commit."""
-        self._said_full = False
-        self._ended: End | None = None
-        """How speech ended that may be no interruption; its words are being waited for."""
         self._echo = EchoRisk.NONE
         """Of the latest frame."""
         self._sure_run = 0
@@ -58,11 +55,7 @@ class Listener:
     @property
     def is_settled(self) -> bool:
         """The words of every committed turn are known, and of what may become one."""
-        return self._words.is_settled and self._ended is None
-
-    @property
-    def heard_ms(self) -> int:
-        return self._heard_ms
+        return self._words.is_settled and not (self._open and self._open.state is SpeechState.AWAITING)
 
     def holds(self, item_id: str) -> bool:
         """The id belongs to a turn whose words are not known yet."""
@@ -88,7 +81,7 @@ class Listener:
         """One frame of 512 samples and its speech probability."""
         self._echo = echo
         self._sure_run = self._sure_run + 1 if echo is EchoRisk.NONE else 0
-        self._heard_ms += FRAME_MS
+        self.heard_ms += FRAME_MS
         self._audio_at = now
         pcm: Pcm = np.clip(frame * 32768, -32768, 32767).astype(np.int16)
         if self._detector is None:
@@ -118,14 +111,12 @@ class Listener:
         """
         if self._detector is not None and (self._open is not None or self._recent):
             self.end_turn(now)
-            return
-        utterance, self._open = self._open, None
-        if utterance is None:
+        elif self._open is not None:
+            self._commit(self._open, now)
+        else:
             raise RemoteProtocolError(
                 "The audio buffer is empty: append audio before the commit.", code="input_audio_buffer_commit_empty"
             )
-        self._stop(utterance, self._heard_ms)
-        self._words.commit(utterance, now)
 
     def clear(self, now: float) -> None:
         """Forget the audio since the last commit."""
@@ -136,7 +127,7 @@ class Listener:
         """No more audio will come: end the turn in progress; audio that the client did not commit is forgotten."""
         self.end_turn(now)
         if self.doubtful is None or not self.doubtful.echo:  # else its words, which are on their way, decide
-            self._believe(now)
+            self._settle(SpeechVerdict.INTERRUPTS, now)
             self._drop_open(now)
 
     def close(self) -> None:
@@ -164,7 +155,8 @@ class Listener:
     def _listen_manually(self, now: float) -> None:
         if doubtful := self.doubtful:
             self._settle(self.interruptions.judge_for_buffer(doubtful, now), now)
-            doubtful.is_doubtful, self._ended = False, None  # if not read yet, the client decides
+            if doubtful.is_doubtful:  # not read yet
+                doubtful.step("leave_to_client")
             self.interruptions.ducking.restore(now)
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
@@ -182,8 +174,7 @@ class Listener:
     def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
         if self._open is not None:
             is_speech = detector.is_speech(probability)
-            self._open.append(pcm, is_speech=is_speech, now=now)
-            self._open.note_echo(self._echo, is_speech=is_speech)
+            self._open.append(pcm, is_speech=is_speech, now=now, echo=self._echo)
         else:
             self._remember(pcm)
         signal = detector.push(probability)
@@ -196,12 +187,11 @@ class Listener:
 
     def _hear_manually(self, pcm: Pcm, probability: float, now: float) -> None:
         if self._open is None:
-            self._open = Utterance(self._hooks.new_id("item"), self._heard_ms - FRAME_MS)
-            self._said_full = False
+            self._open = Utterance(self._hooks.new_id("item"), self.heard_ms - FRAME_MS)
         if not self._open.is_full:
             self._open.append(pcm, is_speech=probability >= 0.5, now=now)
-        elif not self._said_full:
-            self._said_full = True
+        elif self._open.ended_ms is None:
+            self._open.ended_ms = self.heard_ms - FRAME_MS
             seconds = MAX_UTTERANCE_MS // 1000
             self._hooks.send(
                 ev.ErrorEvent(
@@ -222,22 +212,16 @@ class Listener:
         elif isinstance(signal, End):
             self._end(signal, now)
         elif self._open is not None:
+            if isinstance(signal, Resume):
+                return self._go_on(self._open)
             if isinstance(signal, Pause):
-                if self._open.is_held_up:  # what may be the last words must not wait for the words so far
-                    self._open.partial_running = False
-                    self._hooks.start(Abandon(item_id=self._open.item_id))
                 self._words.ask_early(self._open, now)
-                self._ask(self._open)
-            elif isinstance(signal, StillQuiet):
-                self._ask(self._open)
-            elif isinstance(signal, Resume):
-                self._go_on(self._open)
+            self._ask(self._open)
 
     def _begin(self, onset: Onset, now: float) -> None:
         if self._open is not None:  # it ended, and its words are not known yet
-            self._ended = None
             return self._go_on(self._open)
-        started_ms = self._heard_ms - len(self._recent) * FRAME_MS
+        started_ms = self.heard_ms - len(self._recent) * FRAME_MS
         utterance = self._open = Utterance(self._hooks.new_id("item"), started_ms)
         speech_from = len(self._recent) - onset.frames_ago
         for position, frame in enumerate(self._recent):
@@ -255,28 +239,24 @@ class Listener:
         return self._open if self._open is not None and self._open.is_doubtful else None
 
     def _settle(self, verdict: SpeechVerdict, now: float) -> None:
-        if verdict is SpeechVerdict.INTERRUPTS:
-            self._believe(now)
-        elif verdict is SpeechVerdict.TAKEN_BACK:
+        """Act upon what speech during a reply turned out to be."""
+        if verdict is SpeechVerdict.TAKEN_BACK:
             self._take_back(now)
-
-    def _believe(self, now: float) -> None:
-        """What may have been no interruption is one."""
-        if utterance := self.doubtful:
-            utterance.is_doubtful = False
-            ended, self._ended = self._ended, None
+        elif verdict is SpeechVerdict.INTERRUPTS and (utterance := self.doubtful):
+            is_over = utterance.state is SpeechState.AWAITING
             self._announce(utterance, now)
-            self._end(ended, now)
+            if is_over:
+                self._commit(utterance, now)
 
     def _take_back(self, now: float) -> None:
-        """It was none, or is not wanted: nothing is said of it."""
+        """Forget speech in progress."""
         if self._detector is not None:
             self._detector.end()
         self._drop_open(now)
 
     def _announce(self, utterance: Utterance, now: float) -> None:
-        if not utterance.is_announced:
-            utterance.is_announced = True
+        if utterance.state is not SpeechState.ANNOUNCED:
+            utterance.step("announce")
             self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
             self.interruptions.speech_started(now)
 
@@ -297,28 +277,29 @@ class Listener:
         utterance = self._open
         if end is None or utterance is None:
             return
-        if utterance.is_doubtful:
-            self._await_words(utterance, end, now)
-            return
-        if not utterance.is_speech:
-            self._drop_open(now, end.silence_ms)
+        utterance.ended_ms = self.heard_ms - end.silence_ms
+        if not utterance.is_doubtful:
+            self._commit(utterance, now)
+        elif utterance.may_be_speech:
+            utterance.step("end")
+            self._words.ask_early(utterance, now)
+        else:
+            self._take_back(now)
+
+    def _commit(self, utterance: Utterance, now: float) -> None:
+        """The turn is complete, unless voice detection is on and it was only a noise."""
+        if self._detector is not None and not utterance.is_speech:
+            self._drop_open(now)
             return
         self._open = None
         self.quiet_since = now
-        self._stop(utterance, self._heard_ms - end.silence_ms)
+        self._stop(utterance)
         self._words.commit(utterance, now)
 
-    def _await_words(self, utterance: Utterance, end: End, now: float) -> None:
-        """Speech is over that may be no interruption."""
-        if not utterance.may_be_speech:
-            return self._take_back(now)
-        self._ended = end
-        self._words.ask_early(utterance, now)
-
-    def _stop(self, utterance: Utterance, end_ms: int, *, is_valid: bool = True) -> None:
+    def _stop(self, utterance: Utterance, *, is_valid: bool = True) -> None:
         """Every `speech_started` is followed by one `speech_stopped`."""
-        if utterance.is_announced:
-            utterance.is_announced = False
+        if utterance.state is SpeechState.ANNOUNCED:
+            end_ms = self.heard_ms if utterance.ended_ms is None else utterance.ended_ms
             self._hooks.send(
                 ev.SpeechStopped(
                     audio_end_ms=max(utterance.started_ms, end_ms),
@@ -333,8 +314,8 @@ class Listener:
             return self._open
         return self._words.find(item_id)
 
-    def _drop_open(self, now: float, silence_ms: int = 0) -> None:
-        utterance, self._open, self._ended = self._open, None, None
+    def _drop_open(self, now: float) -> None:
+        utterance, self._open = self._open, None
         if utterance is None:
             return
         if utterance.is_doubtful:
@@ -342,7 +323,7 @@ class Listener:
         self.quiet_since = now
         self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))
-        self._stop(utterance, self._heard_ms - silence_ms, is_valid=False)
+        self._stop(utterance, is_valid=False)
 
 
 def response_is_wanted(config: SessionConfig) -> bool:

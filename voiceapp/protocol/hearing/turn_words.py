@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from voiceapp.protocol.hearing.utterance import Utterance
+from voiceapp.protocol.states import ReadingState, SpeechState
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import Abandon, RecognitionFailed, Recognize, Recognized, Work
 
@@ -61,11 +62,10 @@ class TurnWords:
         """Ask for the words on the speculation that this pause is the end; they may be known or on their way."""
         if not utterance.may_be_speech:
             return
-        if not utterance.is_read_early:
-            self._ask(utterance)
-        elif utterance.partial_running:
-            utterance.recognizing, utterance.awaits_early = utterance.version, True
-        else:
+        if utterance.readings is ReadingState.PARTIAL:  # what may be the last words must not wait for the words so far
+            self._hooks.start(Abandon(item_id=utterance.item_id))
+        self._ask(utterance, "pause")
+        if utterance.readings is ReadingState.KNOWN:
             self._take(utterance, utterance.reading, utterance.confidence, now)
 
     def ask_partial(self, utterance: Utterance, *, is_lull: bool) -> None:
@@ -73,22 +73,13 @@ class TurnWords:
         is_lull = is_lull and not utterance.is_doubtful
         if not utterance.wants_partial(is_lull=is_lull):
             return
-        utterance.partial_running = True
-        if is_lull:
-            utterance.read_early()
-        work = Recognize(
-            utterance.item_id,
-            utterance.version,
-            utterance.speech(),
-            self.language,
-            is_partial=True,
-            is_early=is_lull,
-        )
-        self._hooks.start(work)
+        utterance.read("lull" if is_lull else "show")
+        self._read(utterance, is_partial=True, is_early=is_lull)
 
     def commit(self, utterance: Utterance, now: float) -> None:
         """A turn is complete; find its words, if they are not known yet."""
         utterance.ended_at = now
+        utterance.step("commit")
         self._committed[utterance.item_id] = utterance
         self._hooks.turn_committed(utterance, now)
         if not utterance.may_be_speech:
@@ -96,7 +87,7 @@ class TurnWords:
         if utterance.words is not None:
             self._settle(utterance, now)
         else:
-            self._ask(utterance)
+            self._ask(utterance, "end")
 
     def recognized(self, utterance: Utterance | None, recognized: Recognized, now: float) -> None:
         """The words of a reading: shown when partial, kept when final, dropped when outdated or the turn is gone."""
@@ -106,19 +97,15 @@ class TurnWords:
         if not work.is_partial:
             self._take(utterance, recognized.words, recognized.confidence, now)
             return
-        utterance.partial_running = False
         if utterance.words is not None:  # a later reading overtook this one
             return
-        utterance.note_reading(recognized.words, recognized.confidence)
-        if work.is_early and recognized.confidence < EARLY_CONFIDENCE:
-            utterance.drop_early()
-        if not utterance.awaits_early:
-            if utterance.ended_at is None:
-                self._show(utterance, recognized.words, now)
-        elif utterance.is_read_early:
+        utterance.reading, utterance.confidence = recognized.words, recognized.confidence
+        is_awaited = utterance.readings is ReadingState.AWAITED
+        self._ask(utterance, "fail" if work.is_early and recognized.confidence < EARLY_CONFIDENCE else "read")
+        if utterance.readings is ReadingState.KNOWN:
             self._take(utterance, recognized.words, recognized.confidence, now)
-        else:
-            self._ask_again(utterance)
+        elif not is_awaited and utterance.state is not SpeechState.COMMITTED:
+            self._show(utterance, recognized.words, now)
 
     def failed(self, utterance: Utterance | None, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
@@ -126,13 +113,10 @@ class TurnWords:
         if utterance is None or work.version != utterance.version:
             return
         if work.is_partial:
-            utterance.partial_running = False
-            utterance.drop_early()
-            if utterance.awaits_early:
-                self._ask_again(utterance)
+            self._ask(utterance, "fail")
             return
-        utterance.recognizing = None
-        if utterance.ended_at is None:
+        utterance.read("fail_final")
+        if utterance.state is not SpeechState.COMMITTED:
             return
         if utterance.keep_stable_words():
             self._settle(utterance, now)
@@ -143,19 +127,13 @@ class TurnWords:
 
     def _take(self, utterance: Utterance, words: str, confidence: float, now: float) -> None:
         """The words of all that was said, as far as the caller says no more."""
-        utterance.recognizing, utterance.awaits_early = None, False
         utterance.keep_words(words, confidence)
-        if utterance.ended_at is not None:
+        if utterance.state is SpeechState.COMMITTED:
             self._settle(utterance, now)
             return
         self._show(utterance, words, now)
         if utterance.words and not utterance.is_doubtful:
             self._hooks.words_expected(utterance)
-
-    def _ask_again(self, utterance: Utterance) -> None:
-        """The early reading came to nothing that counts, and the words are wanted."""
-        utterance.recognizing, utterance.awaits_early = None, False
-        self._ask(utterance)
 
     def _settle(self, utterance: Utterance, now: float) -> None:
         self._committed.pop(utterance.item_id, None)
@@ -165,11 +143,15 @@ class TurnWords:
         utterance.drop_audio()
         self._hooks.words_known(utterance, now)
 
-    def _ask(self, utterance: Utterance) -> None:
-        if utterance.recognizing == utterance.version:
-            return
-        utterance.recognizing = utterance.version
-        self._hooks.start(Recognize(utterance.item_id, utterance.version, utterance.speech(), self.language))
+    def _ask(self, utterance: Utterance, name: str) -> None:
+        """Take a step of the readings, and have the final words read if it leads there."""
+        before = utterance.readings
+        if utterance.read(name) is ReadingState.FINAL and before is not ReadingState.FINAL:
+            self._read(utterance)
+
+    def _read(self, utterance: Utterance, *, is_partial: bool = False, is_early: bool = False) -> None:
+        speech = utterance.speech()
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, speech, self.language, is_partial, is_early))
 
     def _show(self, utterance: Utterance, words: str, now: float) -> None:
         """The words so far, while the caller may still go on."""

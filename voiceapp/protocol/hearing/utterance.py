@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.hearing.captions import Captions
 from voiceapp.protocol.hearing.turns import CLEAR_SPEECH_MS, MIN_SPEECH_MS, MIN_WORD_CONFIDENCE, MIN_WORD_MS
-from voiceapp.protocol.states import EchoRisk
+from voiceapp.protocol.states import READING_STEPS, SPEECH_STEPS, EchoRisk, ReadingState, SpeechState, step
 
 MARGIN_FRAMES = 6
 """What recognition hears around the speech: 192 ms, for voice detection does not hear a voiceless beginning: of "Spell
@@ -34,11 +34,13 @@ class Utterance:
         self.item_id = item_id
         self.started_ms = started_ms
         """Position of the first frame in the session's audio."""
+        self.ended_ms: int | None = None
+        """Position of its end, once voice detection has found that."""
         self.length_ms = 0
         self.speech_ms = 0
         """How much of it was speech."""
-        self._speech_before_ms = 0
-        """Up to the latest pause."""
+        self.unbroken_ms = 0
+        """Speech since the latest pause."""
         self.began_at = 0.0
         """When its first frames were taken (the session's clock)."""
         self.last_speech_at: float | None = None
@@ -49,19 +51,10 @@ class Utterance:
         """When the final words were known after that."""
         self.version = 0
         """Counts up when speech goes on, so that a recognition of less is not taken for the whole."""
-        self.recognizing: int | None = None
-        """Version now being recognised as final."""
-        self.partial_running = False
-        self._early_ms: int | None = None
-        """How much speech there was at the latest early reading, unless that failed."""
-        self.awaits_early = False
-        """No other reading is asked for: that one is on its way."""
+        self.state = SpeechState.BUFFERED
+        self.readings = ReadingState.NONE
         self.is_judging = False
         """The turn model was asked, and its result is not there yet."""
-        self.is_announced = False
-        """`speech_started` went out for it, so `speech_stopped` must follow."""
-        self.is_doubtful = False
-        """It began during a reply, and may be no interruption; nothing is said of it until that is known."""
         self.echo = EchoRisk.NONE
         """The greatest risk that part of it is the echo of a reply."""
         self.sure_frames = 0
@@ -72,14 +65,27 @@ class Utterance:
         """The words of its latest reading."""
         self.confidence = 0.0
         """Of that reading."""
-        self._words: tuple[int, str] | None = None
+        self._words = ""
         self._partial_at_ms = PARTIAL_EVERY_MS
-        self._partial = ""
-        self._is_partial_stable = False
+        self._shown = ("", False)
+        """The words that were shown last, and whether the reading before agreed with them."""
         self._captions = Captions()
         self._frames: list[Pcm] = []
         self._speech = slice(0, 0)
         """From the first to the last speech frame."""
+
+    def step(self, name: str) -> None:
+        self.state = step(SPEECH_STEPS, self.state, name)
+
+    def read(self, name: str) -> ReadingState:
+        """Take a step of `READING_STEPS`; return the state after it."""
+        self.readings = step(READING_STEPS, self.readings, name)
+        return self.readings
+
+    @property
+    def is_doubtful(self) -> bool:
+        """It may be no interruption; nothing is said of it until that is known."""
+        return self.state in (SpeechState.DOUBTFUL, SpeechState.AWAITING)
 
     @property
     def is_full(self) -> bool:
@@ -89,11 +95,6 @@ class Utterance:
     def is_sure(self) -> bool:
         """It is the caller who speaks."""
         return self.echo is EchoRisk.NONE or self.sure_frames >= SURE_FRAMES
-
-    @property
-    def unbroken_ms(self) -> int:
-        """Speech since the latest pause."""
-        return self.speech_ms - self._speech_before_ms
 
     @property
     def may_be_speech(self) -> bool:
@@ -108,46 +109,27 @@ class Utterance:
     @property
     def words(self) -> str | None:
         """The words of all of it, once known; empty when nothing was understood."""
-        return self._words[1] if self._words and self._words[0] == self.version else None
+        return self._words if self.readings is ReadingState.KNOWN else None
 
     @property
     def is_clear_speech(self) -> bool:
         """Somebody spoke, whether or not a word was understood."""
         return self.speech_ms >= CLEAR_SPEECH_MS
 
-    @property
-    def is_read_early(self) -> bool:
-        """The latest early reading is of all that was said; it may still be under way."""
-        return self._early_ms == self.speech_ms
-
-    @property
-    def is_held_up(self) -> bool:
-        """A reading is under way of less than was said."""
-        return self.partial_running and not self.is_read_early
-
-    def read_early(self) -> None:
-        """An early reading begins."""
-        self._early_ms = self.speech_ms
-
-    def drop_early(self) -> None:
-        """The early reading came to nothing that could be believed."""
-        self._early_ms = None
-
     def keep_stable_words(self) -> bool:
         """Take the words that two successive readings agreed on, for want of final ones; False when there are none."""
-        if self._is_partial_stable:
-            self._words = (self.version, self._partial)
-        return self._is_partial_stable
+        words, is_stable = self._shown
+        if is_stable:
+            self._words = words
+            self.read("keep")
+        return is_stable
 
     def keep_words(self, words: str, confidence: float = 1.0) -> None:
         """Take the words of all of it, as far as a sound of this length is believed to have some."""
         is_believed = self.speech_ms >= MIN_SPEECH_MS or confidence >= MIN_WORD_CONFIDENCE
-        self._words = (self.version, words if is_believed else "")
-        self.note_reading(words if is_believed else "", confidence)
-
-    def note_reading(self, words: str, confidence: float) -> None:
-        """Words of all of it or of its beginning, and how sure the recognizer is of them."""
-        self.reading, self.confidence = words, confidence
+        self._words = words if is_believed else ""
+        self.read("keep")
+        self.reading, self.confidence = self._words, confidence
 
     @property
     def origin(self) -> float | None:
@@ -157,11 +139,13 @@ class Utterance:
     def go_on(self) -> None:
         """There is more speech than its readings know: they count no more."""
         self.version += 1
-        self._speech_before_ms = self.speech_ms
-        self.recognizing = self._early_ms = None
-        self.partial_running = self.is_judging = self.awaits_early = False
+        self.unbroken_ms = 0
+        self.ended_ms, self.is_judging = None, False
+        self.read("resume")
+        if self.state is SpeechState.AWAITING:
+            self.step("resume")
 
-    def append(self, frame: Pcm, *, is_speech: bool, now: float) -> None:
+    def append(self, frame: Pcm, *, is_speech: bool, now: float, echo: EchoRisk = EchoRisk.NONE) -> None:
         if not self.length_ms:
             self.began_at = now
         self._frames.append(frame)
@@ -170,12 +154,11 @@ class Utterance:
             first = self._speech.start if self.speech_ms else len(self._frames) - 1
             self._speech = slice(first, len(self._frames))
             self.speech_ms += FRAME_MS
+            self.unbroken_ms += FRAME_MS
             self.last_speech_at = now
-
-    def note_echo(self, risk: EchoRisk, *, is_speech: bool) -> None:
-        """Whether its latest frame may be an echo."""
-        self.sure_frames += is_speech and risk is EchoRisk.NONE
-        self.echo = max(self.echo, risk)
+            self.sure_frames += echo is EchoRisk.NONE
+            self.read("speech")
+        self.echo = max(self.echo, echo)
 
     def audio(self) -> NDArray[np.float32]:
         """Everything so far as float32 in [-1, 1) at 16 kHz: the turn model listens to the silence too."""
@@ -191,7 +174,7 @@ class Utterance:
 
     def doubt(self, echo: EchoRisk, *, sure_frames: int) -> None:
         """Its words are wanted soon, to know what it is; so many of its frames are no echo."""
-        self.is_doubtful = True
+        self.step("doubt")
         self.sure_frames = sure_frames
         self.echo = echo
         self._partial_at_ms = 0
@@ -199,28 +182,20 @@ class Utterance:
     def wants_partial(self, *, is_lull: bool = False) -> bool:
         """Time to show the words so far; true once per interval, and in a lull."""
         is_quick = self.is_doubtful and self.is_sure
-        if self.length_ms < self._partial_at_ms and not is_lull:
+        is_due = is_lull or self.length_ms >= self._partial_at_ms
+        is_enough = self.may_be_speech if is_quick else self.is_speech
+        if not is_due or not is_enough or self.readings is not ReadingState.NONE:
             return False
-        if not (self.may_be_speech if is_quick else self.is_speech):
-            return False
-        if self.partial_running or self.recognizing is not None or self.words is not None:
-            return False
-        if self.is_doubtful:
-            least_ms = SURE_EVERY_MS if is_quick else DOUBTFUL_EVERY_MS
-            self._partial_at_ms = self.length_ms + max(least_ms, int(self.length_ms * PARTIAL_SHARE))
-            return True
-        self._partial_at_ms = self.length_ms + max(PARTIAL_EVERY_MS, int(self.length_ms * PARTIAL_SHARE))
+        least_ms = SURE_EVERY_MS if is_quick else DOUBTFUL_EVERY_MS if self.is_doubtful else PARTIAL_EVERY_MS
+        self._partial_at_ms = self.length_ms + max(least_ms, int(self.length_ms * PARTIAL_SHARE))
         return True
 
     def partial(self, words: str, now: float) -> tuple[str, str]:
         """The words so far to be shown, as (stable, may still change): two texts that are read one behind the other."""
-        self._is_partial_stable = words.split() == self._partial.split()[: len(words.split())]
-        self._partial = words
+        self._shown = (words, words.split() == self._shown[0].split()[: len(words.split())])
         stable, rest = self._captions.show(words.split(), now)
         return " ".join(stable), " ".join(["", *rest] if stable and rest else rest)
 
 
 def _floats(frames: list[Pcm]) -> NDArray[np.float32]:
-    if not frames:
-        return np.zeros(0, dtype=np.float32)
-    return np.concatenate(frames).astype(np.float32) / np.float32(32768)
+    return np.concatenate([np.zeros(0, dtype=np.int16), *frames]).astype(np.float32) / np.float32(32768)
