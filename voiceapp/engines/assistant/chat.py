@@ -22,11 +22,11 @@ from django.conf import settings
 
 from voiceapp.engines.assistant import skills
 from voiceapp.engines.assistant.documents import Folder, Passage
-from voiceapp.engines.assistant.known_documents import ASKED, known_documents
+from voiceapp.engines.assistant.known_documents import known_documents
 from voiceapp.engines.assistant.quotation import quotation
 from voiceapp.engines.assistant.retrieval import QueryEmbedder, Question, Retriever
 from voiceapp.engines.assistant.skills import Scene, SkillReply, plain
-from voiceapp.engines.assistant.skills.phrases import Phrases
+from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
 from voiceapp.engines.embedded.lexical import terms
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatRequest, ChatUsage, Provider
@@ -47,12 +47,8 @@ _FOLLOW_UP = re.compile(
     re.IGNORECASE,
 )
 """A question that leans on the one before it."""
-_MORE = Phrases(
-    "[please|and|ok|okay]* [can you] tell me [some] more [about (it|that|this)] [please]",
-    "[please|and|ok|okay]* (more|go on|continue|keep going|what else|anything else|say more) [please]",
-    "(and then|more detail|more details)",
-    "[please|can you]* explain [it|that] [more|further]",
-)
+_TEMPLATES, _ = load("documents")
+_MORE, _WHICH = _TEMPLATES["more"], _TEMPLATES["which"]
 MAX_READ_CHARS = 2_000
 """Part of the last message and of each reply that is read: a question is shorter, and reading megabytes would hold up
 everybody's voice."""
@@ -207,7 +203,7 @@ class RetrievalAssistant(Provider):
         return _Lookup(
             self._questions(asked, scene, wants_more=wants_more),
             said=" ".join(scene.replies) if wants_more else "",
-            is_about_documents=ASKED.fits(said),
+            is_about_documents=_WHICH.fits(said),
         )
 
     async def _in_lane(self, function: Callable[[ChatRequest], Result], request: ChatRequest) -> Result:

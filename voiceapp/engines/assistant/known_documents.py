@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voiceapp.engines.assistant.documents import Passage
-from voiceapp.engines.assistant.skills.phrases import Phrases
 
 MOST_TITLES = 5
 """Nobody remembers more of a list that is read aloud."""
 NO_DOCUMENTS = "I have read no documents."
 ONLY_MANUAL = "I have read the manual of this program, and no other documents."
-
-ASKED = Phrases(
-    "[and|so|please]* (what|which) [other] (documents|files|books) (do you (know|have|read|use)|have you read)",
-    "[and|so|please]* (what|which) [other] (documents|files) (are there|can you (read|see|search|access))",
-    "[can you|please]* (list|name|tell me) [me] (the|your|all|all the|all your) documents [please]",
-    "[can you|please]* (list|name|tell me) [the|all] documents [that] you (know|have|have read) [please]",
-    "[and|so]* (do you (know|have)|have you read) any [other] documents",
-    "[and|so]* what have you read",
-)
 
 
 def known_documents(passages: Sequence[Passage]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from voiceapp.engines.assistant.skills.phrases import load
-from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
 _, _REPLIES = load("beyond")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is not for something that is out of reach here."""
-    return next((SkillReply(text) for phrases, text in _REPLIES if phrases.fits(said)), None)
+    return fixed(_REPLIES, said)

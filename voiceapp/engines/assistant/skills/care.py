@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.assistant.skills.phrases import load
-from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
-
-CRISIS = (
-    "I am very sorry that you feel this way. You are not alone, and people want to help you right now. Please call or "
-    "text 988 in the United States and Canada, call 116 123 in Britain and much of Europe, or your local emergency "
-    "number."
-)
-EMERGENCY = "I cannot call anyone. Please call your emergency number now: 112, or 911 in North America."
-SORRY = "I am sorry to hear that. Do you want to talk about it?"
-LOSS = "I am so sorry for your loss."
-UNWELL = "I am sorry to hear that. If it gets worse, please see a doctor."
+from voiceapp.engines.assistant.skills.phrases import load, read
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
 _INTENT = (
     r"(?:want|wanna|would like|need|urge|plan|planning|intend|going|gonna|about|ready|decided|tried|trying|attempted|"
@@ -79,11 +69,8 @@ _EMERGENCY = re.compile(
     r"(?:i|he|she) cannot breathe|i have been (?:attacked|raped|stabbed|shot)|my house is on fire|there is a fire|"
     r"(?:took|swallowed) (?:too many|a lot of) pills)\b"
 )
-_TEMPLATES, _ = load("care")
-_SAD = _TEMPLATES["sad"]
-_LOSS = _TEMPLATES["loss"]
-_UNWELL = _TEMPLATES["unwell"]
-_TIRED = _TEMPLATES["tired"]
+_TEXTS = read("care")["texts"]
+_, _REPLIES = load("care")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
@@ -92,13 +79,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     is_meant = _MEANT.search(told) and not _FICTION.search(told)
     is_harm = _HURTING.search(told) and not _NOT_MEANT.search(told)
     if is_meant or is_harm or (_DYING.search(told) and not _IDIOM.search(told)):
-        return SkillReply(CRISIS)
+        return SkillReply(_TEXTS["crisis"])
     if _EMERGENCY.search(said):
-        return SkillReply(EMERGENCY)
-    if _LOSS.fits(said):
-        return SkillReply(LOSS)
-    if _UNWELL.fits(said):
-        return SkillReply(UNWELL)
-    if _TIRED.fits(said):
-        return SkillReply("That sounds tiring. I hope that you can rest soon.")
-    return SkillReply(SORRY) if _SAD.fits(said) else None
+        return SkillReply(_TEXTS["emergency"])
+    return fixed(_REPLIES, said)

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voiceapp.engines.assistant.skills.phrases import load
-from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.phrases import load, read
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
 _TEMPLATES, _REPLIES = load("company")
-_JOKE = _TEMPLATES["joke"]
-_FACT = _TEMPLATES["fact"]
+_SERIES = [(_TEMPLATES[name], texts) for name, texts in read("company")["series"].items()]
 _ANOTHER = _TEMPLATES["another"]
-_JOKES = (
-    "Why did the microphone break up with the speaker? It needed some feedback.",
-    "Why was the computer cold? It left its windows open.",
-    "There are ten kinds of people: those who understand binary, and those who do not.",
-    "What do you call a fish without eyes? A fsh.",
-    "Why did the scarecrow win a prize? He was outstanding in his field.",
-    "I told my plants a joke. They did not laugh, but they are growing on me.",
-    "What is brown and sticky? A stick.",
-    "Why do bees have sticky hair? They use honeycombs.",
-)
-_FACTS = (
-    "Honey never spoils: jars from Egyptian tombs could still be eaten.",
-    "An octopus has three hearts.",
-    "Bananas are berries, and strawberries are not.",
-    "A day on Venus is longer than its year.",
-    "Sharks are older than trees.",
-    "Wombats make droppings in the shape of cubes.",
-)
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is no small talk."""
-    for wanted, told in ((_JOKE, _JOKES), (_FACT, _FACTS)):
+    for wanted, told in _SERIES:
         if wanted.fits(said) or (_ANOTHER.fits(said) and scene.last_reply in told):
             return SkillReply(_next(told, scene.replies))
-    return next((SkillReply(text) for phrases, text in _REPLIES if phrases.fits(said)), None)
+    return fixed(_REPLIES, said)
 
 
 def _next(told: Sequence[str], replies: Sequence[str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from voiceapp.engines.assistant.skills.phrases import Phrases
 from voiceapp.engines.interfaces import SessionFacts
 from voiceapp.protocol.reminders import ReminderChange
 from voiceapp.protocol.work import Source
@@ -41,3 +43,8 @@ class SkillReply:
     """Source of the reply, when it is from a document."""
     reminders: ReminderChange | None = None
     """A timer or reminder that is set, or taken back."""
+
+
+def fixed(replies: Iterable[tuple[Phrases, str]], said: str) -> SkillReply | None:
+    """The reply of the first templates that fit `said`, which is in plain form."""
+    return next((SkillReply(text) for phrases, text in replies if phrases.fits(said)), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voiceapp.engines.assistant.skills.phrases import load
-from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
 MIN_RATE, MAX_RATE = 0.6, 1.8
 RATE_STEP = 1.2
@@ -24,7 +24,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         return SkillReply(scene.last_reply or "I have not said anything yet.")
     if (changed := _pace(said, scene)) is not None:
         return changed
-    return next((SkillReply(text) for phrases, text in _REPLIES if phrases.fits(said)), None)
+    return fixed(_REPLIES, said)
 
 
 def _pace(said: str, scene: Scene) -> SkillReply | None:
