@@ -37,7 +37,6 @@ settings.register_profile("beside others", deadline=None, suppress_health_check=
 settings.load_profile("beside others")
 
 APART = {
-    *("embedded", "elsewhere"),
     *("sqlite", "postgresql"),
     *("work", "news"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, Playwright, StorageState, sync_playwright
+from playwright.sync_api import Browser, Playwright, StorageState, expect, sync_playwright
 
 from .fonts import fontconfig_file
 from .operators import make_operator, signed_in
@@ -123,6 +123,22 @@ def operator_state(quiet_browser: Browser, server: Server) -> StorageState:
     """What a browser keeps in which the operator of `server` has signed in."""
     make_operator(server)
     return signed_in(quiet_browser, server)
+
+
+QUESTION = "What can you do?"
+
+
+@pytest.fixture(scope="session")
+def whole_reply(quiet_browser: Browser, server: Server) -> tuple[str, str]:
+    """What the assistant says to QUESTION when nothing comes between: all but the last sentence, and that."""
+    with quiet_browser.new_context() as context:
+        voice = VoicePage(context.new_page(), f"http://127.0.0.1:{server.port}/", "websocket")
+        voice.set_switch("is-spoken", False)
+        voice.type(QUESTION)
+        expect(voice.page.locator('.event[data-type="response.done"]')).to_have_count(1)
+        [_, (_, reply)] = voice.turns()
+    begin, end = reply.rsplit(". ", 1)
+    return f"{begin}.", end
 
 
 @pytest.fixture

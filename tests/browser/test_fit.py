@@ -58,52 +58,35 @@ def resize(voice: VoicePage, width: int, height: int) -> None:
 
 
 @pytest.mark.parametrize(("fonts", "text_percent"), LOOKS)
-def test_the_header_holds_at_every_width(
-    open_page: OpenPage, operator_state: StorageState, fonts: str, text_percent: int
-) -> None:
-    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, storage_state=operator_state)
-    expect(voice.page.get_by_role("button", name="Sign out")).to_be_visible()  # which is longer than "Sign in"
-    voice.page.evaluate(
-        """() => {
-            const link = document.querySelector('#link').cloneNode(true);
-            document.querySelector('#link').replaceWith(link); // or the page would go on writing its own words there
-            link.querySelector('#link-transport').hidden = false;
-            link.querySelector('#link-transport').textContent = 'WebRTC · 1234 ms · 100 % lost';
-        }"""
-    )
-    wrong = {}
-    roomy = 11 * text_percent  # from this width on the header leaves nothing out
-    for width in [*range(NARROWEST, min(roomy, WIDEST), 20), *range(roomy, WIDEST + 1, 80)]:
-        resize(voice, width, 800)
-        if found := strays(voice, ".bar"):
-            wrong[width] = found
-    assert wrong == {}
-
-
-@pytest.mark.parametrize(("fonts", "text_percent"), LOOKS)
-def test_it_fits_every_screen(open_page: OpenPage, screenshots: Path, fonts: str, text_percent: int) -> None:
-    """While a reply is spoken; of text of twice the size, what does not fit can be scrolled to."""
-    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, viewport={"width": 320, "height": 568})
-    is_large = text_percent > 100
-    sizes = [(320, 568), (390, 844), (768, 1024), (1280, 800), *([] if is_large else [(640, 360), (1920, 1080)])]
-    voice.type("What can you do?")
-    voice.wait("ai-speaking")
-    for width, height in sizes:
-        resize(voice, width, height)
-        voice.page.screenshot(path=screenshots / f"fits-{width}x{height}-{text_percent}-{fonts}.png")
-        assert strays(voice, ":is(.bar, .dock)") == []
-        for name in ("orb", "mute", "push-to-talk", "end", "message", "status"):
-            if is_large:
-                voice.page.locator(f"#{name}").scroll_into_view_if_needed()
-            expect(voice.page.locator(f"#{name}")).to_be_in_viewport(ratio=1)
-        captions = voice.page.locator("#captions").bounding_box()
-        assert captions is not None
-        assert not is_large or captions["height"] > 2 * 32  # two lines of it can be read at a time
-
-
-@pytest.mark.parametrize(("fonts", "text_percent"), LOOKS)
-def test_nothing_is_cut_off_on_a_phone(open_page: OpenPage, screenshots: Path, fonts: str, text_percent: int) -> None:
+def test_everything_has_its_place(open_page: OpenPage, screenshots: Path, fonts: str, text_percent: int) -> None:
     voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, viewport={"width": 320, "height": 800})
+    look = f"{text_percent}-{fonts}"
+    assert drawn_fonts(voice) == FONTS[fonts][1]
+    check_that_nothing_is_cut_off(voice, screenshots, look)
+    voice.talk()
+    check_that_what_is_touched_is_large_enough(voice)
+    if is_large := text_percent > 100:
+        voice.type("What can you do?")
+        voice.wait("ai-speaking")
+    else:  # there is room for the drawer
+        check_that_the_events_leave_the_reply_its_place(voice, screenshots, fonts)
+    check_that_it_fits_every_screen(voice, screenshots, look, is_large=is_large)
+
+
+def drawn_fonts(voice: VoicePage) -> dict[str, str]:
+    inspector = voice.page.context.new_cdp_session(voice.page)
+    for domain in ("DOM", "CSS"):
+        inspector.send(f"{domain}.enable")
+    root = inspector.send("DOM.getDocument")["root"]["nodeId"]
+    drawn = {}
+    for generic, place in {"sans-serif": "#open-settings", "serif": ".welcome-title", "monospace": "#status"}.items():
+        node = inspector.send("DOM.querySelector", {"nodeId": root, "selector": place})["nodeId"]
+        [font] = inspector.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
+        drawn[generic] = font["familyName"]
+    return drawn
+
+
+def check_that_nothing_is_cut_off(voice: VoicePage, screenshots: Path, look: str) -> None:
     voice.page.evaluate(
         """() => document.querySelectorAll('.about').forEach((about) => { // as with the built-in language model
             const last = about.querySelector('a:last-of-type');
@@ -116,15 +99,29 @@ def test_nothing_is_cut_off_on_a_phone(open_page: OpenPage, screenshots: Path, f
             voice.page.click("#open-settings")
         for width in (320, 360, 390, 430, 768):
             resize(voice, width, 800)
-            voice.page.screenshot(path=screenshots / f"whole-{place[1:]}-{width}-{text_percent}-{fonts}.png")
+            voice.page.screenshot(path=screenshots / f"whole-{place[1:]}-{width}-{look}.png")
             if found := voice.page.evaluate(CUT_OFF, place):
                 wrong[place, width] = found
     assert wrong == {}
+    voice.page.keyboard.press("Escape")
+    expect(voice.page.locator("#settings")).to_be_hidden()
 
 
-@pytest.mark.parametrize("fonts", FONTS)
-def test_the_events_leave_the_reply_its_place(open_page: OpenPage, screenshots: Path, fonts: str) -> None:
-    voice = open_page(look={"fonts": fonts}, viewport={"width": 1920, "height": 1080})
+def check_that_what_is_touched_is_large_enough(voice: VoicePage) -> None:
+    resize(voice, 390, 844)
+    small = voice.page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, textarea, a.brand')]
+            .filter((element) => element.checkVisibility() && element.type !== 'checkbox')
+            .map((element) => [element.id || element.className, element.getBoundingClientRect()])
+            .filter(([, box]) => box.width < 44 || box.height < 44)
+            .map(([name, box]) => `${name} ${box.width} x ${box.height}`)"""
+    )
+    assert small == []
+
+
+def check_that_the_events_leave_the_reply_its_place(voice: VoicePage, screenshots: Path, fonts: str) -> None:
+    """The reply goes on when the drawer is closed again."""
+    resize(voice, 1920, 1080)
     voice.page.click("#open-drawer")
     expect(voice.page.locator("#transcript")).to_be_visible()
     voice.type("What can you do?")
@@ -146,15 +143,35 @@ def test_the_events_leave_the_reply_its_place(open_page: OpenPage, screenshots: 
         assert box is not None
         assert drawer is not None
         assert box["y"] + box["height"] <= drawer["y"] or box["x"] + box["width"] <= drawer["x"]
+    voice.page.click("#close-drawer")
 
 
-@pytest.mark.parametrize("fonts", FONTS)
+def check_that_it_fits_every_screen(voice: VoicePage, screenshots: Path, look: str, *, is_large: bool) -> None:
+    """In a conversation; of text of twice the size, what does not fit can be scrolled to."""
+    for width, height in (
+        *((320, 568), (390, 844), (768, 1024), (1280, 800)),
+        *(() if is_large else ((640, 360), (1920, 1080))),
+    ):
+        resize(voice, width, height)
+        voice.page.screenshot(path=screenshots / f"fits-{width}x{height}-{look}.png")
+        assert strays(voice, ":is(.bar, .dock)") == []
+        for name in ("orb", "mute", "push-to-talk", "end", "message", "status"):
+            if is_large:
+                voice.page.locator(f"#{name}").scroll_into_view_if_needed()
+            expect(voice.page.locator(f"#{name}")).to_be_in_viewport(ratio=1)
+        captions = voice.page.locator("#captions").bounding_box()
+        assert captions is not None
+        assert not is_large or captions["height"] > 2 * 32  # two lines of it can be read at a time
+
+
+@pytest.mark.parametrize(("fonts", "text_percent"), LOOKS)
 def test_it_fits_for_people_who_signed_in_too(
-    open_page: OpenPage, operator_state: StorageState, screenshots: Path, fonts: str
+    open_page: OpenPage, operator_state: StorageState, screenshots: Path, fonts: str, text_percent: int
 ) -> None:
-    voice = open_page(look={"fonts": fonts}, storage_state=operator_state)
-    leave = voice.page.get_by_role("button", name="Sign out")
-    for width in (320, 360, 390, 768):
+    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, storage_state=operator_state)
+    leave = voice.page.get_by_role("button", name="Sign out")  # which is longer than "Sign in"
+    expect(leave).to_be_visible()
+    for width in (320, 360, 390, 768) if text_percent == 100 else ():
         resize(voice, width, 800)
         voice.page.screenshot(path=screenshots / f"signed-in-{width}-{fonts}.png")
         box = leave.bounding_box()
@@ -162,32 +179,18 @@ def test_it_fits_for_people_who_signed_in_too(
         assert (voice.overflow, box["x"] + box["width"] <= width, box["height"]) == (0, True, 44)
         assert violations(voice) == []
         leave.click(trial=True)  # it could be pressed
-
-
-@pytest.mark.parametrize("fonts", FONTS)
-def test_what_is_touched_is_large_enough(open_page: OpenPage, fonts: str) -> None:
-    voice = open_page(look={"fonts": fonts}, viewport={"width": 390, "height": 844})
-    voice.talk()
-    small = voice.page.evaluate(
-        """() => [...document.querySelectorAll('button, input, select, textarea, a.brand')]
-            .filter((element) => element.checkVisibility() && element.type !== 'checkbox')
-            .map((element) => [element.id || element.className, element.getBoundingClientRect()])
-            .filter(([, box]) => box.width < 44 || box.height < 44)
-            .map(([name, box]) => `${name} ${box.width} x ${box.height}`)"""
+    voice.page.evaluate(
+        """() => {
+            const link = document.querySelector('#link').cloneNode(true);
+            document.querySelector('#link').replaceWith(link); // or the page would go on writing its own words there
+            link.querySelector('#link-transport').hidden = false;
+            link.querySelector('#link-transport').textContent = 'WebRTC · 1234 ms · 100 % lost';
+        }"""
     )
-    assert small == []
-
-
-@pytest.mark.parametrize("fonts", FONTS)
-def test_the_page_is_drawn_in_the_fonts_of_the_tests(open_page: OpenPage, fonts: str) -> None:
-    page = open_page(look={"fonts": fonts}).page
-    inspector = page.context.new_cdp_session(page)
-    for domain in ("DOM", "CSS"):
-        inspector.send(f"{domain}.enable")
-    root = inspector.send("DOM.getDocument")["root"]["nodeId"]
-    drawn = {}
-    for generic, place in {"sans-serif": "#open-settings", "serif": ".welcome-title", "monospace": "#status"}.items():
-        node = inspector.send("DOM.querySelector", {"nodeId": root, "selector": place})["nodeId"]
-        [font] = inspector.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
-        drawn[generic] = font["familyName"]
-    assert drawn == FONTS[fonts][1]
+    wrong = {}
+    roomy = 11 * text_percent  # from this width on the header leaves nothing out
+    for width in [*range(NARROWEST, min(roomy, WIDEST), 20), *range(roomy, WIDEST + 1, 80)]:
+        resize(voice, width, 800)
+        if found := strays(voice, ".bar"):
+            wrong[width] = found
+    assert wrong == {}

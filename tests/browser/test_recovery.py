@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -12,7 +11,7 @@ from playwright.sync_api import expect
 from tests.engines.speech import word_errors, words
 
 from .calls import recording
-from .conftest import OpenPage
+from .conftest import QUESTION, OpenPage
 from .page import VoicePage
 from .proxy import Proxy
 from .server import running
@@ -54,24 +53,10 @@ def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPag
     assert [role for role, _ in voice.turns()] == ["user", "assistant"]
 
 
-QUESTION = "What can you do?"
-
-
-def whole_reply(open_page: OpenPage) -> tuple[str, str]:
-    """What the assistant says to QUESTION when nothing comes between: all but the last sentence, and that."""
-    voice = open_page()
-    voice.set_switch("is-spoken", False)
-    voice.type(QUESTION)
-    expect(voice.page.locator('.event[data-type="response.done"]')).to_have_count(1)
-    [_, (_, reply)] = voice.turns()
-    begin, end = reply.rsplit(". ", 1)
-    return f"{begin}.", end
-
-
 def test_a_reply_cut_in_the_middle_goes_on_where_it_was_heard(
-    open_page: OpenPage, proxy: Proxy, tmp_path: Path
+    open_page: OpenPage, proxy: Proxy, tmp_path: Path, whole_reply: tuple[str, str]
 ) -> None:
-    begin, end = whole_reply(open_page)
+    begin, end = whole_reply
     voice = open_page()
     voice.set_switch("is-recording", True)
     voice.type(QUESTION)
@@ -87,35 +72,6 @@ def test_a_reply_cut_in_the_middle_goes_on_where_it_was_heard(
     _, loudspeaker = recording(voice, tmp_path)
     voice.page.click("#end")
     assert word_errors(f"{begin} {end}", recognised(trimmed(loudspeaker))) / len(words(f"{begin} {end}")) < 0.35
-
-
-def test_a_server_that_does_not_wait_goes_on_from_the_sentence_that_was_cut(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
-    begin, end = whole_reply(open_page)
-    with running(tmp_path, RESUME_GRACE_S="0") as server, closing(Proxy(server.port)) as proxy:
-        voice = open_page(f"http://127.0.0.1:{proxy.port}/")
-        voice.type(QUESTION)
-        voice.wait("ai-speaking")
-        voice.wait_spoken(len(begin) + 3)
-        proxy.cut()
-        voice.wait("reconnecting")
-        voice.wait("ai-speaking")
-        voice.wait("listening")
-        assert voice.turns() == [("user", QUESTION), ("assistant", begin), ("assistant", end)]
-        assert voice.page.locator(".turn .unheard").inner_text() == end
-
-
-def test_a_reply_cut_as_it_begins_is_heard_from_its_beginning(open_page: OpenPage, proxy: Proxy) -> None:
-    begin, end = whole_reply(open_page)
-    voice = open_page()
-    voice.type(QUESTION)
-    voice.wait("ai-speaking")
-    proxy.cut()
-    expect(voice.page.locator(RESUMED)).to_have_count(1)
-    voice.wait("ai-speaking")
-    voice.wait("listening")
-    assert voice.turns() == [("user", QUESTION), ("assistant", f"{begin} {end}")]
 
 
 def test_a_long_outage_is_waited_out_and_ends_when_the_network_is_back(
@@ -144,35 +100,33 @@ def test_a_long_outage_is_waited_out_and_ends_when_the_network_is_back(
     expect(card).to_have_count(0)
 
 
-def test_an_outage_can_be_called_off_and_the_conversation_gone_on_with(open_page: OpenPage, proxy: Proxy) -> None:
+def test_an_outage_can_be_called_off_and_what_is_typed_in_one_is_answered_after_it(
+    open_page: OpenPage, proxy: Proxy
+) -> None:
     voice = open_page()
-    voice.type("What is two plus two?")
+    voice.type("What is two plus three?")
     voice.wait("ai-speaking")
     voice.wait("listening")
+    before = voice.turns()
     proxy.set_down(True)
     proxy.cut()
     voice.wait("reconnecting")
     voice.page.get_by_role("button", name="Stop trying").click()
     voice.wait("idle")
     proxy.set_down(False)
-    before = voice.turns()
     voice.orb.click()
     voice.wait("listening")
     assert voice.turns() == before
 
-
-def test_what_is_typed_in_an_outage_is_answered_after_it(open_page: OpenPage, proxy: Proxy) -> None:
-    voice = open_page()
-    voice.talk()
     proxy.set_down(True)
     proxy.cut()
     voice.wait("reconnecting")
     voice.type("What is two plus two?")
-    assert voice.turns() == [("user", "What is two plus two?")]
+    assert voice.turns() == [*before, ("user", "What is two plus two?")]
     proxy.set_down(False)
     voice.orb.click()
     expect(voice.caption("assistant")).to_contain_text("4")
-    assert [role for role, _ in voice.turns()] == ["user", "assistant"]
+    assert [role for role, _ in voice.turns()] == ["user", "assistant"] * 2
 
 
 def test_what_is_said_in_an_outage_is_told_to_be_unheard(
@@ -192,8 +146,10 @@ def test_what_is_said_in_an_outage_is_told_to_be_unheard(
     assert (role, "was not heard" in note) == ("note", True)
 
 
-def test_a_restarted_server_is_found_again_in_the_middle_of_a_reply(open_page: OpenPage, tmp_path: Path) -> None:
-    begin, end = whole_reply(open_page)
+def test_a_restarted_server_is_found_again_in_the_middle_of_a_reply(
+    open_page: OpenPage, tmp_path: Path, whole_reply: tuple[str, str]
+) -> None:
+    begin, end = whole_reply
     with running(tmp_path) as server:
         voice = open_page(f"http://127.0.0.1:{server.port}/")
         voice.type(QUESTION)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import OpenPage
+from .conftest import QUESTION, OpenPage
 from .operators import NAME, PASSWORD
 from .page import VoicePage
-from .test_recovery import QUESTION, whole_reply
 
 
 def reload(voice: VoicePage) -> None:
@@ -18,8 +17,10 @@ def reload(voice: VoicePage) -> None:
     voice.page.wait_for_selector("body[data-loaded]")
 
 
-def test_a_reload_in_the_middle_of_a_reply_loses_no_word_and_it_goes_on(open_page: OpenPage, screenshots: Path) -> None:
-    begin, end = whole_reply(open_page)
+def test_a_reload_in_the_middle_of_a_reply_loses_no_word_and_it_goes_on(
+    open_page: OpenPage, screenshots: Path, whole_reply: tuple[str, str]
+) -> None:
+    begin, end = whole_reply
     voice = open_page()
     voice.type(QUESTION)
     voice.wait("ai-speaking")

@@ -58,7 +58,11 @@ def test_the_second_tab_asks_which_one_shall_talk_and_the_choice_moves_the_voice
     second.page.screenshot(path=screenshots / "other-tab.png")
     assert (second.state, hears(first), hears(second)) == ("idle", True, False)
     assert first.state == "ai-speaking"
+    card.get_by_role("button", name="Leave it there").click()
+    expect(second.page.locator(".card")).to_have_count(0)
+    assert (first.state, second.state) == ("ai-speaking", "idle")
 
+    second.orb.click()
     card.get_by_role("button", name="Talk here").click()
     second.wait("listening")
     first.wait("idle")
@@ -85,15 +89,6 @@ def test_what_was_typed_in_the_second_tab_is_sent_when_it_is_chosen(first: Voice
     assert second.page.input_value("#message") == ""
     assert not hears(second)  # a typed question asks for no microphone
     first.wait("idle")
-
-
-def test_the_first_tab_goes_on_when_it_is_left_there(first: VoicePage) -> None:
-    first.talk()
-    second = second_tab(first)
-    second.orb.click()
-    second.expect_card("other_tab").get_by_role("button", name="Leave it there").click()
-    expect(second.page.locator(".card")).to_have_count(0)
-    assert (first.state, second.state) == ("listening", "idle")
 
 
 @pytest.mark.parametrize("how", usually("crashed", "reloaded", more=("closed", "ended")))

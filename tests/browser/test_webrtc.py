@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import TimeoutError as TookTooLong
 from playwright.sync_api import expect
 
@@ -23,7 +22,6 @@ SpokenPage = Callable[..., VoicePage]
 QUESTION = "What can you do?"
 BARGE_IN_MS = 1500
 """Until words have shown that somebody interrupts; the reply is quiet meanwhile."""
-"""From the first sound of an interruption to silence: recognising speech as such takes the larger part."""
 
 TRIES = 3
 
@@ -139,7 +137,10 @@ def misheard(spoken_page: SpokenPage, place: Path) -> tuple[int, int, float]:
     voice.wait("ai-speaking")
     question = word_errors(QUESTION, voice.caption("user").inner_text())
     expect(badge(voice)).to_have_text(re.compile(r"^WebRTC · \d+ ms · \d+ % lost$"))
+    voice.wait_spoken(20)
+    expect(voice.page.locator("#caption-assistant .upcoming")).not_to_be_empty()
     voice.wait("listening", timeout=60_000)
+    expect(voice.page.locator("#caption-assistant .upcoming")).to_be_empty()
 
     reply = voice.caption("assistant").inner_text()
     expect(voice.page.locator("#waterfall")).to_contain_text("playback")
@@ -204,33 +205,6 @@ def interrupted(spoken_page: SpokenPage) -> tuple[float, float]:
     return last_at - spoke_at, last_at - ducked_at
 
 
-def test_the_button_interrupts_and_the_next_answer_is_heard(open_page: OpenPage) -> None:
-    voice = open_page(transport="webrtc")
-    voice.type(QUESTION)
-    voice.wait("ai-speaking")
-    voice.wait_spoken(20)
-    voice.orb.click()
-    voice.wait("listening")
-    expect(voice.page.locator("#caption-assistant .unheard")).not_to_be_empty()
-    voice.type("What is two plus two?")
-    voice.wait("ai-speaking")
-    expect(voice.caption("assistant")).to_contain_text("4")
-    voice.wait("listening")
-
-
-def test_the_caption_follows_the_voice_to_its_end(open_page: OpenPage) -> None:
-    voice = open_page(transport="webrtc")
-    voice.type(QUESTION)
-    voice.wait("ai-speaking")
-    voice.wait_spoken(20)
-    expect(voice.page.locator("#caption-assistant .upcoming")).not_to_be_empty()
-    voice.wait("listening", timeout=60_000)
-    expect(voice.page.locator("#caption-assistant .upcoming")).to_be_empty()
-    replay = voice.page.locator(".turn-replay")
-    replay.click()
-    expect(replay).to_be_disabled()
-
-
 def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
     voice = spoken_page(10.0, "How do I create an API key?", transport="webrtc")
     voice.page.evaluate(WATCH_MICROPHONE)
@@ -244,10 +218,8 @@ def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
     expect(voice.caption("assistant")).to_contain_text("4")
 
 
-@pytest.mark.parametrize(
-    ("codec", "policy"), [("AV1", "max-bundle"), ("VP9", "balanced"), ("H264", "max-compat"), ("VP8", "balanced")]
-)
-def test_video_of_any_codec_is_accepted_and_ignored(open_page: OpenPage, codec: str, policy: str) -> None:
+def test_video_of_any_codec_is_accepted_and_ignored(open_page: OpenPage) -> None:
     voice = open_page()
-    found = voice.page.evaluate(CALL_WITH_VIDEO, {"codec": codec, "bundlePolicy": policy})
-    assert found == ["session.created", "inactive", "sendrecv", "inactive"]
+    for codec, policy in (("AV1", "max-bundle"), ("VP9", "balanced"), ("H264", "max-compat"), ("VP8", "balanced")):
+        found = voice.page.evaluate(CALL_WITH_VIDEO, {"codec": codec, "bundlePolicy": policy})
+        assert found == ["session.created", "inactive", "sendrecv", "inactive"], codec

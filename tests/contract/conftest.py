@@ -9,15 +9,23 @@ import dashscope
 import openai
 import pytest
 
+from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.product import Product, make_home
 from voiceapp.engines.models import weights
 
 
 @pytest.fixture(scope="session")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def elsewhere() -> Iterator[ChatServer]:
+    """The language model of `product`."""
+    with ChatServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer) -> Iterator[Product]:
     assert not weights.missing(), "run: python manage.py fetch_models"
     folder = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served")
+    running = Product(make_home(folder / "home"), folder / "served", CHAT_BASE_URL=elsewhere.base_url, CHAT_API_KEY=KEY)
     yield running
     running.stop()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -12,12 +11,9 @@ import pytest
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
 
-from tests.contract.test_chat_clients import ARGUMENTS, elsewhere
-from tests.realtime.chat_server import FIRST, KEY, ChatServer
-from tests.realtime.product import Product, make_home
-from voiceapp.engines.models import weights
-
-__all__ = ["elsewhere"]
+from tests.contract.test_chat_clients import ARGUMENTS
+from tests.realtime.chat_server import FIRST, ChatServer
+from tests.realtime.product import Product
 
 WEATHER: Any = {
     "type": "function",
@@ -26,15 +22,6 @@ WEATHER: Any = {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     "strict": False,
 }
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
-    folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served", CHAT_BASE_URL=elsewhere.base_url, CHAT_API_KEY=KEY)
-    yield running
-    running.stop()
 
 
 @pytest.fixture
