@@ -140,7 +140,7 @@ clean:
 # What is installed is told on standard error: standard output belongs to `make key`.
 .venv/runtime.stamp: requirements.txt requirements-aoq.txt
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	@echo "Installing the packages of the server: about 158 MB to download, once." >&2
+	@echo "Installing the packages of the server: about 172 MB to download, once." >&2
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.txt >&2
 	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: \
 		-r requirements-aoq.txt >&2 || echo "AOQ is left out: its library has no package for this system." >&2

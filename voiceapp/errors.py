@@ -32,7 +32,8 @@
           Busy                      503   engines/openai/client.py
           Unreachable               503   engines/openai/client.py
           CircuitOpen               503   engines/upstream/http/client.py
-          VoiceUnusable             503   engines/piper/model.py
+          VoiceUnusable             503   engines/voices/neural.py
+          TextUnreadable            503   engines/voices/neural.py
           ServiceFull               429   engines/upstream/realtime/connection.py
         EngineTimeout               504
         EngineRefused               400

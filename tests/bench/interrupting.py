@@ -69,12 +69,12 @@ async def measure(part: str) -> None:
     from tests.engines.speech import spoken
     from voiceapp.engines.espeak.voice import VOICES, Espeak
     from voiceapp.engines.interfaces import Samples
-    from voiceapp.engines.piper.synthesizer import Piper
+    from voiceapp.engines.voices.synthesizer import EmbeddedSpeech
     from voiceapp.protocol.audio import to_float
     from voiceapp.protocol.wire import events as ev
 
-    piper, espeak = Piper(), Espeak()
-    replies = [Sentence(text, await spoken(piper, text, voice="joe")) for text in REPLIES]
+    speech, espeak = EmbeddedSpeech(), Espeak()
+    replies = [Sentence(text, await spoken(speech, text, voice="woman")) for text in REPLIES]
 
     def loud(sound: Samples) -> Samples:
         voiced = sound[np.abs(sound) > np.abs(sound).max() / 20]
@@ -125,9 +125,9 @@ async def measure(part: str) -> None:
                 tally.words += len(clip.reference.split())
             print(f"callers over {'no echo' if found is None else f'an echo at {found} dB'}: {tally.told}", flush=True)
     requests = [
-        loud(await spoken(piper if voice == "joe" else espeak, text, voice=voice))
+        loud(await spoken(speech if voice == "woman" else espeak, text, voice=voice))
         for text in REQUESTS
-        for voice in ("joe", *(each.name for each in VOICES[:3]))
+        for voice in ("woman", *(each.name for each in VOICES[:3]))
     ]
     if part in ("all", "requests"):
         rooms = (
@@ -161,7 +161,7 @@ async def measure(part: str) -> None:
             quiet = f"; ducked {len(ducked)}, after p50 {statistics.median(ducked):.0f} ms" if ducked else ""
             print(f"{name}: {tally.told}{quiet}", flush=True)
     await espeak.close()
-    await piper.close()
+    await speech.close()
 
 
 def main() -> None:

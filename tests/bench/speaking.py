@@ -36,9 +36,9 @@ class Spoken:
 
 async def speak(synthesizer: object, text: str, voice: str) -> Spoken:
     """Speak one sentence to its end."""
-    from voiceapp.engines.piper.synthesizer import Piper
+    from voiceapp.engines.voices.synthesizer import EmbeddedSpeech
 
-    assert isinstance(synthesizer, Piper)
+    assert isinstance(synthesizer, EmbeddedSpeech)
     begun, first, size = time.perf_counter(), 0.0, 0
     async with aclosing(synthesizer.speak(text, voice=voice, sample_rate_hz=SAMPLE_RATE_HZ)) as sound:
         async for pcm in sound:
@@ -55,10 +55,10 @@ def memory_mb() -> float:
 
 async def measure(voice: str) -> None:
     """Print a line for each number of sentences spoken at once."""
-    from voiceapp.engines.piper.synthesizer import Piper
+    from voiceapp.engines.voices.synthesizer import EmbeddedSpeech
 
     before_mb = memory_mb()
-    synthesizer = Piper()
+    synthesizer = EmbeddedSpeech()
     await speak(synthesizer, "Ready.", voice)
     for at_once in AT_ONCE:
         found: list[Spoken] = []
@@ -79,7 +79,7 @@ async def measure(voice: str) -> None:
 def main() -> None:
     """Parse the command line and measure each voice."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.speaking", description=__doc__)
-    parser.add_argument("voices", nargs="*", default=["en-us", "joe"])
+    parser.add_argument("voices", nargs="*", default=["en-us", "woman"])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
     for voice in parser.parse_args().voices:

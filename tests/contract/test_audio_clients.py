@@ -141,7 +141,7 @@ async def test_it_counts_seconds_and_characters(product: Product, client: openai
     client.audio.speech.create(model="tts-1", voice="alloy", input="Count me.").read()
     client.audio.transcriptions.create(model="whisper-1", file=("spoken.mp3", spoken))
     row = await product.row("select * from accounts_usagerecord where unit = 'characters' and quantity = 9")
-    assert (row["family"], row["model"]) == ("tts", "piper")
+    assert (row["family"], row["model"]) == ("tts", "hibari")
     seconds_of = "select * from accounts_usagerecord where unit = 'audio_seconds' order by id desc limit 1"
     row = await product.row(seconds_of)
     assert row["family"] == "asr"

@@ -115,7 +115,7 @@ class Visit:
     ) -> None:
         config = SessionConfig(
             model="voice",
-            voice="joe",
+            voice="woman",
             input_format=FORMAT,
             output_format=FORMAT,
             echo_cancellation=mode,

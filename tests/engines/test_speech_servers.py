@@ -23,7 +23,7 @@ from voiceapp.protocol.wire import events as ev
 def cards() -> list[ModelCard]:
     """Speech by servers that are gone, with the engines here behind them, and the lightest of those."""
     gone = ServerSettings(f"http://127.0.0.1:{free_port()}/v1", "", "", timeout_s=5.0)
-    here = [card for card in voice_cards() if card.name != "piper"]
+    here = [card for card in voice_cards() if card.name != "hibari"]
     chat = ModelCard("parrot", "chat", "tests.generation.engine.Obedient")
     return [chat, *speech_cards(gone, gone, here)]
 

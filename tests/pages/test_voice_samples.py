@@ -89,9 +89,9 @@ def test_the_page_plays_the_voices_that_it_offers(client: Client, settings: Sett
 @pytest.mark.django_db
 def test_others_hear_nothing(client: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "login"
-    assert client.get("/voice/samples/joe-light").status_code == 401
+    assert client.get("/voice/samples/woman-light").status_code == 401
     settings.PUBLIC_PAGE = "off"
-    assert client.get("/voice/samples/joe-light").status_code == 404
+    assert client.get("/voice/samples/woman-light").status_code == 404
     client.force_login(User.objects.create_user("paula", password="a long enough secret"))
     settings.PUBLIC_PAGE = "login"
     unknown = client.get("/voice/samples/nobody")

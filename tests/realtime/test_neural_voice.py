@@ -13,7 +13,7 @@ OUTPUT = {"output": {"format": {"type": "pcm", "sample_rate": ENGINE_SAMPLE_RATE
 
 async def test_what_a_caller_hears_is_what_was_replied(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
-        assert (await talker.wait("session.created"))["session"]["voice"] == "joe"
+        assert (await talker.wait("session.created"))["session"]["voice"] == "woman"
         await talker.send("session.update", session={"audio": OUTPUT})
         await talker.ask("What can you do?")
         done = (await talker.wait("response.done", timeout_s=60))["response"]

@@ -52,10 +52,10 @@ def voice_cards() -> list[ModelCard]:
             languages=("en",),
         ),
         ModelCard(
-            "piper",
+            "hibari",
             "tts",
-            f"{_ENGINES}.piper.synthesizer.Piper",
-            aliases=tuple(_NAMES["synthesis"]),
+            f"{_ENGINES}.voices.synthesizer.EmbeddedSpeech",
+            aliases=("piper", *_NAMES["synthesis"]),
             runs_here=True,
         ),
         ModelCard("espeak-ng", "tts", f"{_ENGINES}.espeak.voice.Espeak", runs_here=True),

@@ -21,7 +21,7 @@ class SpeechBody(Schema):
     input: Annotated[Spoken, Field(min_length=1, max_length=MAX_INPUT_CHARS)]
     """Text to speak."""
     voice: CleanStr | VoiceName
-    """One of this server's, such as `joe` or `en-gb-x-rp`; any other name speaks with the usual one."""
+    """One of this server's, such as `woman` or `en-gb-x-rp`; any other name speaks with the usual one."""
     response_format: SoundFormat = "mp3"
     """`pcm` is mono, 24 kHz, 16 bit, without a header; `opus` comes in Ogg."""
     speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0

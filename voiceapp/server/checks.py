@@ -185,7 +185,7 @@ def _values() -> Iterator[CheckMessage]:
     if settings.VOICES_DIR and not Path(settings.VOICES_DIR).is_dir():
         yield Error(
             f"VOICES_DIR is {str(settings.VOICES_DIR)!r}, which is no folder.",
-            hint="Set it to an existing folder of Piper voices, or leave it empty.",
+            hint="Set it to an existing folder of voices, or leave it empty.",
             id="server.E024",
         )
 

@@ -94,9 +94,9 @@ TTS_VOICES: list[str] = env.list("TTS_VOICES", default=[])
 """Its voices, each as NAME or NAME:LANGUAGE. Empty: those that a Wyoming server names, else OpenAI's six."""
 TTS_TIMEOUT_S: float = env.float("TTS_TIMEOUT_S", default=10.0)
 VOICES_DIR: str = env.str("VOICES_DIR", default="")
-"""A folder of further neural voices: Piper models, each an `.onnx` file with its `.onnx.json` beside it."""
+"""A folder of further neural voices: Piper models, each an `.onnx` file with its `.onnx.json`, and models of hibari."""
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="")
-"""The voice of those who choose none; empty takes the neural voice, or espeak-ng's `en-us` where there is none."""
+"""The voice of those who choose none; empty takes `woman`, or espeak-ng's `en-us` where memory is short."""
 NEURAL_VOICE_MIN_MEMORY_MB: int = env.int("NEURAL_VOICE_MIN_MEMORY_MB", default=1024)
 """Memory of the machine, or its container, below which espeak-ng speaks unless DEFAULT_VOICE says otherwise."""
 

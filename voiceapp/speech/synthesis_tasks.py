@@ -42,7 +42,7 @@ class Text(Schema):
 
 class Speaking(Schema):
     voice: CleanStr = ""
-    """One of this server's, such as `joe`; any other name speaks with the usual one."""
+    """One of this server's, such as `woman`; any other name speaks with the usual one."""
     format: Literal["wav", "opus", "mp3", "flac"] = "wav"
     """`opus` comes in Ogg."""
     rate: Annotated[float, Field(ge=0.25, le=4)] = 1.0

@@ -24,8 +24,26 @@ VOICES = (
     Voice("en-us+f3", "American, female"),
     Voice("en-gb-x-rp", "British"),
     Voice("en-gb-scotland", "Scottish"),
+    Voice("ar", "Arabic", "ar"),
+    Voice("cmn", "Chinese", "zh"),
+    Voice("nl", "Dutch", "nl"),
+    Voice("fr-fr", "French", "fr"),
+    Voice("de", "German", "de"),
+    Voice("el", "Greek", "el"),
+    Voice("he", "Hebrew", "he"),
+    Voice("hi", "Hindi", "hi"),
+    Voice("it", "Italian", "it"),
+    Voice("ja", "Japanese", "ja"),
+    Voice("ko", "Korean", "ko"),
+    Voice("pl", "Polish", "pl"),
+    Voice("pt", "Portuguese", "pt"),
+    Voice("ru", "Russian", "ru"),
+    Voice("es", "Spanish", "es"),
+    Voice("sv", "Swedish", "sv"),
+    Voice("tr", "Turkish", "tr"),
+    Voice("uk", "Ukrainian", "uk"),
 )
-"""espeak-ng's names: an accent, and after the plus a timbre. The first is the default."""
+"""espeak-ng's names: a language or accent, and after the plus a timbre. The first is the default."""
 
 WORDS_PER_MINUTE = 165
 """Best understood of the rates measured."""
@@ -150,3 +168,8 @@ def clauses(text: str) -> Iterator[str]:
         yield window.rstrip()
     if rest:
         yield rest
+
+
+def voice_of(language: str) -> str:
+    """The name of the voice of a language; of those that have none, the default."""
+    return next((voice.name for voice in VOICES if voice.language == language), VOICES[0].name)

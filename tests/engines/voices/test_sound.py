@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from voiceapp.engines.interfaces import Samples
-from voiceapp.engines.piper.sound import EDGE_S, LEVEL, Finisher, Loudness
+from voiceapp.engines.voices.sound import EDGE_S, LEVEL, Finisher, Loudness
 
 RATE_HZ = 16_000
 

@@ -1,0 +1,83 @@
+"""What callers send: hibari's rules were written for sentences, and every text is spoken within bounds."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+
+import numpy as np
+from hibari import Hibari, dsp
+
+from voiceapp.engines.hibari.frames import sound_of
+from voiceapp.engines.hibari.voices import find_voices
+from voiceapp.engines.voices.neural import TextUnreadable
+from voiceapp.engines.voices.pieces import pieces
+from voiceapp.engines.voices.plain_text import plain_text
+
+PIECE_S = 0.3
+SCRAPS = (
+    *("1", "1,", "1.", "9" * 40, "$1,", "€3.50 ", "1/2", "1:02", "2026-11-23", "555-0199 ", "+1 555 ", "-5", "007"),
+    *("a-", "word-", "aB", "a'", "'s", "n't", "'", "-", "--", ".", "…", "!?", "(", "[", "](", "/", "\\", "_", "@", "#"),
+    *("http://", "www.a.", "a@b.", "x=1;", "{}", "<b>", "&amp;", "def f(x):\n", "\n", "\t", "|", "`", "*", "~", "ˈ"),
+    *(
+        "🎉",
+        "👍🏽",
+        "你",
+        "Привет ",
+        "é",
+        "ß",
+        "Ω",
+        "½",
+        "²",
+        "٣",
+        "Ⅷ",
+        "\u200b",
+        "\ufeff",
+        "\ud800",
+        "ﬁ",
+        "①",
+        "^",
+        "$",
+    ),
+    *("I", "XLII ", "Dr. ", "e.g. ", "U.S.A.", "a.m.", "100%", "km/h", "5km", "°C", "22nd", "supercalifragilistic"),
+    *("hello ", "the ", "AAAA", "QWERTY", "[x](/", "/)", ";", ":", "“", '"', "1e9", "^", "$"),
+)
+
+
+def texts() -> Iterator[str]:
+    """Each scrap by itself, many times; then mixtures."""
+    chosen = random.Random(7)
+    yield from (scrap * 2000 for scrap in SCRAPS)
+    while True:
+        yield "".join(chosen.choice(SCRAPS) * chosen.choice((1, 1, 1, 2, 5, 30)) for _ in range(chosen.randint(1, 40)))
+
+
+def test_no_text_takes_long_to_read_or_raises_anything_else() -> None:
+    model = next(find_voices()).model
+    model.phonemes("Ready.")
+    took: list[tuple[float, str]] = []
+    for text in islice(texts(), 1000):
+        for piece in islice(pieces(plain_text(text)), 4):
+            began = time.thread_time()
+            with suppress(TextUnreadable):
+                model.phonemes(piece.text)
+            took.append((time.thread_time() - began, piece.text))
+    assert len(took) > 1000
+    assert max(took)[0] < PIECE_S, sorted(took)[-3:]
+
+
+def test_parts_are_what_the_package_makes_at_one_go() -> None:
+    """Without the noise, which differs each time."""
+    hibari = Hibari()
+    ids = np.array([hibari.ids(hibari.g2p("The living room is on the second floor."))], dtype=np.int64)
+    frames = [each[0] for each in hibari.sess.run(None, {"ids": ids, "speed": np.ones(1, dtype=np.float32)})]
+    frames[2] -= 30
+    whole = dsp.synth(*frames, np.random.default_rng())
+    parts = list(sound_of(frames, pitch=1.0))
+    assert len(parts) > 2
+    delay = dsp.N_FFT // 2
+    joined = np.concatenate(parts)[delay:]
+    assert np.abs(joined[delay:] - whole[delay : len(joined)]).max() < 1e-4

@@ -1,0 +1,153 @@
+"""hibari's voices: the one in its package in several timbres, and further models of it in VOICES_DIR."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from django.conf import settings
+from hibari import Hibari, dsp
+from hibari.g2p import G2P
+from hibari.voices import DEFAULT, VOICES, voice_path
+
+from voiceapp.engines.hibari.frames import sound_of
+from voiceapp.engines.hibari.readable import readable
+from voiceapp.engines.interfaces import Samples, Voice
+from voiceapp.engines.models.onnx_sessions import UNLOADABLE
+from voiceapp.engines.voices.neural import TextUnreadable, VoiceUnusable, in_lane
+from voiceapp.engines.voices.pieces import Piece
+from voiceapp.engines.voices.sound import Loudness
+
+MODEL_RATE_HZ: int = dsp.SR
+PACE = 1.12
+"""Its own pace is 166 words a minute, slower than conversation."""
+SLOWEST, QUICKEST = 0.5, 2.0
+"""Range of rates at which the model still speaks clearly."""
+MOST_PHONEMES = 400
+"""Phonemes that the model reads at one go, as hibari itself cuts them."""
+READING_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""Errors that its rules raise for texts that they were not written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timbre:
+    name: str
+    title: str
+    formants: float
+    """Factor to all frequencies of the model's sound."""
+    pitch: float
+    """Factor to the pitch alone, before."""
+
+
+TIMBRES = (
+    Timbre("woman", "Woman, American", 1.0, 1.0),
+    Timbre("woman-light", "Woman, lighter", 1.1, 1.0),
+    Timbre("man", "Man, American", 0.87, 0.65),
+    Timbre("man-deep", "Man, deeper", 0.85, 0.57),
+)
+"""Of the voice in the package. The first is the default."""
+
+
+class Model:
+    """A model, loaded with its first speech. Its methods block."""
+
+    def __init__(self, name: str, file: Path) -> None:
+        """`name` is hibari's for the voice."""
+        self._name = name
+        self._file = file
+        self._loading = threading.Lock()
+        self._loaded: Hibari | None = None
+
+    def speak(self, text: str, *, rate: float, pitch: float) -> Iterator[Samples]:
+        """Sound of `text` at 24 kHz, in parts.
+
+        Raises:
+            VoiceUnusable: if the model does not load.
+            TextUnreadable: if it cannot say this.
+        """
+        hibari = self._hibari()
+        speed = np.array([min(max(rate * PACE, SLOWEST), QUICKEST)], dtype=np.float32)
+        for part in _parts(self.phonemes(text)):
+            ids = np.array([hibari.ids(part)], dtype=np.int64)
+            frames = hibari.sess.run(None, {"ids": ids, "speed": speed})
+            yield from sound_of([frame[0] for frame in frames], pitch=pitch)
+
+    def phonemes(self, text: str) -> str:
+        """Return how a piece of text is pronounced, in the phonemes that the model learned.
+
+        Raises:
+            VoiceUnusable: if the model does not load.
+            TextUnreadable: if the rules fail on it, or find nothing to say.
+        """
+        try:
+            found: str = self._hibari().g2p(readable(text))
+        except READING_ERRORS as error:
+            raise TextUnreadable(f"The voice {self._name} cannot read a text.", remedy=repr(error)) from error
+        if not any(symbol.isalpha() for symbol in found):
+            raise TextUnreadable(f"The voice {self._name} finds nothing to say in a text.")
+        return found
+
+    def _hibari(self) -> Hibari:
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    self._loaded = Hibari(self._name, model=str(self._file), g2p=_rules(VOICES[self._name]["british"]))
+                except UNLOADABLE as error:
+                    raise VoiceUnusable(f"The voice {self._name} cannot be read.", remedy=repr(error)) from error
+            return self._loaded
+
+
+@lru_cache
+def _rules(is_british: bool) -> G2P:
+    rules = G2P(british=is_british)
+    _ = rules.oov  # loads what reads words that are in no lexicon
+    return rules
+
+
+def _parts(phonemes: str) -> Iterator[str]:
+    while len(phonemes) > MOST_PHONEMES:
+        cut = phonemes.rfind(" ", MOST_PHONEMES // 2, MOST_PHONEMES)
+        cut = cut if cut > 0 else MOST_PHONEMES
+        yield phonemes[:cut]
+        phonemes = phonemes[cut:]
+    yield phonemes
+
+
+@dataclass(frozen=True, slots=True)
+class HibariVoice:
+    """A `NeuralVoice`."""
+
+    voice: Voice
+    model: Model
+    loudness: Loudness
+    formants: float = 1.0
+    pitch: float = 1.0
+
+    @property
+    def sample_rate_hz(self) -> int:
+        return round(MODEL_RATE_HZ * self.formants)
+
+    async def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+        """See `NeuralVoice`."""
+        # Sound that is played lower is played slower, so it is spoken quicker.
+        spoken = self.model.speak(piece.text, rate=rate / self.formants, pitch=self.pitch)
+        async with aclosing(in_lane(spoken)) as parts:
+            async for part in parts:
+                yield part
+
+
+def find_voices() -> Iterator[HibariVoice]:
+    """hibari's voices on this server, the shipped one first; none is downloaded."""
+    shipped = Model(DEFAULT, Path(voice_path(DEFAULT, download_missing=False)))
+    for timbre in TIMBRES:
+        yield HibariVoice(Voice(timbre.name, timbre.title, "en"), shipped, Loudness(), timbre.formants, timbre.pitch)
+    if settings.VOICES_DIR:
+        for name, about in VOICES.items():
+            if (file := Path(settings.VOICES_DIR) / about["file"]).is_file():
+                title = f"{name.capitalize()}, {about['accent']}, {about['gender']}"
+                yield HibariVoice(Voice(name, title, about["language"].split("-")[0]), Model(name, file), Loudness())

@@ -1,1 +1,0 @@
-"""Pronunciation of what texts abbreviate: numbers, dates, units, addresses, Markdown."""

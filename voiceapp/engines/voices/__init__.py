@@ -1,0 +1,1 @@
+"""Speech from text in this process: the voice that was chosen, and the next one where it fails."""

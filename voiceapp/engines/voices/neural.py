@@ -1,0 +1,65 @@
+"""Interface of neural voices, and the lane that their models work in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from typing import Protocol
+
+from voiceapp.engines.interfaces import Samples, Voice
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.voices.pieces import Piece
+from voiceapp.engines.voices.sound import Loudness
+from voiceapp.errors import EngineTimeout, EngineUnavailable
+
+LONGEST_STEP_S = 5.0
+"""Time after which a model that works on one part of a piece, some milliseconds of work, is given up."""
+
+
+class VoiceUnusable(EngineUnavailable):
+    """A voice's files are missing, damaged or of a kind that is not known."""
+
+
+class TextUnreadable(EngineUnavailable):
+    """A voice's rules or its model fail on a text, or find nothing in it to say."""
+
+
+class NeuralVoice(Protocol):
+    """A voice to choose, and the part of a model that speaks for it."""
+
+    @property
+    def voice(self) -> Voice: ...
+
+    @property
+    def sample_rate_hz(self) -> int: ...
+
+    @property
+    def loudness(self) -> Loudness:
+        """Loudness of its model, as far as it was heard."""
+
+    def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+        """Sound of a piece in parts, as it is made; `rate` 1.0 is the voice's usual pace.
+
+        Raises:
+            VoiceUnusable: if the model does not load.
+            TextUnreadable: if it cannot say this.
+            EngineTimeout: if it takes too long.
+        """
+
+
+async def in_lane(parts: Iterator[Samples]) -> AsyncGenerator[Samples, None]:
+    """The parts of a sound, each made in the `voice` lane.
+
+    Raises:
+        EngineTimeout: if one takes too long.
+        LaneFull: if too much work waits.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(LONGEST_STEP_S):
+                part = await lanes().voice.run(next, parts, None)
+        except TimeoutError as error:
+            raise EngineTimeout("The voice takes too long.") from error
+        if part is None:
+            return
+        yield part
