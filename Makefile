@@ -80,6 +80,7 @@ format: .venv/tests.stamp
 
 bench: .venv/tests.stamp models
 	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench.hearing
 	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval $(ARGS)

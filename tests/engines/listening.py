@@ -11,7 +11,7 @@ from tests.engines.speech import silence
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.embedded.turn import SmartTurn
 from voiceapp.engines.embedded.vad import SileroDetector
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Recognizer, Samples
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.session import Session
 from voiceapp.protocol.wire.events import ServerEvent
@@ -24,12 +24,12 @@ LOUDNESS = 0.0005
 Event = dict[str, Any]
 
 
-async def listen(sound: Samples) -> list[Event]:
+async def listen(sound: Samples, *, recognizer: Recognizer | None = None, captions: bool = True) -> list[Event]:
     """The events of a session that hears a sound, with silence before and after it."""
     heard = np.concatenate([silence(0.6), sound, silence(1.5)])
     heard = (heard + np.random.default_rng(1).normal(0, LOUDNESS, len(heard))).astype(np.float32)
-    session = Session(session_id="sess_1", config=SessionConfig(model="voice", voice="en-us"))
-    detector, recognizer, turns = SileroDetector(), Moonshine(), SmartTurn()
+    session = Session(session_id="sess_1", config=SessionConfig("voice", "en-us", captions=captions))
+    detector, recognizer, turns = SileroDetector(), recognizer or Moonshine(), SmartTurn()
     now = 0.0
     session.open(now)
     for start in range(0, len(heard) - VAD_FRAME_SAMPLES + 1, VAD_FRAME_SAMPLES):

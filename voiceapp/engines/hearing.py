@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from voiceapp.engines.interfaces import Recognizer, TurnPredictor
-from voiceapp.engines.models.lanes import LaneFull
+from voiceapp.engines.models.lanes import LaneFull, has_idle_core
 from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.errors import EngineError, InvalidParameter
 from voiceapp.protocol.work import (
@@ -66,6 +66,9 @@ class HearingPipeline:
     async def _recognize(self, work: Recognize) -> None:
         if work.is_early and not self._recognizer.reads_early:
             self._done(RecognitionFailed(work, LaneFull.code, "The turn is read when it has ended."))
+            return
+        if work.is_caption and not has_idle_core():
+            self._done(RecognitionFailed(work, LaneFull.code, "Words are only shown early where a core is idle."))
             return
         try:
             found = await self._recognizer.recognize(work.audio, language=work.language, urgent=not work.is_partial)

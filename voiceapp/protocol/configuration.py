@@ -61,6 +61,8 @@ class SessionConfig:
     transcription_model: str | None = None
     """Name shown in `input_audio_transcription`; transcription itself is always on."""
     transcription_language: str | None = None
+    captions: bool = True
+    """The words are shown while the caller speaks: not where the client sets `input_audio_transcription` to null."""
     turn_detection: TurnDetection | None = TurnDetection()
     echo_cancellation: EchoCancellation = "auto"
     """Removal of the reply that comes back through the caller's loudspeaker; `auto`: once it is found."""
@@ -200,7 +202,7 @@ def _output_format(config: SessionConfig, value: object, at: str) -> dict[str, A
 
 def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     given = read_object(value or {}, at)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"captions": value is not None}
     if given.get("model") is not None:
         changes["transcription_model"] = read_text(given["model"], f"{at}.model", limit=128)
     if "language" in given:
@@ -293,8 +295,9 @@ def _nested_audio(config: SessionConfig, value: object, at: str) -> dict[str, An
         **_input_format(config, source.get("format"), f"{at}.input.format"),
         **_output_format(config, sink.get("format"), f"{at}.output.format"),
         **_voice(config, sink.get("voice"), f"{at}.output.voice"),
-        **_transcription(config, source.get("transcription"), f"{at}.input.transcription"),
     }
+    if "transcription" in source:
+        changes.update(_transcription(config, source["transcription"], f"{at}.input.transcription"))
     if "turn_detection" in source:
         changes.update(_turn_detection(config, source["turn_detection"], f"{at}.input.turn_detection"))
     return changes

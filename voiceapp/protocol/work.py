@@ -36,6 +36,8 @@ class Recognize:
     """Only to be shown; may be dropped under load."""
     is_early: bool = False
     """Partial, and all that was said if the caller says no more."""
+    is_caption: bool = False
+    """Partial, and nothing follows from it: only made where a core is idle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from voiceapp.engines.models.lanes import PATIENT_S, Lane, LaneFull, lanes, need_by
+from voiceapp.engines.models.lanes import PATIENT_S, CoresInUse, Lane, LaneFull, lanes, need_by
 from voiceapp.errors import EngineUnavailable
 
 
@@ -175,3 +175,11 @@ lane.close()
 
 def test_lanes_are_shared_by_the_process() -> None:
     assert lanes() is lanes()
+
+
+def test_cores_in_use_are_the_mean_of_the_latest_half_second() -> None:
+    cores = CoresInUse(10.0, 100.0)
+    assert cores.look(10.4, 100.8) == 0, "too soon to tell"
+    assert cores.look(10.5, 101.0) == pytest.approx(2)
+    assert cores.look(10.9, 101.0) == pytest.approx(2)
+    assert cores.look(11.5, 101.5) == pytest.approx(0.5)

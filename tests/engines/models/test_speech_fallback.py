@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -13,6 +14,7 @@ from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import Recognition, Samples, Voice
 from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, Link
+from voiceapp.engines.models.lanes import cores_in_use
 from voiceapp.errors import EngineRefused, EngineUnavailable
 from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
 
@@ -140,6 +142,22 @@ async def test_a_turn_that_is_heard_elsewhere_is_not_read_here_before_its_end(
     await hearing.carry_out(work)
     assert [type(each) for each in done] == [Recognized if reads_early else RecognitionFailed]
     assert sum(ear.asked for ear in ears) == reads_early
+
+
+async def test_words_are_read_for_captions_only_where_a_core_is_idle() -> None:
+    now, cpu_s = time.monotonic(), time.process_time()
+    done: list[Result] = []
+    ear = Ear("here")
+    hearing = HearingPipeline(turns=Turns(), recognizer=recognizer(ear), done=done.append, refuse=print)
+    try:
+        cores_in_use.look(now + 1, cpu_s + 1000)
+        await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True, is_caption=True))
+        await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True))
+    finally:
+        cores_in_use.look(now + 2, cpu_s)
+    await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True, is_caption=True))
+    assert [type(each) for each in done] == [RecognitionFailed, Recognized, Recognized]
+    assert ear.asked == 2
 
 
 class Turns:

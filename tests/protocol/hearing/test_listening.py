@@ -500,6 +500,23 @@ def early(talk: Conversation) -> Recognize:
     return work
 
 
+@pytest.mark.parametrize(("transcription", "captions"), [({}, 1), (None, 0)])
+def test_only_a_lull_is_read_early_where_nobody_watches(
+    idle: Conversation, transcription: dict[str, str] | None, captions: int
+) -> None:
+    idle.update(input_audio_transcription=transcription)
+    idle.say(640)
+    works = [work for work in idle.work if isinstance(work, Recognize)]
+    assert [work.is_caption for work in works] == [True] * captions
+    for work in works:
+        idle.sure(work, "What time", confidence=0.9)
+    idle.work.clear()
+    idle.hush(64)
+    lull = idle.take(Recognize)
+    assert lull.is_early
+    assert not lull.is_caption
+
+
 def test_what_was_said_is_read_in_a_lull_and_not_again_in_the_pause(idle: Conversation) -> None:
     idle.sure(early(idle), "What time is it?", confidence=0.9)
     idle.assert_event(DELTA, text="", stash="What time is it?")

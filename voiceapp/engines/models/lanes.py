@@ -31,6 +31,8 @@ UNPACED_S = 1.0
 """Nobody listens yet to what is made for a file: it is needed so much later than what is heard."""
 PATIENT_S = 0.25
 """Lead beyond which work leaves one thread to what may come before."""
+CORES_OVER_S = 0.5
+"""Least time over which the use of cores is measured."""
 
 _needed_at: ContextVar[float | None] = ContextVar("needed_at", default=None)
 
@@ -174,6 +176,29 @@ class Lane:
             if future.cancelled():
                 self._waiting = [work for work in self._waiting if work.future is not future]
                 heapify(self._waiting)
+
+
+class CoresInUse:
+    """Number of cores that this process keeps busy. Without a clock of its own."""
+
+    def __init__(self, now: float, cpu_s: float) -> None:
+        self._at, self._cpu_s = now, cpu_s
+        self._cores = 0.0
+
+    def look(self, now: float, cpu_s: float) -> float:
+        """`cpu_s` is the processor time of all threads so far."""
+        if now - self._at >= CORES_OVER_S:
+            self._cores = (cpu_s - self._cpu_s) / (now - self._at)
+            self._at, self._cpu_s = now, cpu_s
+        return self._cores
+
+
+cores_in_use = CoresInUse(time.monotonic(), time.process_time())
+
+
+def has_idle_core() -> bool:
+    """Return whether this process has left a core alone lately, or half of its only one."""
+    return cores_in_use.look(time.monotonic(), time.process_time()) < max(0.5, (os.cpu_count() or 1) - 1)
 
 
 @dataclass(frozen=True, slots=True)

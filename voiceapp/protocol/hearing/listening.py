@@ -33,7 +33,7 @@ class Listener:
         self._hooks = hooks
         self.interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
-        self._words = TurnWords(config.transcription_language, hooks)
+        self._words = TurnWords(config.transcription_language, hooks, captions=config.captions)
         self._detector = TurnDetector(self._settings) if self._settings else None
         self.heard_ms = 0
         """Audio received since the start."""
@@ -67,7 +67,7 @@ class Listener:
 
     def configure(self, config: SessionConfig, now: float) -> None:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
-        self._words.language = config.transcription_language
+        self._words.language, self._words.captions = config.transcription_language, config.captions
         self._settings = config.turn_detection
         self.interruptions.config = config
         if self._settings is None:

@@ -36,7 +36,9 @@ class Hooks:
 class TurnWords:
     """Readings asked for; words shown while a turn goes on, and kept when it is over."""
 
-    def __init__(self, language: str | None, hooks: Hooks) -> None:
+    def __init__(self, language: str | None, hooks: Hooks, *, captions: bool) -> None:
+        self.captions = captions
+        """Words are read to be shown while the caller speaks."""
         self.language = language
         """Spoken language; None leaves it to the engine."""
         self._hooks = hooks
@@ -71,10 +73,11 @@ class TurnWords:
     def ask_partial(self, utterance: Utterance, *, is_lull: bool) -> None:
         """Ask for the words so far, if it is time to."""
         is_lull = is_lull and not utterance.is_doubtful
-        if not utterance.wants_partial(is_lull=is_lull):
+        is_caption = not is_lull and not utterance.is_doubtful
+        if (is_caption and not self.captions) or not utterance.wants_partial(is_lull=is_lull):
             return
         utterance.read("lull" if is_lull else "show")
-        self._read(utterance, is_partial=True, is_early=is_lull)
+        self._read(utterance, is_partial=True, is_early=is_lull, is_caption=is_caption)
 
     def commit(self, utterance: Utterance, now: float) -> None:
         """A turn is complete; find its words, if they are not known yet."""
@@ -149,9 +152,9 @@ class TurnWords:
         if utterance.read(name) is ReadingState.FINAL and before is not ReadingState.FINAL:
             self._read(utterance)
 
-    def _read(self, utterance: Utterance, *, is_partial: bool = False, is_early: bool = False) -> None:
+    def _read(self, utterance: Utterance, **kind: bool) -> None:
         speech = utterance.speech()
-        self._hooks.start(Recognize(utterance.item_id, utterance.version, speech, self.language, is_partial, is_early))
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, speech, self.language, **kind))
 
     def _show(self, utterance: Utterance, words: str, now: float) -> None:
         """The words so far, while the caller may still go on."""
