@@ -140,11 +140,13 @@ def test_a_network_without_udp_is_led_through_this_server(open_page: OpenPage, o
     expect(voice.caption("assistant")).to_contain_text("4")
 
 
-def test_a_service_that_is_down_is_named(open_page: OpenPage, tmp_path: Path) -> None:
-    with running(tmp_path, UPSTREAM_BASE_URL="http://127.0.0.1:9", UPSTREAM_API_KEY="sk-of-the-operator") as ours:
-        voice = open_page(f"http://127.0.0.1:{ours.port}/", transport="automatic")
-        choose_upstream(voice)
-        voice.orb.click()
-        card = voice.expect_card("refused")
-        expect(card).to_contain_text("The service that runs this model cannot be reached")
-        assert "sk-of-the-operator" not in ours.log + voice.page.content()
+def test_a_service_that_is_down_is_named(open_page: OpenPage, ours: Server, elsewhere: tuple[Server, str]) -> None:
+    """The last test here: the service is gone then."""
+    service, key = elsewhere
+    service.stop()
+    voice = open_page(f"http://127.0.0.1:{ours.port}/", transport="automatic")
+    choose_upstream(voice)
+    voice.orb.click()
+    card = voice.expect_card("refused")
+    expect(card).to_contain_text("The service that runs this model cannot be reached")
+    assert key not in ours.log + voice.page.content()
