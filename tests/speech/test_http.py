@@ -50,10 +50,10 @@ async def speak(member: Member, model: str) -> HttpResponse | StreamingHttpRespo
     )
 
 
-async def recording() -> bytes:
+async def recording(text: str = "The living room is on the second floor.", *, voice: str = "en-us") -> bytes:
     espeak = Espeak()
     try:
-        sound = await pcm(espeak, "The living room is on the second floor.", sample_rate_hz=16_000)
+        sound = await pcm(espeak, text, voice=voice, sample_rate_hz=16_000)
     finally:
         await espeak.close()
     file = io.BytesIO()

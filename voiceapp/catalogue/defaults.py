@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.client_names import CLIENT_NAMES
 from voiceapp.catalogue.embedders import EMBEDDERS
+from voiceapp.catalogue.languages import ENGLISH
 from voiceapp.catalogue.servers import ServerSettings
 
 VOICE = "voice"
@@ -27,8 +28,34 @@ CHAT_ALIASES = tuple(_NAMES["chat"])
 _ENGINES = "voiceapp.engines"
 
 
-def voice_cards() -> list[ModelCard]:
-    """Conversation, recognition, turns and speech inside this process."""
+SMALL_WHISPER = "whisper-base"
+"""Below the folder of model files: the recognizer of other languages that `fetch_models` brings."""
+
+
+def whisper_folder(given: str, models_dir: Path) -> Path:
+    """Return the folder of the Whisper that reads other languages; `given` is a path or empty."""
+    return Path(given) if given else models_dir / SMALL_WHISPER
+
+
+def voice_cards(*, languages: tuple[str, ...] = (), whisper: Path | None = None) -> list[ModelCard]:
+    """Conversation, recognition, turns and speech inside this process; with the folder of a `whisper`, recognition of
+    its `languages`."""
+    moonshine = ModelCard(
+        "moonshine-tiny-en",
+        "asr",
+        f"{_ENGINES}.embedded.asr.Moonshine",
+        aliases=tuple(_NAMES["recognition"]),
+        runs_here=True,
+        languages=(ENGLISH,),
+    )
+    both = replace(
+        moonshine,
+        name="moonshine-whisper",
+        provider=f"{_ENGINES}.embedded.two_recognizers.MoonshineAndWhisper",
+        aliases=(moonshine.name, *moonshine.aliases),
+        options={"languages": languages, "folder": str(whisper)},
+        languages=languages,
+    )
     return [
         ModelCard(
             VOICE,
@@ -43,14 +70,7 @@ def voice_cards() -> list[ModelCard]:
         ),
         ModelCard("silero-vad-6", "vad", f"{_ENGINES}.embedded.vad.Silero", runs_here=True),
         ModelCard("smart-turn-v3.2", "turn", f"{_ENGINES}.embedded.turn.SmartTurn", runs_here=True),
-        ModelCard(
-            "moonshine-tiny-en",
-            "asr",
-            f"{_ENGINES}.embedded.asr.Moonshine",
-            aliases=tuple(_NAMES["recognition"]),
-            runs_here=True,
-            languages=("en",),
-        ),
+        both if languages else moonshine,
         ModelCard(
             "hibari",
             "tts",

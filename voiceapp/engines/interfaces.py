@@ -100,6 +100,8 @@ class Recognition:
     language: str = "en"
     confidence: float = 1.0
     """Geometric mean of token probabilities, in [0, 1]."""
+    is_detected: bool = False
+    """The language was heard in the audio, surely enough to be that of what follows."""
     served_by: str = ""  # see `ChatDelta`
 
 

@@ -16,18 +16,26 @@ from voiceapp.catalogue.defaults import (
     image_cards,
     retrieval_cards,
     voice_cards,
+    whisper_folder,
 )
+from voiceapp.catalogue.languages import speech_languages
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.memory import memory_bytes
-from voiceapp.settings.environment import env
+from voiceapp.settings.environment import env, stripped
 from voiceapp.settings.installation import VAR_DIR
 from voiceapp.settings.upstream import UPSTREAMS
 
 # ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MODELS_DIR = Path(env.str("MODELS_DIR", default=str(VAR_DIR / "models")))
+try:
+    SPEECH_LANGUAGES: tuple[str, ...] = speech_languages(stripped(env.list("SPEECH_LANGUAGES", default=[])))
+except ValueError as error:
+    raise ImproperlyConfigured(f"SPEECH_LANGUAGES: {error}") from None
+"""Languages of conversations and recordings (ISO 639-1), English first; empty where English alone is understood. Naming
+some, or `all`, brings a second recognizer, Whisper (`requirements-whisper.txt`)."""
 VOICE_THREADS: int = env.int("VOICE_THREADS", default=max(2, min(4, os.cpu_count() or 1)))
 """Threads for turn detection, recognition and neural voices; about the number of cores."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
@@ -83,6 +91,8 @@ ASR_BASE_URL: str = env.str("ASR_BASE_URL", default="")
 http://127.0.0.1:8000/v1, or `tcp://HOST:PORT` of a Wyoming server; empty uses the embedded model."""
 ASR_API_KEY: str = env.str("ASR_API_KEY", default="")
 ASR_MODEL: str = env.str("ASR_MODEL", default="")
+"""That server's name for its model; without a server, the Whisper that reads other languages (SPEECH_LANGUAGES): a
+folder with one in CTranslate2's form. Empty takes the one that `manage.py fetch_models` brings."""
 ASR_LANGUAGES: list[str] = env.list("ASR_LANGUAGES", default=[])
 """ISO 639-1 codes that it knows. Empty: those that a Wyoming server names, else any."""
 ASR_TIMEOUT_S: float = env.float("ASR_TIMEOUT_S", default=10.0)
@@ -140,6 +150,13 @@ if CHAT_MODEL_FILE or not CHAT_BASE_URL:
             CHAT_TIMEOUT_S,
             is_small=not CHAT_MODEL_FILE,
         )
+BRINGS_LANGUAGE_MODEL: bool = not (CHAT_BASE_URL or CHAT_MODEL_FILE)
+"""`fetch_models` brings the small language model, since none other replies to programs."""
+_whisper = "" if ASR_BASE_URL else ASR_MODEL
+WHISPER_DIR: Path = whisper_folder(_whisper, MODELS_DIR)
+"""Folder of the Whisper that reads other languages."""
+BRINGS_WHISPER: bool = bool(SPEECH_LANGUAGES) and not _whisper
+"""`fetch_models` brings that Whisper."""
 _own: list[ModelCard] = [
     *chat_cards(
         ServerSettings(CHAT_BASE_URL, CHAT_API_KEY, CHAT_MODEL, CHAT_TIMEOUT_S),
@@ -151,7 +168,7 @@ _own: list[ModelCard] = [
     *speech_cards(
         ServerSettings(ASR_BASE_URL, ASR_API_KEY, ASR_MODEL, ASR_TIMEOUT_S),
         ServerSettings(TTS_BASE_URL, TTS_API_KEY, TTS_MODEL, TTS_TIMEOUT_S),
-        voice_cards(),
+        voice_cards(languages=SPEECH_LANGUAGES, whisper=WHISPER_DIR),
         languages=ASR_LANGUAGES,
         voices=TTS_VOICES,
     ),

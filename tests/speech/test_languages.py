@@ -1,0 +1,52 @@
+"""Recordings in other languages over HTTP. The German is synthetic, espeak-ng's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
+from django.test import AsyncClient
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Member
+from tests.engines.speech import words
+from tests.models import offered
+from tests.speech.test_http import TRANSCRIPTIONS, recording
+from voiceapp.catalogue.defaults import voice_cards, whisper_folder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def german_server(settings: Settings) -> Iterator[None]:
+    """A server with SPEECH_LANGUAGES=de."""
+    with offered(settings, voice_cards(languages=("en", "de"), whisper=whisper_folder("", settings.MODELS_DIR))):
+        yield
+
+
+async def transcribed(member: Member, **form: str) -> HttpResponse:
+    text = "Ich möchte morgen früh nach Hamburg fahren, weil mein Bruder dort wohnt."
+    file = SimpleUploadedFile("a.wav", await recording(text, voice="de"), "audio/wav")
+    form = {"model": "whisper-1", "response_format": "verbose_json", **form}
+    found = await AsyncClient().post(
+        TRANSCRIPTIONS, {**form, "file": file}, headers={"Authorization": member.authorization}
+    )
+    assert isinstance(found, HttpResponse)
+    return found
+
+
+@pytest.mark.parametrize("form", [{}, {"language": "de"}, {"language": "auto"}])
+async def test_german_comes_out_as_german(alice: Member, form: dict[str, str]) -> None:
+    response = await transcribed(alice, **form)
+    assert response.status_code == 200, response.content
+    found = response.json()
+    assert found["language"] == "de"
+    assert {"morgen", "hamburg", "wohnt"} <= set(words(found["text"])), found["text"]
+
+
+async def test_a_language_that_was_not_set_up_is_refused(alice: Member) -> None:
+    response = await transcribed(alice, language="fr")
+    assert response.status_code == 400
+    assert "understands en, de only" in response.json()["error"]["message"]

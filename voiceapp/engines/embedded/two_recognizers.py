@@ -1,0 +1,118 @@
+"""Recognition by two networks: Moonshine reads English, Whisper the other languages, and English again where Moonshine
+is unsure of it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from voiceapp.engines.embedded.asr import MIN_SAMPLES, Moonshine, is_invented, segments, without_repeats
+from voiceapp.engines.embedded.whisper import WhisperModel
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples
+from voiceapp.engines.languages import is_one_of
+from voiceapp.engines.models.lanes import LaneFull, lanes
+from voiceapp.errors import EngineRefused, EngineUnavailable
+
+DOUBTFUL = 0.82
+"""Confidence of Moonshine's (a mean log probability of -0.2) below which Whisper reads the same."""
+SURE_OF_LANGUAGE = 0.7
+"""Share of the probability of all candidates at which a language counts as detected."""
+FILES = ("model.bin", "config.json", "tokenizer.json")
+
+
+class MoonshineAndWhisper(Provider):
+    """A `Recognizer` of several languages; shared by all conversations, working in the voice lane."""
+
+    reads_early = True
+
+    def __init__(self, *, languages: Sequence[str], folder: str) -> None:
+        """`languages` are ISO 639-1 codes, English among them; `folder` holds a Whisper in CTranslate2's form, which is
+        loaded when it is first needed."""
+        self.languages = tuple(languages)
+        self._folder = Path(folder)
+        self._english = Moonshine()
+        self._loading = threading.Lock()
+        self._loaded: WhisperModel | None = None
+
+    def check(self) -> None:
+        """See `Provider`."""
+        self._english.check()
+        if find_spec("ctranslate2") is None:
+            raise EngineUnavailable(
+                "The recognizer of other languages is not installed.",
+                remedy="Run `pip install -r requirements-whisper.txt`.",
+            )
+        if missing := [name for name in FILES if not (self._folder / name).is_file()]:
+            raise EngineUnavailable(
+                "The recognizer of other languages is not on this server yet.",
+                remedy=f"{self._folder} lacks {', '.join(missing)}. Run `python manage.py fetch_models`.",
+            )
+
+    async def warm(self) -> None:
+        """Load Moonshine."""
+        await self._english.warm()
+
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+        """See `Recognizer`. Without a `language` it is detected; partial results (`urgent=False`) wait for that."""
+        if language and not is_one_of(language, self.languages):
+            raise EngineRefused(f"This server understands {', '.join(self.languages)} only, not '{language[:20]}'.")
+        candidates = (language.split("-")[0].lower(),) if language else self.languages
+        if candidates == ("en",):
+            heard = await self._english.recognize(audio, language="en", urgent=urgent)
+            if not urgent or not heard.text or heard.confidence >= DOUBTFUL:
+                return heard
+            return max(heard, await self._read(audio, candidates), key=lambda reading: reading.confidence)
+        if not urgent and (len(candidates) > 1 or not lanes().voice.has_idle_thread):
+            raise LaneFull("A partial transcript was left out.")
+        heard = await self._read(audio, candidates)
+        if heard.language != "en":
+            return heard
+        english = await self._english.recognize(audio, language="en")
+        return replace(max(heard, english, key=lambda reading: reading.confidence), is_detected=heard.is_detected)
+
+    async def _read(self, audio: Samples, languages: Sequence[str]) -> Recognition:
+        """Whisper's reading, in the likeliest of the languages."""
+        if len(audio) < MIN_SAMPLES:
+            return Recognition("", languages[0], 0.0)
+        stop = threading.Event()
+        try:
+            return await lanes().voice.run(self._read_now, audio, languages, stop)
+        finally:
+            stop.set()
+
+    def _read_now(self, audio: Samples, languages: Sequence[str], stop: threading.Event) -> Recognition:
+        model = self._model()
+        texts: list[str] = []
+        log_probability, tokens, share = 0.0, 0, 0.0
+        for segment in segments(audio):
+            if stop.is_set():
+                break
+            encoded = model.encode(segment)
+            if len(languages) > 1:
+                language, share = model.language(encoded, languages)
+                languages = (language,)
+            decoded = model.decode(encoded, len(segment) / ENGINE_SAMPLE_RATE_HZ, languages[0])
+            text = without_repeats(decoded.text)
+            if not text or is_invented(text):
+                continue
+            texts.append(text)
+            log_probability += decoded.log_probability * decoded.tokens
+            tokens += decoded.tokens
+        return Recognition(
+            " ".join(texts),
+            languages[0],
+            math.exp(log_probability / tokens) if tokens else 0.0,
+            is_detected=bool(texts) and share >= SURE_OF_LANGUAGE,
+        )
+
+    def _model(self) -> WhisperModel:
+        with self._loading:
+            if self._loaded is None:
+                self.check()
+                self._loaded = WhisperModel(self._folder, threads=lanes().voice.threads)
+            return self._loaded

@@ -1,0 +1,88 @@
+"""The Whisper network on CTranslate2: one stretch of speech in any language in, its words or English ones out.
+
+It was trained on windows of 30 s. Here the window is 10 s, or the sound and a second more: the words are the same, and
+the encoder, which is most of the work, takes a fifth of the time. In 5 s it repeats itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from voiceapp.engines.embedded.mel import log_mel
+from voiceapp.engines.embedded.moonshine import Decoded
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
+from voiceapp.errors import EngineUnavailable
+
+WINDOW_SAMPLES = 10 * ENGINE_SAMPLE_RATE_HZ
+MARGIN_SAMPLES = ENGINE_SAMPLE_RATE_HZ
+MAX_WINDOW_SAMPLES = 30 * ENGINE_SAMPLE_RATE_HZ
+MAX_TOKENS_PER_SECOND = 25
+"""Languages without letters of their own in the vocabulary, such as Hindi, take up to 20."""
+MIN_TOKENS = 16
+MAX_TOKENS = 224
+"""Longest text that it was trained to write."""
+MIN_LOG_PROBABILITY = -1.0
+"""Mean per token, below which it guesses. Measured: speech -0.05 to -0.6, noise -1.0 to -3.3."""
+NO_SPEECH = 0.6
+MIN_LOG_PROBABILITY_IN_SILENCE = -0.5
+"""The same where that is the probability that nobody speaks: of silence it makes "Thank you." with -0.7."""
+DAMAGED = "The recognizer of other languages cannot be loaded."
+
+
+class WhisperModel:
+    """Weights and vocabulary. Its methods block and may run in several threads at once."""
+
+    def __init__(self, folder: Path, *, threads: int) -> None:
+        """Load the model, quantized to eight bits; it takes 0.5 s. `threads` stretches are read at once, each on one.
+
+        Raises:
+            EngineUnavailable: if the folder holds no multilingual Whisper in CTranslate2's form.
+        """
+        import ctranslate2
+
+        try:
+            self._network = ctranslate2.models.Whisper(
+                str(folder), device="cpu", compute_type="int8", inter_threads=threads, intra_threads=1
+            )
+        except RuntimeError as error:
+            raise EngineUnavailable(DAMAGED, remedy=f"{folder}: {error}") from error
+        if not self._network.is_multilingual:
+            raise EngineUnavailable(DAMAGED, remedy=f"The Whisper in {folder} knows English only.")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._view = ctranslate2.StorageView.from_array
+
+    def encode(self, audio: Samples) -> Any:
+        """What the other methods read: the sound (at most 29 s) as the encoder hears it."""
+        window = np.zeros(min(max(WINDOW_SAMPLES, len(audio) + MARGIN_SAMPLES), MAX_WINDOW_SAMPLES), dtype=np.float32)
+        window[: len(audio)] = audio
+        picture = np.ascontiguousarray(log_mel(window, bands=self._network.n_mels)[None])
+        return self._network.encode(self._view(picture))
+
+    def language(self, encoded: Any, among: Sequence[str]) -> tuple[str, float]:
+        """The likeliest of some languages (ISO 639-1), and its probability as one of them."""
+        (found,) = self._network.detect_language(encoded)
+        likely = {mark.strip("<|>"): probability for mark, probability in found}
+        best = max(among, key=lambda code: likely.get(code, 0.0))
+        return best, likely.get(best, 0.0) / max(sum(likely.get(code, 0.0) for code in among), 1e-9)
+
+    def decode(self, encoded: Any, seconds: float, language: str, *, translates: bool = False) -> Decoded:
+        """The likeliest words, greedily: those that were said, or their meaning in English; none where nobody spoke."""
+        task = "translate" if translates else "transcribe"
+        marks = ("<|startoftranscript|>", f"<|{language}|>", f"<|{task}|>", "<|notimestamps|>")
+        limit = min(max(MIN_TOKENS, math.ceil(seconds * MAX_TOKENS_PER_SECOND)), MAX_TOKENS)
+        # CTranslate2 keeps half of `max_length` for a text before.
+        options = {"max_length": 2 * limit, "return_scores": True, "return_no_speech_prob": True}
+        (found,) = self._network.generate(encoded, [list(marks)], beam_size=1, **options)
+        tokens = found.sequences_ids[0]
+        # The score leaves the end token out of the count, but not out of the sum.
+        log_probability = found.scores[0] * len(tokens) / (len(tokens) + 1)
+        least = MIN_LOG_PROBABILITY if found.no_speech_prob < NO_SPEECH else MIN_LOG_PROBABILITY_IN_SILENCE
+        if log_probability < least or len(tokens) >= limit:  # there it repeats itself without an end
+            return Decoded("", log_probability, len(tokens) + 1)
+        return Decoded(self._tokenizer.decode(tokens).strip(), log_probability, len(tokens) + 1)
