@@ -15,6 +15,7 @@ from _pytest.nodeid import coerce_node_id
 from django.contrib.auth.models import User
 from django.core.cache import cache as django_cache
 from django.db import connections
+from django.test import Client
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
 from xdist.remote import Producer
@@ -30,6 +31,7 @@ from voiceapp.accounts.rates import rates
 from voiceapp.accounts.seats import seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.database.thread import close_db_thread
+from voiceapp.engines.models import weights
 from voiceapp.webhooks.backlog import backlog
 
 # How long an example takes, or its making, says how busy the machine is.
@@ -172,6 +174,21 @@ def charlie(db: None) -> Member:
 def operator(db: None) -> User:
     """Somebody who runs this installation: a superuser without an account of their own."""
     return User.objects.create_superuser("operator", password="operator-password")
+
+
+@pytest.fixture
+def desk(operator: User) -> Client:
+    """A browser in which an operator is signed in."""
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture(scope="session")
+def models() -> None:
+    """The weights are there; tests of models are about nothing without them."""
+    if missing := weights.missing():
+        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -24,14 +24,6 @@ from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
 KEY = re.compile(r"sk-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}")
 KEYS = "admin:accounts_apikey_changelist"
 ADD_KEY = "admin:accounts_apikey_add"
-
-
-@pytest.fixture
-def desk(operator: User) -> Client:
-    """A browser in which an operator is signed in."""
-    client = Client()
-    client.force_login(operator)
-    return client
 
 
 def wanted(member: Member, **changes: object) -> dict[str, object]:

@@ -76,14 +76,6 @@ def test_it_makes_nothing_outside_development_and_says_what_to_run(settings: Set
     assert not User.objects.exists()
 
 
-def test_it_makes_the_tables_of_an_empty_database(tmp_path: Path) -> None:
-    environment = {**os.environ, "DEBUG": "1", "VAR_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "voiceapp.settings"}
-    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'empty.sqlite3'}"
-    command = [sys.executable, "manage.py", "bootstrap"]
-    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert (made.returncode, len(KEY.findall(made.stdout))) == (0, 1), made.stderr
-
-
 def test_it_prints_once_when_four_start_at_the_same_time(tmp_path: Path) -> None:
     environment = {**os.environ, "DEBUG": "1", "VAR_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "voiceapp.settings"}
     environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'first.sqlite3'}"

@@ -7,7 +7,7 @@ import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -21,14 +21,6 @@ from voiceapp.accounts.models import Quota, UsageRecord
 LEDGER = "admin:accounts_usagerecord_changelist"
 EXPORT = "admin:accounts_usagerecord_export"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def desk(operator: User) -> Client:
-    """A browser in which an operator is signed in."""
-    client = Client()
-    client.force_login(operator)
-    return client
 
 
 def use(member: Member, quantity: int, *, model: str = "qwen3-rerank", at: datetime = NOON, caller: str = "") -> None:

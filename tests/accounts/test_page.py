@@ -9,8 +9,6 @@ from django.contrib.auth.models import AnonymousUser
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
-from voiceapp.accounts.auth import GUESTS
-from voiceapp.accounts.models import Account
 from voiceapp.accounts.page import SignInRequired, may_visit, page_caller, require_own_page
 from voiceapp.errors import AccessDenied, NotFound
 
@@ -30,13 +28,6 @@ async def test_guests_talk_where_the_page_is_for_guests(db: None, settings: Sett
         await page_caller(NOBODY, "")
     settings.PUBLIC_PAGE = "login"
     with pytest.raises(SignInRequired, match="Sign in to talk"):
-        await page_caller(NOBODY, "a guest's cookie")
-
-
-async def test_guests_whose_account_is_switched_off_are_refused(db: None, settings: Settings) -> None:
-    settings.PUBLIC_PAGE = "guest"
-    await Account.objects.acreate(name=GUESTS, is_active=False)
-    with pytest.raises(AccessDenied, match="at present"):
         await page_caller(NOBODY, "a guest's cookie")
 
 

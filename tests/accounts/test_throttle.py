@@ -36,12 +36,6 @@ def test_it_leaves_other_names_and_other_addresses_alone() -> None:
     fail(5, address="192.0.2.2")
 
 
-def test_it_counts_an_ipv6_network_as_one_address() -> None:
-    fail(5, address="2001:db8::1")
-    with pytest.raises(Throttled):
-        fail(1, address="2001:db8::2")
-
-
 def test_it_forgives_after_a_success() -> None:
     fail(4)
     attempt = LoginAttempt("192.0.2.1", "operator")

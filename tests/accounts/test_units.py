@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import connection
 from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
@@ -18,10 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from tests.conftest import Member
-from voiceapp.accounts import budgets, charges
 from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.charges import Charge, charge, require_budget
-from voiceapp.accounts.ledger import UNITS, Entry, record
+from voiceapp.accounts.ledger import UNITS
 from voiceapp.accounts.models import Hold, MonthlySpend, UsageRecord
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied
@@ -64,39 +60,6 @@ async def test_of_fifty_calls_at_once_ten_run_on_a_budget_for_ten(caller: Caller
     await assert_spent(budget_nano, lines=10)
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.django_db(transaction=True)
-def test_of_fifty_calls_of_several_processes_ten_run_on_a_budget_for_ten(
-    alice: Member, priced: None, unit: str
-) -> None:
-    """Threads with connections of their own are to the database what processes are."""
-    poor = dataclasses.replace(Caller.of(alice.row), monthly_budget_nano=10 * PRICES_OF_UNITS[unit])
-    start = threading.Barrier(10)
-
-    def five_calls() -> int:
-        ran = 0
-        try:
-            start.wait()
-            for _ in range(5):
-                id_ = request_id()
-                wanted = charges._wanted(poor, "m", "any", {unit: 1}, request_id=id_)
-                try:
-                    held = budgets.hold(wanted)
-                except AccessDenied:
-                    continue
-                assert record(Entry(poor, "any", "m", "any", id_, {unit: 1}), held)
-                ran += 1
-        finally:
-            connection.close()
-        return ran
-
-    with ThreadPoolExecutor(10) as threads:
-        ran = sum(future.result() for future in [threads.submit(five_calls) for _ in range(10)])
-
-    assert ran == 10
-    async_to_sync(assert_spent)(10 * PRICES_OF_UNITS[unit], lines=10)
-
-
 async def assert_spent(nano: int, *, lines: int) -> None:
     """So much is in the ledger and spent of the budget, and nothing is held."""
     assert await UsageRecord.objects.acount() == lines
@@ -125,22 +88,6 @@ async def test_a_call_reserves_more_when_it_knows_more(caller: Caller, priced: N
     await assert_spent(10 * price, lines=2)
 
 
-async def test_what_is_paid_for_is_not_paid_again_when_it_is_tried_again(caller: Caller, priced: None) -> None:
-    """A worker dies after it has charged a part of a task; another does the part again."""
-    poor = dataclasses.replace(caller, monthly_budget_nano=5 * PRICES_OF_UNITS["characters"])
-
-    async def attempt(id_: str) -> None:
-        async with charge(poor, operation="any", model="m", family="any", request_id=id_, characters=5) as meter:
-            meter.used(characters=5)
-            await meter.settle()
-
-    await attempt("task-1")
-    await attempt("task-1")
-    await assert_spent(5 * PRICES_OF_UNITS["characters"], lines=1)
-    with pytest.raises(AccessDenied):
-        await attempt("task-2")
-
-
 async def test_what_a_dead_worker_held_is_there_for_the_next_attempt(caller: Caller, priced: None) -> None:
     poor = dataclasses.replace(caller, monthly_budget_nano=PRICES_OF_UNITS["video_count"])
     died = Charge(poor, operation="any", model="m", family="any", request_id="task-1")
@@ -161,12 +108,6 @@ async def test_work_that_takes_long_holds_long(caller: Caller, priced: None) -> 
     await video.reserve(video_count=1)
     row = await Hold.objects.aget()
     assert row.expires_at - row.created_at == lifetime
-
-
-async def test_it_refuses_units_that_do_not_exist(caller: Caller) -> None:
-    one = Charge(caller, operation="any", model="m", family="any", request_id="r")
-    with pytest.raises(TypeError, match="'pixels'"):
-        one.used(pixels=3)  # type: ignore[call-arg]
 
 
 async def test_a_check_for_later_work_sets_nothing_aside(caller: Caller, priced: None) -> None:

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.certificates import self_signed
 from tests.loop_thread import LoopThread
-
-MAKE_S = 60
 
 
 @contextlib.contextmanager
 def over_https(address: str, folder: Path) -> Iterator[tuple[str, Path]]:
     """Where the server at `address` (`host:port`) is reached over https, `127.0.0.1:port`; and its certificate."""
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-days", "1", "-nodes", *subject, *files],
-        check=True,
-        capture_output=True,
-        timeout=MAKE_S,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context = self_signed(folder)
     host, _, port = address.partition(":")
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,7 +31,7 @@ def over_https(address: str, folder: Path) -> Iterator[tuple[str, Path]]:
     loop = LoopThread()
     server = loop.run(asyncio.start_server(serve, "127.0.0.1", 0, ssl=context))
     try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", certificate
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", folder / "certificate.pem"
     finally:
         loop.call(server.close)
         loop.close()

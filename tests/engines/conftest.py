@@ -9,14 +9,6 @@ import pytest_asyncio
 
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.espeak.voice import Espeak
-from voiceapp.engines.models import weights
-
-
-@pytest.fixture(scope="session")
-def models() -> None:
-    """The weights are there; tests of models are about nothing without them."""
-    if missing := weights.missing():
-        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -20,13 +19,6 @@ from voiceapp.engines.interfaces import Provider
 from voiceapp.errors import EngineUnavailable
 from voiceapp.operators.dashboard import median_voice_to_voice_ms
 from voiceapp.realtime.models import RealtimeSession, Turn
-
-
-@pytest.fixture
-def desk(operator: User) -> Client:
-    client = Client()
-    client.force_login(operator)
-    return client
 
 
 def end(session: RealtimeSession) -> None:

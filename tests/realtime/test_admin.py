@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.admin.utils import quote
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -19,13 +18,6 @@ from voiceapp.realtime.close_codes import LIFETIME_OVER, MEANINGS, NORMAL
 from voiceapp.realtime.models import RealtimeSession, Turn
 
 SESSIONS = "admin:realtime_realtimesession_changelist"
-
-
-@pytest.fixture
-def desk(operator: User) -> Client:
-    client = Client()
-    client.force_login(operator)
-    return client
 
 
 def end(session: RealtimeSession) -> None:

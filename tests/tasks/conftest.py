@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,16 @@ from aiohttp import web
 from django.http import HttpResponse
 from django.test import AsyncClient
 from django.urls import get_resolver
+from django.utils import timezone
 
 from tests.conftest import Member
+from tests.web import everywhere, listening
+from voiceapp.accounts.auth import caller_of_key
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.wake import on_wake
-from voiceapp.tasks.kinds import kinds
+from voiceapp.tasks import store
+from voiceapp.tasks.kinds import Payload, kind_at, kinds
+from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.work.queue import TaskQueue
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"}
@@ -74,6 +79,42 @@ class Program:
         answer = await AsyncClient().get(url.partition("testserver")[2])
         assert answer.status_code == 200, answer.content
         return b"".join([piece async for piece in answer])
+
+
+def write(member: Member, **fields: Any) -> Task:
+    """A task as a row, with one part; it waits unless `fields` say otherwise."""
+    usual = {
+        "account": member.account,
+        "workspace": member.workspace,
+        "key": member.row,
+        "kind": "audio/tts/synthesis",
+        "model_name": "tts-1",
+        "request_id": "r",
+        "order": {"format": "wav"},
+        "ended_at": timezone.now() if fields.get("status") in FINAL else None,
+    }
+    task = Task.objects.create(**{**usual, **fields})
+    Subtask.objects.create(task=task, index=0, order={"text": "Hello."})
+    return task
+
+
+class PlainKind:
+    """What kinds of task have in common that only a test knows."""
+
+    path: str
+    time_limit_s = 60.0
+    max_attempts = 3
+    parallel = 1
+    has_results = False
+
+    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return dict(results[0])
+
+
+def accept(member: Member, kind: type[PlainKind], **part: Any) -> Task:
+    """A task of this kind with one part."""
+    payload = Payload("none", [part])
+    return store.accept(caller_of_key(member.row.pk), kind_at(kind.path), payload, request_id="test")
 
 
 @pytest.fixture
@@ -130,14 +171,9 @@ def only_kind(settings: Any, kind: type) -> Iterator[None]:
 async def files_at(contents: dict[str, bytes]) -> AsyncIterator[Callable[[str], str]]:
     """A small server of files on loopback; how they are addressed."""
 
-    async def answer(request: web.BaseRequest) -> web.Response:
+    async def answer(request: web.Request) -> web.Response:
         body = contents.get(request.path.lstrip("/"))
         return web.Response(status=404) if body is None else web.Response(body=body)
 
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield lambda name: f"http://127.0.0.1:{runner.addresses[0][1]}/{name}"
-    finally:
-        await runner.cleanup()
+    async with listening(everywhere(answer)) as origin:
+        yield lambda name: f"{origin}/{name}"

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from tests.log import logged
-from tests.tasks.conftest import PATIENCE_S, Program
+from tests.tasks.conftest import PATIENCE_S, Program, write
 from voiceapp.accounts.models import Hold, UsageRecord
 from voiceapp.tasks.models import Subtask, Task
 from voiceapp.tasks.states import Status
@@ -29,44 +29,23 @@ from voiceapp.tasks.work.queue import TaskQueue
 LIST = "admin:tasks_task_changelist"
 
 
-@pytest.fixture
-def site(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-def write(member: Member, **fields: object) -> Task:
-    task = Task.objects.create(
-        account=member.account,
-        workspace=member.workspace,
-        key=member.row,
-        kind="audio/tts/synthesis",
-        model_name="tts-1",
-        request_id="r",
-        order={"format": "wav"},
-        **fields,
-    )
-    Subtask.objects.create(task=task, index=0, order={"text": "Hello."})
-    return task
-
-
-def act(site: Client, action: str, *tasks: Task) -> str:
-    answer = site.post(reverse(LIST), {"action": action, "_selected_action": [task.pk for task in tasks]}, follow=True)
+def act(desk: Client, action: str, *tasks: Task) -> str:
+    answer = desk.post(reverse(LIST), {"action": action, "_selected_action": [task.pk for task in tasks]}, follow=True)
     return str(answer.content.decode())
 
 
-def test_they_are_listed_and_shown(site: Client, alice: Member) -> None:
+def test_they_are_listed_and_shown(desk: Client, alice: Member) -> None:
     task = write(alice, status=Status.FAILED, ended_at=timezone.now(), code="ResponseTimeout", message="Too long.")
-    assert "ResponseTimeout" in site.get(reverse(LIST)).content.decode()
-    shown = site.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
+    assert "ResponseTimeout" in desk.get(reverse(LIST)).content.decode()
+    shown = desk.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
     assert "Too long." in shown
     assert "Hello." in shown
-    assert site.get(reverse(LIST), {"status__exact": "PENDING"}).content.decode().count(task.task_id) == 0
+    assert desk.get(reverse(LIST), {"status__exact": "PENDING"}).content.decode().count(task.task_id) == 0
 
 
-def test_its_page_tells_who_worked_on_it_and_how_often(site: Client, alice: Member) -> None:
+def test_its_page_tells_who_worked_on_it_and_how_often(desk: Client, alice: Member) -> None:
     task = write(alice, attempts=3, leased_by="host-1-ab")
-    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,)))
+    page = desk.get(reverse("admin:tasks_task_change", args=(task.pk,)))
     shown = {
         field.field["name"]: field.contents()
         for fieldset in page.context["adminform"]
@@ -78,18 +57,18 @@ def test_its_page_tells_who_worked_on_it_and_how_often(site: Client, alice: Memb
     assert "format: wav" in shown["asked"]
 
 
-def test_each_part_shows_what_it_came_to_and_the_task_does_not_repeat_it(site: Client, alice: Member) -> None:
+def test_each_part_shows_what_it_came_to_and_the_task_does_not_repeat_it(desk: Client, alice: Member) -> None:
     results = [{"url": "https://example.org/cat"}, {"code": "InvalidParameter", "message": "No cat."}]
     task = write(alice, status=Status.SUCCEEDED, ended_at=timezone.now(), output={"results": results})
     task.subtasks.update(status=Status.SUCCEEDED, result=results[0])
     Subtask.objects.create(task=task, index=1, status=Status.FAILED, code="InvalidParameter", message="No cat.")
-    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
+    page = desk.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
     assert page.count("https://example.org/cat") == 1
     assert "InvalidParameter: No cat." in page
 
 
 @pytest.mark.django_db(transaction=True)
-def test_results_are_links_that_open_and_texts_are_no_markup(site: Client, alice: Member, tmp_path: Path) -> None:
+def test_results_are_links_that_open_and_texts_are_no_markup(desk: Client, alice: Member, tmp_path: Path) -> None:
     source = tmp_path / "speech.wav"
     source.write_bytes(b"RIFF")
     task = write(alice, status=Status.SUCCEEDED, ended_at=timezone.now())
@@ -97,7 +76,7 @@ def test_results_are_links_that_open_and_texts_are_no_markup(site: Client, alice
     files.put(source, name)
     Task.objects.filter(pk=task.pk).update(output={"url": {"file": name}, "orig_prompt": "<b>a cat</b>"})
     task.subtasks.update(result={"url": {"file": name}}, order={"text": "<i>" * 1000})
-    page = site.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
+    page = desk.get(reverse("admin:tasks_task_change", args=(task.pk,))).content.decode()
     links = re.findall(r'href="([^"]*)">0-speech.wav</a>', page)
     assert len(links) == 2
     assert async_to_sync(Program(alice).fetch)(f"testserver{links[0]}") == b"RIFF"
@@ -106,32 +85,32 @@ def test_results_are_links_that_open_and_texts_are_no_markup(site: Client, alice
     assert "(3,000 characters)" in page
 
 
-def listed(site: Client, **query: object) -> set[str]:
+def listed(desk: Client, **query: object) -> set[str]:
     """Ids of the tasks that a list holds."""
-    return {row.task_id for row in site.get(reverse(LIST), query, follow=True).context["cl"].queryset}
+    return {row.task_id for row in desk.get(reverse(LIST), query, follow=True).context["cl"].queryset}
 
 
-def test_the_list_is_narrowed_as_over_http(site: Client, alice: Member, bob: Member) -> None:
+def test_the_list_is_narrowed_as_over_http(desk: Client, alice: Member, bob: Member) -> None:
     now = timezone.now()
     old = write(alice, submitted_at=now - timedelta(hours=5)).task_id
     new = write(bob, submitted_at=now - timedelta(hours=1)).task_id
     between = timezone.localtime(now - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
-    assert listed(site, submitted_from=between) == {new}
-    assert listed(site, submitted_to=between) == {old}
-    assert listed(site, submitted_from=between, submitted_to=between) == set()
-    assert listed(site, submitted_from="", submitted_to="") == {old, new}
-    assert listed(site, submitted_from="yesterday") == {old, new}
-    assert listed(site, key__id__exact=alice.row.pk, status__exact="PENDING") == {old}
-    assert listed(site, region="local") == {old, new}
-    assert listed(site, region="elsewhere") == set()
-    page = site.get(reverse(LIST), {"status__exact": "PENDING", "submitted_from": between, "p": 1}).content.decode()
+    assert listed(desk, submitted_from=between) == {new}
+    assert listed(desk, submitted_to=between) == {old}
+    assert listed(desk, submitted_from=between, submitted_to=between) == set()
+    assert listed(desk, submitted_from="", submitted_to="") == {old, new}
+    assert listed(desk, submitted_from="yesterday") == {old, new}
+    assert listed(desk, key__id__exact=alice.row.pk, status__exact="PENDING") == {old}
+    assert listed(desk, region="local") == {old, new}
+    assert listed(desk, region="elsewhere") == set()
+    page = desk.get(reverse(LIST), {"status__exact": "PENDING", "submitted_from": between, "p": 1}).content.decode()
     assert '<input type="hidden" name="status__exact" value="PENDING">' in page
     assert f'name="submitted_from" value="{between}"' in page
 
 
-def test_only_one_that_waits_is_canceled(site: Client, alice: Member) -> None:
+def test_only_one_that_waits_is_canceled(desk: Client, alice: Member) -> None:
     waiting, running = write(alice), write(alice, status=Status.RUNNING)
-    assert "Canceled 1 of 2" in act(site, "cancel_waiting", waiting, running)
+    assert "Canceled 1 of 2" in act(desk, "cancel_waiting", waiting, running)
     waiting.refresh_from_db()
     running.refresh_from_db()
     assert (waiting.status, running.status) == (Status.CANCELED, Status.RUNNING)
@@ -165,9 +144,9 @@ async def test_one_that_runs_is_stopped_and_costs_nothing(
     assert not await Hold.objects.aexists()
 
 
-def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Member) -> None:
+def test_one_that_is_over_is_done_again_as_a_new_task(desk: Client, alice: Member) -> None:
     over, waiting = write(alice, status=Status.FAILED, ended_at=timezone.now()), write(alice)
-    assert "Began 1 of 2 anew" in act(site, "do_again", over, waiting)
+    assert "Began 1 of 2 anew" in act(desk, "do_again", over, waiting)
     new = Task.objects.exclude(pk__in=(over.pk, waiting.pk)).get()
     assert (new.status, new.order, new.attempts) == (Status.PENDING, over.order, 0)
     assert new.subtasks.get().order == {"text": "Hello."}
@@ -175,21 +154,21 @@ def test_one_that_is_over_is_done_again_as_a_new_task(site: Client, alice: Membe
     assert new.request_id != over.request_id
 
 
-def test_one_that_waits_can_be_raised_above_those_before_it(site: Client, alice: Member) -> None:
+def test_one_that_waits_can_be_raised_above_those_before_it(desk: Client, alice: Member) -> None:
     first, second, over = write(alice), write(alice), write(alice, status=Status.FAILED, ended_at=timezone.now())
-    assert "Raised 1 of 2" in act(site, "raise_waiting", second, over)
+    assert "Raised 1 of 2" in act(desk, "raise_waiting", second, over)
     assert next_one() == second
     last = write(alice)
-    assert "Lowered 1 of 1" in act(site, "lower_waiting", first)
+    assert "Lowered 1 of 1" in act(desk, "lower_waiting", first)
     assert next_one() == last
     over.refresh_from_db()
     assert over.priority == 0
 
 
-def test_a_priority_has_an_end_either_way(site: Client, alice: Member) -> None:
+def test_a_priority_has_an_end_either_way(desk: Client, alice: Member) -> None:
     highest, lowest = write(alice, priority=100), write(alice, priority=-100)
-    act(site, "raise_waiting", highest)
-    act(site, "lower_waiting", lowest)
+    act(desk, "raise_waiting", highest)
+    act(desk, "lower_waiting", lowest)
     assert set(Task.objects.values_list("priority", flat=True)) == {100, -100}
 
 

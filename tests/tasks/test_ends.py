@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.tasks.conftest import write
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.tasks.ends import CANNOT_TELL, ENDS, NONE_UNDER_WAY, next_end
 from voiceapp.tasks.models import Task
 from voiceapp.tasks.states import Status
 from voiceapp.tasks.streams import task_watcher
-
-
-def task_of(member: Member, status: str = Status.PENDING) -> Task:
-    now = timezone.now()
-    return Task.objects.create(
-        account=member.account,
-        workspace=member.workspace,
-        key=member.row,
-        kind="embeddings/text-embedding/text-embedding",
-        model_name="text-embedding-async-v2",
-        due_at=now,
-        status=status,
-        ended_at=now if status in ENDS else None,
-    )
 
 
 def end(task: Task, status: Status) -> None:
@@ -36,7 +24,7 @@ def end(task: Task, status: Status) -> None:
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELED])
 async def test_the_end_of_a_task_is_told_as_it_was(alice: Member, status: Status) -> None:
-    task = await run_in_db_thread(task_of, alice)
+    task = await run_in_db_thread(write, alice)
     waiting = asyncio.create_task(next_end(alice.account.pk, alice.row.pk))
     await asyncio.sleep(0)  # it asks the database first; what is asked next comes after that
     await run_in_db_thread(end, task, status)
@@ -45,14 +33,14 @@ async def test_the_end_of_a_task_is_told_as_it_was(alice: Member, status: Status
 
 
 async def test_without_a_task_under_way_it_says_so_at_once(alice: Member, charlie: Member) -> None:
-    await run_in_db_thread(task_of, alice, Status.SUCCEEDED)
-    await run_in_db_thread(task_of, charlie)
+    await run_in_db_thread(partial(write, alice, status=Status.SUCCEEDED))
+    await run_in_db_thread(write, charlie)
     assert await next_end(alice.account.pk, alice.row.pk) == NONE_UNDER_WAY
 
 
 async def test_a_caller_who_leaves_is_followed_no_more(alice: Member, settings: Settings) -> None:
     settings.MAX_TASK_STREAMS_PER_ACCOUNT = 1
-    await run_in_db_thread(task_of, alice)
+    await run_in_db_thread(write, alice)
     waiting = asyncio.create_task(next_end(alice.account.pk, alice.row.pk))
     await asyncio.sleep(0)
     await run_in_db_thread(alice.account.refresh_from_db)

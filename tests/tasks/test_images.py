@@ -6,7 +6,7 @@ import asyncio
 import base64
 import io
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from pytest_django.fixtures import Settings
 
 from tests.models import offered as offered_models
 from tests.tasks.conftest import PATIENCE_S, Program, files_at
+from tests.web import listening
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.images import making
@@ -122,19 +123,6 @@ class Service:
             return web.json_response({"code": "UnsupportedOperation", "message": "It has begun."}, status=400)
         self.canceled.append(request.match_info["task"])
         return web.json_response({"request_id": "r"})
-
-
-@asynccontextmanager
-async def listening(*routes: web.RouteDef) -> AsyncIterator[str]:
-    application = web.Application()
-    application.add_routes(routes)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

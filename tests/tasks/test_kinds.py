@@ -76,14 +76,6 @@ async def test_recordings_are_transcribed_and_one_that_fails_fails_alone(program
     assert 1 <= task["usage"]["duration"] <= 5
 
 
-async def test_a_task_of_which_nothing_succeeds_fails_with_its_first_reason(program: Program, worker: Loop) -> None:
-    async with files_at({"bad.wav": b"no sound at all"}) as at:
-        body = {"model": "whisper-1", "input": {"file_urls": [at("bad.wav")]}}
-        output = (await program.follow(await program.create(TRANSCRIPTION, body)))["output"]
-    assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
-    assert "kinds of sound" in output["message"]
-
-
 async def test_a_recording_is_heard_to_its_end_however_long_it_is(program: Program, worker: Loop) -> None:
     said, pause = (await spoken("What can you do?"))[WAV_HEADER_BYTES:], bytes(2 * 16_000)
     writer = SoundWriter("flac", 16_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -69,15 +70,15 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(handler: Handler) -> AsyncIterator[str]:
+async def receiving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """The address of a receiver."""
     application = web.Application()
     application.router.add_post("/{tail:.*}", handler)
     runner = web.AppRunner(application, shutdown_timeout=1, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        yield f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}/"
     finally:
         await runner.cleanup()
 

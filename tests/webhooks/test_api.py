@@ -9,17 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from aiohttp import web
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.outbound.test_client import HOSTILE
-from tests.webhooks.conftest import Program, Receiver, receiving
+from tests.webhooks.conftest import Program, Receiver
 from voiceapp.leases.loop import Loop
-from voiceapp.webhooks.api import pauses
-from voiceapp.webhooks.delivery import TOTAL_S
 from voiceapp.webhooks.events import NEVER_HERE, EventKind
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 from voiceapp.webhooks.retention import purge_events
@@ -110,16 +107,13 @@ async def test_what_cannot_be_is_refused_in_a_sentence(program: Program, body: A
     assert not await WebhookEndpoint.objects.aexists()
 
 
-@pytest.mark.parametrize("template", HOSTILE)
-async def test_no_way_leads_inside(program: Program, settings: Settings, template: str) -> None:
-    url = template.format(port=9)
-    settings.WEBHOOK_ALLOWED_NETWORKS = []
-    assert (await program.bad("POST", "", {"url": url, "events": ["task.finished"]}))[0] == 400
-    settings.WEBHOOK_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+async def test_no_way_leads_inside(program: Program, settings: Settings) -> None:
     made = await program.subscribe(URL)
     settings.WEBHOOK_ALLOWED_NETWORKS = []
-    assert (await program.bad("PUT", f"/{made['id']}", {"url": url}))[0] == 400
-    assert (await program.good("GET", f"/{made['id']}"))["url"] == URL
+    for url in (template.format(port=9) for template in HOSTILE):
+        assert (await program.bad("POST", "", {"url": url, "events": ["task.finished"]}))[0] == 400, url
+        assert (await program.bad("PUT", f"/{made['id']}", {"url": url}))[0] == 400, url
+    assert [endpoint["url"] for endpoint in (await program.good("GET"))["data"]] == [URL]
 
 
 async def test_a_workspace_has_twenty_at_most_however_they_come(program: Program, stranger: Program) -> None:
@@ -238,40 +232,6 @@ async def test_a_test_that_fails_says_what_the_receiver_did(program: Program, re
     assert (await program.good("GET", f"/{made['id']}"))["consecutive_fail"] == 0
     await program.good("POST", f"/{made['id']}/disable")
     assert (await program.bad("POST", f"/{made['id']}/test"))[0] == 409
-
-
-async def test_a_test_leads_nowhere_inside(program: Program, receiver: Receiver, settings: Settings) -> None:
-    made = await program.subscribe(receiver.url)
-    settings.WEBHOOK_ALLOWED_NETWORKS = []
-    status, _, message = await program.bad("POST", f"/{made['id']}/test")
-    assert (status, receiver.calls) == (502, [])
-    assert "public address" in message
-
-
-async def test_nobody_sees_a_strangers_endpoints(program: Program, stranger: Program, receiver: Receiver) -> None:
-    made = await program.subscribe(receiver.url)
-    await program.happen()
-    [event] = await program.log(made)
-    assert (await stranger.good("GET"))["data"] == []
-    for method, path, body in (
-        ("GET", "", None),
-        ("PUT", "", {"description": "mine"}),
-        ("DELETE", "", None),
-        ("POST", "/enable", None),
-        ("POST", "/disable", None),
-        ("POST", "/test", None),
-        ("GET", "/events", None),
-        ("GET", f"/events/{event['id']}", None),
-        ("POST", f"/events/{event['id']}/replay", None),
-        ("POST", "/events/replay", {"since": "2026-01-01T00:00:00Z"}),
-    ):
-        theirs = await stranger.bad(method, f"/{made['id']}{path}", body)
-        nobodys = await stranger.bad(method, f"/wep_{'0' * 26}{path}", body)
-        assert theirs == nobodys
-        assert theirs[:2] == (404, "11800001")
-    assert (await stranger.bad("POST", f"/{made['id']}/reset_secret"))[:2] == (404, "11800005")
-    own = await stranger.subscribe(receiver.url)
-    assert (await stranger.bad("GET", f"/{own['id']}/events/{event['id']}"))[0] == 404
 
 
 async def test_a_key_needs_the_scope(program: Program) -> None:
@@ -412,29 +372,9 @@ async def test_any_time_can_be_asked_for(program: Program, since: str, replayed:
     assert answer["replayed"] == replayed
 
 
-async def test_a_slow_receiver_does_not_hold_up_a_test_for_long(program: Program) -> None:
-    async def hanging(_: web.Request) -> web.Response:
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
-
-    async with receiving(hanging) as url:
-        made = await program.subscribe(url)
-        async with asyncio.timeout(3 * TOTAL_S):
-            status, _, message = await program.bad("POST", f"/{made['id']}/test")
-    assert (status, "took too long" in message) == (502, True)
-
-
 async def test_every_kind_of_the_vendors_library_can_be_subscribed_to(program: Program) -> None:
     """Kinds of things that do not exist here are kept with the endpoint, so that existing set-up code runs."""
     kinds = [*(kind for kind in EventKind if kind.startswith("session.")), *NEVER_HERE]
     assert len(kinds) == 32
     made = await program.good("POST", "", {"url": URL, "events": kinds})
     assert made["events"] == kinds
-
-
-def test_who_waits_for_the_end_of_calls_looks_seldom_but_soon() -> None:
-    waits = list(pauses(TOTAL_S + 1.0))
-    assert sum(waits) == pytest.approx(TOTAL_S + 1.0)
-    assert waits[0] <= 0.02
-    assert len(waits) <= 20
-    assert max(waits) <= 0.5

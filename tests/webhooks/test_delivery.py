@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import ipaddress
 import socket
-import ssl
-import subprocess
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from tests.certificates import self_signed
+from tests.outbound.test_client import LOOPBACK
+from tests.webhooks.conftest import Handler, receiving
 from voiceapp.outbound.client import Outbound
 from voiceapp.webhooks.delivery import KEPT_BYTES, TOTAL_S, attempt
 from voiceapp.webhooks.rules import FailureKind, Outcome
 
-LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
 SIGNATURE = {"webhook-id": "whe_1", "webhook-timestamp": "1", "webhook-signature": "v1,abc"}
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def receiving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """A receiver's address."""
-    application = web.Application()
-    application.router.add_post("/", handler)
-    runner = web.AppRunner(application, shutdown_timeout=1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    try:
-        yield f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture
@@ -99,18 +82,6 @@ async def test_it_hands_on_when_to_come_back(outbound: Outbound, name: str) -> N
         assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(503, retry_after="15")
 
 
-async def test_it_follows_no_redirect(outbound: Outbound) -> None:
-    called = []
-
-    async def receiver(request: web.Request) -> web.Response:
-        called.append(request.path)
-        return web.Response(status=307, headers={"Location": "/?again"})
-
-    async with receiving(receiver) as url:
-        assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(307)
-    assert len(called) == 1
-
-
 async def test_it_keeps_a_kib_that_any_database_can_hold(outbound: Outbound) -> None:
     async def receiver(_: web.Request) -> web.Response:
         return web.Response(body=b"a\0\xff" * 5000)
@@ -131,13 +102,6 @@ async def test_a_letter_that_the_kib_ends_in_is_left_out(outbound: Outbound) -> 
     assert kept == "x" + "ü" * 511
 
 
-async def test_it_calls_nothing_inside() -> None:
-    async with receiving(hanging) as url, Outbound() as guarded:
-        attempted = await attempt(guarded, url, b"{}", SIGNATURE)
-    assert attempted.outcome == Outcome(trouble=FailureKind.ADDRESS)
-    assert "public" in attempted.error
-
-
 async def test_nobody_listening_is_trouble_of_the_network(outbound: Outbound) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, never listening: refused at once
@@ -148,18 +112,7 @@ async def test_nobody_listening_is_trouble_of_the_network(outbound: Outbound) ->
 async def test_a_certificate_that_proves_nothing_is_told_from_a_broken_handshake(
     outbound: Outbound, tmp_path: Path
 ) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-newkey", "rsa:2048", "-days", "1", "-nodes", "-x509"]
-    await asyncio.to_thread(
-        subprocess.run,
-        ["openssl", "req", *subject, "-keyout", str(key), "-out", str(certificate)],
-        check=True,
-        capture_output=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-
-    async with receiving(hanging, context) as url:
+    async with receiving(hanging, self_signed(tmp_path)) as url:
         assert (await attempt(outbound, url, b"{}", SIGNATURE)).outcome == Outcome(trouble=FailureKind.TLS)
     async with receiving(hanging) as url:
         plain = url.replace("http:", "https:")
@@ -191,18 +144,3 @@ async def test_an_endless_answer_and_a_bomb_cost_no_memory(outbound: Outbound) -
         finally:
             tracemalloc.stop()
     assert peak < 8_000_000
-
-
-async def test_receivers_that_hang_do_not_slow_down_the_others(outbound: Outbound) -> None:
-    async def good(_: web.Request) -> web.Response:
-        return web.Response()
-
-    async with receiving(hanging) as bad_url, receiving(endless) as endless_url, receiving(good) as good_url:
-        bad = [
-            asyncio.create_task(attempt(outbound, url, b"{}", SIGNATURE, total_s=2.0))
-            for url in (bad_url, endless_url)
-            for _ in range(4)
-        ]
-        took = [(await attempt(outbound, good_url, b"{}", SIGNATURE)).duration_ms for _ in range(100)]
-        await asyncio.gather(*bad)
-    assert sorted(took)[98] < 2000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,10 +18,8 @@ from django.utils import timezone
 from tests.webhooks.conftest import PATIENCE_S, Program, Receiver, receiving, sending
 from tests.webhooks.test_delivery import dripping, endless, hanging
 from voiceapp.accounts.models import Account, Workspace
-from voiceapp.leases.loop import Loop
 from voiceapp.leases.rows import Lease
 from voiceapp.outbound.addresses import Resolver
-from voiceapp.webhooks.delivery import TOTAL_S
 from voiceapp.webhooks.events import Event, EventKind, publish
 from voiceapp.webhooks.models import Delivery, WebhookEndpoint
 from voiceapp.webhooks.queue import (
@@ -38,40 +35,6 @@ from voiceapp.webhooks.queue import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LOCAL = "127.0.0.1"
-
-
-async def test_no_endpoint_has_more_calls_than_its_share_and_none_waits_for_another(
-    program: Program, receiver: Receiver, sender: Loop
-) -> None:
-    at_once = Counter[str]()
-    most = Counter[str]()
-    all_stuck, may_answer = asyncio.Event(), asyncio.Event()
-
-    async def hanging(request: web.Request) -> web.Response:
-        at_once[request.path] += 1
-        most[request.path] = max(most[request.path], at_once[request.path])
-        if at_once.total() == 8 * PER_ENDPOINT:
-            all_stuck.set()
-        try:
-            await may_answer.wait()
-        finally:
-            at_once[request.path] -= 1
-        return web.Response()
-
-    async with receiving(hanging) as url:
-        for name in "abcdefgh":
-            await program.subscribe(f"{url}{name}", EventKind.SESSION_CREATED)
-        for _ in range(10):
-            await program.happen(EventKind.SESSION_CREATED)
-        await asyncio.wait_for(all_stuck.wait(), PATIENCE_S)
-        quick = await program.subscribe(receiver.url)
-        began = time.monotonic()
-        for _ in range(12):
-            await program.happen()
-        await program.until(quick, "SUCCEEDED")
-        assert time.monotonic() - began < TOTAL_S  # after which it is no more waited for those that hang
-        assert set(most.values()) == {PER_ENDPOINT}
-        may_answer.set()
 
 
 async def copies(endpoint_id: str, count: int, url: str, workspace: Workspace | None = None) -> None:

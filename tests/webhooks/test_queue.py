@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from aiohttp import web
@@ -66,16 +65,6 @@ async def test_what_happened_is_told_once_signed_and_written_down(
     assert len(receiver.calls) == 1
 
 
-async def test_nobody_else_is_told(program: Program, stranger: Program, receiver: Receiver, sender: Loop) -> None:
-    ours = await program.subscribe(f"{receiver.url}ours", EventKind.TASK_FINISHED)
-    await program.subscribe(f"{receiver.url}other-kind", EventKind.SESSION_CREATED)
-    await stranger.subscribe(f"{receiver.url}stranger", EventKind.TASK_FINISHED)
-    await program.happen()
-    await program.until(ours, "SUCCEEDED")
-    assert await Delivery.objects.acount() == 1
-    assert len(receiver.calls) == 1
-
-
 async def test_it_is_tried_again_with_the_same_body_and_a_fresh_signature(
     program: Program, receiver: Receiver, sender: Loop, patient: None
 ) -> None:
@@ -122,32 +111,6 @@ async def test_a_retry_waits_as_the_schedule_says(program: Program, receiver: Re
     assert len(receiver.calls) == 1
 
 
-@pytest.mark.parametrize(("status", "reason"), [(410, "GONE"), (302, "REDIRECT_RESPONSE")])
-async def test_some_answers_end_an_endpoint_at_once(
-    program: Program, receiver: Receiver, sender: Loop, status: int, reason: str
-) -> None:
-    receiver.statuses = [status]
-    endpoint = await program.subscribe(receiver.url)
-    await program.happen()
-    await program.until(endpoint, "FAILED")
-    record = await program.good("GET", f"/{endpoint['id']}")
-    assert (record["status"], record["disabled_reason"]) == ("DISABLED", reason)
-    await program.happen()
-    assert len(await program.log(endpoint)) == 1
-
-
-async def test_an_address_that_turned_inside_ends_the_endpoint(
-    program: Program, receiver: Receiver, sender: Loop, settings: Settings
-) -> None:
-    endpoint = await program.subscribe(receiver.url)
-    settings.WEBHOOK_ALLOWED_NETWORKS = []
-    await program.happen()
-    [logged] = await program.until(endpoint, "FAILED")
-    assert "does not lead to a public address" in logged["delivery"]["failure_reason"]
-    assert (await program.good("GET", f"/{endpoint['id']}"))["disabled_reason"] == "SSRF_VALIDATION_FAILED"
-    assert receiver.calls == []
-
-
 async def test_what_came_of_a_call_is_written_down_once_the_database_is_back(
     program: Program, receiver: Receiver
 ) -> None:
@@ -191,69 +154,6 @@ async def test_what_is_under_way_when_it_stops_is_ended_and_written_down(program
         logged = await program.until(endpoint, "SUCCEEDED", "PENDING")
     assert Counter(event["delivery"]["status"] for event in logged) == {"SUCCEEDED": PER_ENDPOINT, "PENDING": 2}
     assert len(calls) == PER_ENDPOINT
-
-
-async def failing_for(endpoint: dict[str, str], ago: timedelta) -> None:
-    rows = WebhookEndpoint.objects.filter(public_id=endpoint["id"])
-    assert await rows.aupdate(first_fail_at=timezone.now() - ago) == 1
-
-
-@pytest.mark.parametrize(("ago", "status"), [(timedelta(minutes=61), "DISABLED"), (timedelta(minutes=30), "ACTIVE")])
-async def test_twenty_failures_over_an_hour_end_an_endpoint(
-    program: Program, receiver: Receiver, sender: Loop, settings: Settings, ago: timedelta, status: str
-) -> None:
-    settings.WEBHOOK_RETRY_SCHEDULE = []
-    receiver.statuses = [500] * 40
-    endpoint = await program.subscribe(receiver.url)
-    await failing_for(endpoint, ago)
-    for _ in range(19):
-        await program.happen()
-    await program.until(endpoint, "FAILED")
-    record = await program.good("GET", f"/{endpoint['id']}")
-    assert (record["status"], record["consecutive_fail"]) == ("ACTIVE", 19)
-
-    await program.happen()
-    await program.until(endpoint, "FAILED")
-    record = await program.good("GET", f"/{endpoint['id']}")
-    assert (record["status"], record["consecutive_fail"]) == (status, 20)
-
-
-async def test_counters_are_exact_when_many_end_at_once(
-    program: Program, receiver: Receiver, sender: Loop, settings: Settings
-) -> None:
-    settings.WEBHOOK_RETRY_SCHEDULE = []
-    receiver.statuses = [500] * 50
-    endpoint = await program.subscribe(receiver.url)
-    for _ in range(50):
-        await program.happen()
-    await program.until(endpoint, "FAILED")
-    assert (await program.good("GET", f"/{endpoint['id']}"))["consecutive_fail"] == 50
-    await program.happen()
-    await program.until(endpoint, "FAILED", "SUCCEEDED")
-    record = await program.good("GET", f"/{endpoint['id']}")
-    assert (record["consecutive_fail"], record["last_success_at"] is None) == (0, False)
-    assert await Attempt.objects.acount() == 51
-
-
-async def test_disabling_ends_what_waits_and_lets_nothing_begin(
-    program: Program, receiver: Receiver, sender: Loop
-) -> None:
-    receiver.statuses = [500]
-    endpoint = await program.subscribe(receiver.url)
-    await program.happen()
-    await program.until(endpoint, "WAITING_RETRY")
-    record = await program.good("POST", f"/{endpoint['id']}/disable")
-    assert (record["status"], record["disabled_reason"]) == ("DISABLED", "MANUAL")
-    [logged] = await program.log(endpoint)
-    assert (logged["delivery"]["status"], logged["delivery"]["failure_reason"]) == (
-        "CANCELED",
-        "The endpoint was disabled.",
-    )
-    await program.happen()
-    assert len(await program.log(endpoint)) == 1
-    await program.good("POST", f"/{endpoint['id']}/enable")
-    await program.happen()
-    await receiver.until(2)
 
 
 @pytest.mark.parametrize("end", ["DELETE", "disable"])
@@ -336,19 +236,6 @@ async def test_after_a_change_of_the_servers_key_the_one_before_is_needed_no_lon
     await program.until(made, "SUCCEEDED")
     receiver.verified(made["signing_secret"])
     receiver.verified(reset["signing_secret"])
-
-
-async def test_an_old_secret_signs_until_its_time_is_over(program: Program, receiver: Receiver, sender: Loop) -> None:
-    made = await program.subscribe(receiver.url)
-    reset = await program.good("POST", f"/{made['id']}/reset_secret", {"keep_old_secret_active_for_24_hours": True})
-    await program.happen()
-    await program.until(made, "SUCCEEDED")
-    receiver.verified(made["signing_secret"])
-    await WebhookEndpoint.objects.aupdate(old_secret_until=timezone.now() - timedelta(seconds=1))
-    await program.happen()
-    await program.until(made, "SUCCEEDED")
-    receiver.verified(reset["signing_secret"], 1)
-    assert len(receiver.calls[1]["webhook-signature"].split()) == 1
 
 
 async def test_what_nobody_foresaw_is_logged_written_down_and_no_fault_of_the_receiver(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import http.server
 import os
-import ssl
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.certificates import self_signed
 from voiceapp.engines.models.download import fetch_model
 from voiceapp.engines.models.fetching import FetchError
 
@@ -121,23 +121,18 @@ fetch_model(sys.argv[1], Path(sys.argv[2]), sha256="", report=print, allowed_net
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_it_does_not_follow_from_https_to_http(server: Server, to: Path, tmp_path: Path, scheme: str) -> None:
     """In a process of its own, which trusts the certificate."""
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a"]
-    subprocess.run(
-        [*command, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True,
-        capture_output=True,
-    )
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
     with Server() as secure:
-        secure.socket = tls.wrap_socket(secure.socket, server_side=True)
+        secure.socket = self_signed(tmp_path).wrap_socket(secure.socket, server_side=True)
         secure.leads_to = server.url if scheme == "http" else "/other.gguf"
         threading.Thread(target=secure.serve_forever, daemon=True).start()
         done = subprocess.run(
             [sys.executable, "-c", FETCH, secure.url.replace("http:", "https:"), str(to)],
             cwd=settings.BASE_DIR,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "SSL_CERT_FILE": certificate},
+            env={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+                "SSL_CERT_FILE": str(tmp_path / "certificate.pem"),
+            },
             capture_output=True,
             text=True,
             timeout=60,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -22,16 +22,14 @@ from django.utils import timezone
 
 from tests.conftest import Member
 from tests.log import logged
-from tests.outbound.test_client import serving
-from tests.tasks.conftest import Program, only_kind, working
+from tests.tasks.conftest import PlainKind, Program, accept, only_kind, working, write
 from tests.tasks.storage.test_uploads import a_file, address_of, sent
-from voiceapp.accounts.auth import caller_of_key
+from tests.web import everywhere, listening
 from voiceapp.disk import disks, free_bytes_of
 from voiceapp.errors import Throttled
 from voiceapp.leases.loop import Loop
-from voiceapp.tasks import store
-from voiceapp.tasks.kinds import PartResult, Payload, kind_at
-from voiceapp.tasks.models import StorageUse, Subtask, Task, TaskFile, Upload
+from voiceapp.tasks.kinds import PartResult
+from voiceapp.tasks.models import StorageUse, Task, TaskFile, Upload
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.tasks.states import Status
 from voiceapp.tasks.storage import files, storage_use
@@ -43,14 +41,10 @@ SPEECH = "audio/tts/synthesis"
 QUEUE = "voiceapp.tasks.work.queue"
 
 
-class Writing:
+class Writing(PlainKind):
     """A `Kind` that makes a file of a certain size, piece by piece, and notes how large it became."""
 
     path = "test/writing/writing"
-    time_limit_s = 60.0
-    max_attempts = 3
-    parallel = 1
-    has_results = False
     written: ClassVar[list[int]] = []
 
     async def run(self, part: TaskContext) -> PartResult:
@@ -62,9 +56,6 @@ class Writing:
                 part.require_room(sink.tell())
         return PartResult({"url": await part.keep(path, "application/octet-stream")})
 
-    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return dict(results[0])
-
 
 @pytest.fixture
 def _writing(settings: Any) -> Iterator[None]:
@@ -74,27 +65,8 @@ def _writing(settings: Any) -> Iterator[None]:
         yield
 
 
-def accept(member: Member, pieces: int) -> Task:
-    order = Payload("none", [{"pieces": pieces}])
-    return store.accept(caller_of_key(member.row.pk), kind_at(Writing.path), order, request_id="test")
-
-
 def used(member: Member) -> StorageUse:
     return StorageUse.objects.get(account=member.account)
-
-
-def finished(member: Member) -> Task:
-    now = timezone.now()
-    return Task.objects.create(
-        account=member.account,
-        workspace=member.workspace,
-        key=member.row,
-        kind=SPEECH,
-        model_name="tts-1",
-        request_id="r",
-        status=Status.SUCCEEDED,
-        ended_at=now,
-    )
 
 
 @pytest.mark.usefixtures("_writing")
@@ -102,9 +74,9 @@ async def test_results_of_an_account_end_where_its_quota_does(
     alice: Member, program: Program, worker: Loop, settings: Any
 ) -> None:
     settings.RESULT_QUOTA_BYTES = 10_000
-    first = await sync_to_async(accept)(alice, 6)
+    first = await sync_to_async(accept)(alice, Writing, pieces=6)
     assert (await program.follow(first.task_id))["output"]["task_status"] == "SUCCEEDED"
-    second = await sync_to_async(accept)(alice, 400)
+    second = await sync_to_async(accept)(alice, Writing, pieces=400)
     failed = (await program.follow(second.task_id))["output"]
     assert (failed["task_status"], failed["code"]) == ("FAILED", "Throttling.AllocationQuota")
     assert failed["message"].startswith("This account may keep 9.8 KiB of results of tasks")
@@ -117,10 +89,10 @@ async def test_a_task_is_refused_when_nothing_more_can_be_kept(
     alice: Member, program: Program, worker: Loop, settings: Any
 ) -> None:
     settings.RESULT_QUOTA_BYTES = 6_000
-    first = await sync_to_async(accept)(alice, 6)
+    first = await sync_to_async(accept)(alice, Writing, pieces=6)
     await program.follow(first.task_id)
     with pytest.raises(Throttled, match="results of tasks") as refused:
-        await sync_to_async(accept)(alice, 1)
+        await sync_to_async(accept)(alice, Writing, pieces=1)
     assert (refused.value.code, refused.value.retry_after_s) == ("Throttling.AllocationQuota", 3600)
 
 
@@ -129,7 +101,7 @@ def test_of_many_at_once_exactly_as_many_get_in_as_fit(alice: Member, settings: 
     settings.RESULT_QUOTA_BYTES = 7 * 500 + 499
     path = tmp_path / "made.bin"
     path.write_bytes(b"x" * 500)
-    tasks = [finished(alice) for _ in range(20)]
+    tasks = [write(alice, status=Status.SUCCEEDED) for _ in range(20)]
     together = threading.Barrier(len(tasks))
 
     def keep(task: Task) -> bool:
@@ -152,7 +124,7 @@ def test_of_many_at_once_exactly_as_many_get_in_as_fit(alice: Member, settings: 
 def test_a_purge_gives_back_once_however_many_do_it(alice: Member, bob: Member, tmp_path: Path) -> None:
     path = tmp_path / "made.bin"
     path.write_bytes(b"x" * 700)
-    old, young = finished(alice), finished(alice)
+    old, young = write(alice, status=Status.SUCCEEDED), write(alice, status=Status.SUCCEEDED)
     for task in (old, young):
         files.put(path, files.note(task, path, "made.bin", "application/octet-stream"))
     Task.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(hours=25))
@@ -191,7 +163,7 @@ def test_a_file_that_cannot_be_deleted_keeps_no_other(
     path = tmp_path / "made.bin"
     path.write_bytes(b"x" * 700)
     for name in ("stuck", "b", "stuck", "d", "e"):
-        files.put(path, files.note(finished(alice), path, name, "application/octet-stream"))
+        files.put(path, files.note(write(alice, status=Status.SUCCEEDED), path, name, "application/octet-stream"))
     for name in ("stuck", "b"):
         storage_use.take(alice.account.pk, "upload_bytes", 700)
         row = Upload(account=alice.account, key=name, name=f"uploads/{name}", size=700, expires_at=timezone.now())
@@ -225,28 +197,9 @@ async def test_uploads_are_counted_and_given_back(program: Program, settings: An
     await address_of(program, a_file(b"x" * 20))
 
 
-@pytest.mark.django_db(transaction=True)
-def test_of_many_uploads_at_once_exactly_as_many_get_in_as_fit(alice: Member, settings: Any) -> None:
-    settings.UPLOAD_QUOTA_BYTES = 5 * 100
-    together = threading.Barrier(12)
-
-    def take(_: int) -> bool:
-        together.wait()
-        try:
-            storage_use.take(alice.account.pk, "upload_bytes", 100)
-        except Throttled:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    with ThreadPoolExecutor(12) as callers:
-        assert list(callers.map(take, range(12))).count(True) == 5
-
-
 @pytest.mark.django_db
 def test_what_was_never_counted_is_counted_by_the_housekeeping(alice: Member) -> None:
-    TaskFile.objects.create(task=finished(alice), name="tasks/a/b", content_type="a/b", size=321)
+    TaskFile.objects.create(task=write(alice, status=Status.SUCCEEDED), name="tasks/a/b", content_type="a/b", size=321)
     assert not StorageUse.objects.exists()
     purge_tasks(timezone.now())
     assert used(alice).result_bytes == 321
@@ -256,29 +209,25 @@ def test_what_was_never_counted_is_counted_by_the_housekeeping(alice: Member) ->
 
 
 @pytest.mark.django_db
-def test_operators_see_how_much_each_account_keeps(client: Client, operator: Any, alice: Member) -> None:
+def test_operators_see_how_much_each_account_keeps(desk: Client, alice: Member) -> None:
     StorageUse.objects.create(account=alice.account, result_bytes=512 * 1024**2, upload_bytes=1024)
-    client.force_login(operator)
-    page = client.get(reverse("admin:tasks_storageuse_changelist")).content.decode()
+    page = desk.get(reverse("admin:tasks_storageuse_changelist")).content.decode()
     assert "512 MiB of 5 GiB" in page
     assert "1 KiB of 1 GiB" in page
     assert "10%" in page
 
 
 @pytest.mark.django_db
-def test_a_task_deleted_by_an_operator_gives_its_room_back(
-    client: Client, operator: Any, alice: Member, tmp_path: Path
-) -> None:
+def test_a_task_deleted_by_an_operator_gives_its_room_back(desk: Client, alice: Member, tmp_path: Path) -> None:
     path = tmp_path / "made.bin"
     path.write_bytes(b"x" * 700)
-    tasks = [finished(alice) for _ in range(3)]
+    tasks = [write(alice, status=Status.SUCCEEDED) for _ in range(3)]
     for task in tasks:
         files.put(path, files.note(task, path, "made.bin", "application/octet-stream"))
-    client.force_login(operator)
-    client.post(reverse("admin:tasks_task_delete", args=(tasks[0].pk,)), {"post": "yes"})
+    desk.post(reverse("admin:tasks_task_delete", args=(tasks[0].pk,)), {"post": "yes"})
     assert used(alice).result_bytes == 1400
     chosen = {"action": "delete_selected", "_selected_action": [tasks[1].pk, tasks[2].pk], "post": "yes"}
-    client.post(reverse("admin:tasks_task_changelist"), chosen)
+    desk.post(reverse("admin:tasks_task_changelist"), chosen)
     assert used(alice).result_bytes == 0
     assert not Task.objects.exists()
 
@@ -316,71 +265,54 @@ async def test_accepted_tasks_wait_while_disk_space_is_short_and_then_go_on(
     settings.DISK_RESERVE_BYTES = 2**62
     async with logged(QUEUE, "Tasks wait meanwhile."):
         worker.wake("tasks")
-    task = await Task.objects.acreate(
-        account=alice.account, workspace=alice.workspace, key=alice.row, kind=Writing.path, request_id="r"
-    )
-    await Subtask.objects.acreate(task=task, index=0, order={"pieces": 1})
+    task = await sync_to_async(write)(alice, kind=Writing.path)
+    await task.subtasks.aupdate(order={"pieces": 1})
     async with logged(QUEUE, "Tasks go on"):
         assert (await program.look(task.task_id))["output"]["task_status"] == "PENDING"
         settings.DISK_RESERVE_BYTES = 0
     assert (await program.follow(task.task_id))["output"]["task_status"] == "SUCCEEDED"
 
 
-class Filling:
+class Filling(PlainKind):
     """A `Kind` that finds the disk full, so often."""
 
     path = "test/filling/filling"
-    time_limit_s = 60.0
     max_attempts = 2
-    parallel = 1
-    has_results = False
+    begun: ClassVar[list[int]] = []
 
     async def run(self, part: TaskContext) -> PartResult:
-        begun = len(await asyncio.to_thread(_note, part.order["notes"]))
-        if begun <= part.order["times"]:
+        self.begun.append(part.order["times"])
+        if len(self.begun) <= part.order["times"]:
             await asyncio.to_thread(Path("/dev/full").write_bytes, b"x")
-        return PartResult({"begun": begun})
-
-    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return dict(results[0])
+        return PartResult({"begun": len(self.begun)})
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, "SUCCEEDED"), (99, "FAILED")])
 async def test_a_task_that_meets_a_full_disk_is_tried_again(
-    alice: Member, program: Program, settings: Any, tmp_path: Path, times: int, status: str
+    alice: Member, program: Program, settings: Any, times: int, status: str
 ) -> None:
     settings.TASK_LEASE_S = 0.5
-    payload = Payload("none", [{"notes": str(tmp_path / "notes"), "times": times}])
-
-    def accept_filling() -> Task:
-        return store.accept(caller_of_key(alice.row.pk), kind_at(Filling.path), payload, request_id="test")
-
+    Filling.begun.clear()
     with only_kind(settings, Filling):
         async with working():
-            task = await sync_to_async(accept_filling)()
+            task = await sync_to_async(accept)(alice, Filling, times=times)
             output = (await program.follow(task.task_id))["output"]
     assert output["task_status"] == status
-    assert len((tmp_path / "notes").read_text()) == 2
+    assert len(Filling.begun) == 2
     if status == "FAILED":
         assert (output["code"], output["message"]) == NO_ROOM
 
 
-class Fetching:
+class Fetching(PlainKind):
     """A `Kind` that fetches a file, when half of what is free on the disk has become work's reserve."""
 
     path = "test/fetching/fetching"
-    time_limit_s = 60.0
     max_attempts = 1
-    parallel = 1
-    has_results = False
 
     async def run(self, part: TaskContext) -> PartResult:
         django_settings.DISK_RESERVE_BYTES = part.order["free_bytes"]
         path = await fetched(part, part.order["url"], max_bytes=part.order["free_bytes"])
         return PartResult({"size": path.stat().st_size})
-
-    def output(self, task: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return dict(results[0])
 
 
 async def test_a_file_that_is_too_long_for_the_disk_is_not_begun(
@@ -391,7 +323,7 @@ async def test_a_file_that_is_too_long_for_the_disk_is_not_begun(
     settings.DISK_RESERVE_BYTES = 0  # which the test's end restores
     free_bytes = free_bytes_of(tmp_path)
 
-    async def long(request: web.BaseRequest) -> web.StreamResponse:
+    async def long(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         response.content_length = free_bytes * 3 // 4
         await response.prepare(request)
@@ -400,21 +332,11 @@ async def test_a_file_that_is_too_long_for_the_disk_is_not_begun(
         request.transport.close()
         return response
 
-    def accept_fetching(port: int) -> Task:
-        payload = Payload("none", [{"url": f"http://127.0.0.1:{port}/", "free_bytes": free_bytes}])
-        return store.accept(caller_of_key(alice.row.pk), kind_at(Fetching.path), payload, request_id="test")
-
     with only_kind(settings, Fetching):
-        async with serving(long) as port, working():
-            task = await sync_to_async(accept_fetching)(port)
+        async with listening(everywhere(long)) as url, working():
+            task = await sync_to_async(accept)(alice, Fetching, url=url, free_bytes=free_bytes)
             output = (await program.follow(task.task_id))["output"]
     assert (output["task_status"], output["code"], output["message"]) == ("FAILED", *NO_ROOM)
-
-
-def _note(notes: str) -> str:
-    with open(notes, "a") as file:
-        file.write("x")
-    return Path(notes).read_text()
 
 
 def test_the_defaults_hold_a_task_of_the_longest_speech() -> None:

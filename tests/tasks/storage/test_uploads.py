@@ -25,7 +25,6 @@ from voiceapp.tasks.storage import files
 
 HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
 EMBEDDING = "embeddings/text-embedding/text-embedding"
-NONE = "oss://uploads/x/y.txt"
 DIRECT = "/api/v1/uploads/direct"
 
 
@@ -105,19 +104,6 @@ async def test_several_of_the_same_name_are_transcribed_each(program: Program, w
     assert second > 2 * first > 0
 
 
-async def test_nobody_else_can_use_it(program: Program, stranger: Program) -> None:
-    address = await address_of(program, a_file())
-    refused = await stranger.post(
-        f"/api/v1/services/{EMBEDDING}", embedding(address), **{"X-DashScope-Async": "enable"}
-    )
-    never = await stranger.post(f"/api/v1/services/{EMBEDDING}", embedding(NONE), **{"X-DashScope-Async": "enable"})
-    assert refused.status_code == never.status_code == 400
-    assert "There is no upload oss://" in refused.json()["message"]
-    assert refused.json()["message"].replace(address, "") == never.json()["message"].replace(
-        "oss://uploads/x/y.txt", ""
-    )
-
-
 async def test_a_text_may_begin_like_an_address(program: Program, worker: Loop) -> None:
     body = {"model": "tts-1", "input": {"text": "oss:// is how uploads are named."}}
     task = await program.follow(await program.create("audio/tts/synthesis", body))
@@ -146,15 +132,6 @@ async def test_after_its_time_it_is_gone_with_its_file(program: Program, setting
     await asyncio.to_thread(purge_tasks, timezone.now())
     assert stored(settings) == []
     assert not await Upload.objects.aexists()
-
-
-async def test_an_account_keeps_only_so_much(program: Program, stranger: Program, settings: Any) -> None:
-    settings.UPLOAD_QUOTA_BYTES = 10
-    await address_of(program, a_file(b"12345678"))
-    answer = await sent(program.member.authorization, a_file(b"123"))
-    assert (answer.status_code, answer.json()["code"]) == (429, "Throttling.AllocationQuota")
-    assert len(stored(settings)) == 1
-    await address_of(stranger, a_file(b"123"))
 
 
 async def test_what_is_no_file_or_has_no_key_is_refused(program: Program) -> None:

@@ -1,0 +1,30 @@
+"""HTTP servers on loopback that respond as a test says."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def everywhere(handler: Handler) -> web.RouteDef:
+    """Serve every method and path with one handler."""
+    return web.route("*", "/{path:.*}", handler)
+
+
+@asynccontextmanager
+async def listening(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """The origin of a server; handlers are cancelled when their client leaves."""
+    application = web.Application(client_max_size=2**24)
+    application.add_routes(routes)
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    try:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
