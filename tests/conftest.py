@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.nodeid import coerce_node_id
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.contrib.contenttypes.management import create_contenttypes
+from django.contrib.contenttypes.models import ContentType
 from django.core.cache import cache as django_cache
 from django.db import connections
+from django.db.models.signals import post_migrate
 from django.test import Client
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
@@ -131,6 +134,17 @@ def _no_connection_stays_open(django_db_setup: None) -> Iterator[None]:
     """PostgreSQL drops no database that somebody is connected to."""
     yield
     close_db_thread()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _permissions_stay(django_db_setup: None) -> None:
+    """The flush after a test leaves permissions and content types: writing them anew takes it 17 of 18 ms."""
+    introspection = connections["default"].introspection
+    names = introspection.django_table_names
+    stay = {ContentType._meta.db_table, Permission._meta.db_table}
+    introspection.django_table_names = lambda **how: [name for name in names(**how) if name not in stay]
+    post_migrate.disconnect(create_contenttypes)
+    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
 
 @pytest.fixture(scope="session")

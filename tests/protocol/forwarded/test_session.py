@@ -130,18 +130,6 @@ def test_a_loss_after_the_caller_has_asked_for_the_end_is_the_end() -> None:
     assert service.core.phase is Phase.FINISHED
 
 
-def test_a_response_that_is_refused_is_stopped_there_and_not_heard_of_here() -> None:
-    service = Service()
-    created = {"type": "response.created", "response": {"id": "resp_1"}}
-    assert service.core.begin(created) == (1, 0)
-    service.core.refuse(created)
-    assert service.core.to_service == [{"type": "response.cancel", "response_id": "resp_1"}]
-    assert service.says("response.audio.delta", **WHERE, delta="AAAA") == []
-    assert not service.core.is_quiet
-    assert service.says("response.done", response={"id": "resp_1", "status": "cancelled"}) == []
-    assert service.core.is_quiet
-
-
 def test_what_the_caller_asks_for_is_waited_for() -> None:
     service = Service()
     asked = service.core.take({"type": "response.create"})

@@ -181,16 +181,6 @@ def test_a_refused_change_is_taken_back_and_said_under_the_callers_id() -> None:
     assert (of.config.voice, of.config.output_format.name) == ("", "pcm16")
 
 
-def test_a_refused_format_is_taken_back() -> None:
-    of = service()
-    formats = {"input_audio_format": "g711_ulaw", "output_audio_format": "g711_alaw"}
-    update = sent(of, "session.update", session=formats)
-    assert (of.source.name, of.sink.name) == ("g711_ulaw", "g711_alaw")
-    refusal = {"code": "invalid_value", "message": "No telephones.", "event_id": update["event_id"]}
-    heard(of, "error", error=refusal)
-    assert (of.source.name, of.sink.name) == ("pcm16", "pcm16")
-
-
 def test_a_refusal_takes_no_later_change_back() -> None:
     of = service()
     first = sent(of, "session.update", session={"instructions": "Be kind.", "output_audio_format": "g711_alaw"})
@@ -281,17 +271,6 @@ def test_a_function_has_its_name_when_its_arguments_are_done() -> None:
 def test_a_session_that_is_over_there_is_not_over_here() -> None:
     error = {"type": "invalid_request_error", "code": "session_expired", "message": "Your session hit its limit."}
     assert heard(service(), "error", error=error)["type"] == "session.closing"
-
-
-def test_a_session_finishes_when_the_last_response_is_done() -> None:
-    of = service()
-    sent(of, "response.create")
-    assert of.say({"type": "session.finish"}) == []
-    assert not of.own
-    heard(of, "response.created", response={"id": "resp_1"})
-    assert not of.own
-    heard(of, "response.done", response={"id": "resp_1"})
-    assert [event["type"] for event in of.own] == ["session.finished"]
 
 
 def is_finished(of: OpenAIService) -> bool:

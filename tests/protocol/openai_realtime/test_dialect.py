@@ -430,12 +430,6 @@ def test_who_asks_for_ducking_is_told_of_it(call: Call) -> None:
     call.assert_event("response.output_audio.restored", response_id=response_id)
 
 
-def test_audio_goes_both_ways_unchanged(call: Call) -> None:
-    event = call.dialect.read(json.dumps({"type": "input_audio_buffer.append", "audio": "AAEC"}))
-    assert isinstance(event, ev.AudioAppend)
-    assert event.audio == base64.b64decode("AAEC")
-
-
 def test_events_that_the_dialect_does_not_have_stay_here(call: Call) -> None:
     for event in (ev.SessionFinished(), ev.SessionClosing(code=4012, reason="The server is stopping.")):
         assert call.dialect.write(event) == []

@@ -18,7 +18,6 @@ from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.engines.upstream.realtime.wire_audio import WireConverter
 from voiceapp.errors import EngineError, FloodError, InvalidParameter
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.forwarded import session
 from voiceapp.protocol.forwarded.reading import wire_of
 from voiceapp.protocol.wire import events as ev
 
@@ -281,19 +280,6 @@ async def test_what_is_not_base64_is_refused_and_the_session_goes_on() -> None:
         await until(ev.AudioDone)
 
 
-@pytest.mark.parametrize("event_id", [None, MUCH])
-async def test_a_refused_item_is_not_waited_for(event_id: str | None) -> None:
-    service = Service()
-    async with conversing(service) as (stream, until):
-        await until(ev.SessionCreated)
-        await stream.receive(ev.ItemCreate(item=UNREADABLE, event_id=event_id))
-        assert (await until(ev.ErrorEvent)).about == (event_id and event_id[:512])
-        await service.say("input_audio_buffer.cleared")
-        await until(ev.AudioCleared)
-        async with asyncio.timeout(PATIENCE_S):
-            await stream.wait_idle()
-
-
 async def test_refusals_are_told_while_the_service_is_silent() -> None:
     async with conversing(Service()) as (stream, until):
         await until(ev.SessionCreated)
@@ -367,16 +353,6 @@ async def test_a_caller_who_truncates_knows_best_what_was_heard() -> None:
         assert (await until(ev.ItemTruncated)).audio_end_ms == 0
 
 
-async def test_speech_is_not_heard_of_behind_a_reply_that_is_played_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "MOST_AHEAD_S", 1.0)
-    async with conversing(service := Service(times=12)) as (stream, until):
-        await until(ev.SessionCreated)
-        await stream.receive(ev.ResponseCreate())
-        await until(ev.AudioDone)
-        await service.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_2")
-        await until(ev.SpeechStarted)
-
-
 async def test_recordings_that_a_response_reads_have_their_rate() -> None:
     def items(audio: str) -> list[dict[str, Any]]:
         return [{"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": audio}]}]
@@ -389,26 +365,6 @@ async def test_recordings_that_a_response_reads_have_their_rate() -> None:
         await stream.receive(ev.ResponseCreate(response={"conversation": "none", "input": items(tenth)}))
         (item,) = (await service.wait("response.create"))["response"]["input"]
         assert abs(len(base64.b64decode(item["content"][0]["audio"])) - 4_800) < 100
-
-
-async def test_a_refused_item_is_told_apart_from_one_that_is_waited_for() -> None:
-    """Neither has an id; another session is asked for the latter alone."""
-    waits = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
-    async with conversing(service := Service()) as (stream, until):
-        await until(ev.SessionCreated)
-        await stream.receive(ev.ItemCreate(item=waits))
-        await stream.receive(ev.ItemCreate(item=UNREADABLE))
-        assert (await until(ev.ErrorEvent)).about is None
-        await service.wait("conversation.item.create")
-        receiving = asyncio.create_task(until(ev.AudioCleared))
-        await service.socket.close()
-        await service.wait("conversation.item.create", count=2)
-        await stream.receive(ev.AudioClear())
-        await service.wait("input_audio_buffer.clear")
-        await service.say("input_audio_buffer.cleared")
-        await receiving
-        asked = service.all("conversation.item.create")
-        assert [event["item"]["content"][0]["text"] for event in asked] == ["Hi.", "Hi."]
 
 
 async def test_an_item_with_sound_is_answered() -> None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from django.conf import settings
 
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.upstream.realtime.connection import Dialler
@@ -147,40 +143,3 @@ async def test_it_says_so_when_nobody_is_there(unused_tcp_port: int) -> None:
     assert "UPSTREAM_BASE_URL" not in caught.value.message
     assert "UPSTREAM_BASE_URL" in caught.value.for_operators
     await model.close()
-
-
-_CARDS = """
-import json
-import django
-django.setup()
-from voiceapp.catalogue.lookup import catalogue
-names = ("voice", "upstream", "qwen-omni-turbo-realtime")
-print(json.dumps({name: catalogue().get(name, "realtime").name for name in names}))
-"""
-
-
-@pytest.mark.parametrize(
-    ("model", "taken"), [("qwen-omni-turbo-realtime", "upstream"), ("voice", "voice"), ("", "voice")]
-)
-def test_the_settings_make_it_a_model_of_this_server(model: str, taken: str) -> None:
-    environment = {
-        **os.environ,
-        "DEBUG": "1",
-        "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
-        "UPSTREAM_BASE_URL": "https://voice.example.org",
-        "UPSTREAM_API_KEY": KEY,
-        "UPSTREAM_REALTIME_MODEL": model,
-    }
-    run = subprocess.run(
-        [sys.executable, "-c", _CARDS],
-        cwd=settings.BASE_DIR,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    cards = json.loads(run.stdout.splitlines()[-1])
-    assert cards["voice"] == "voice"
-    assert cards["upstream"] == "upstream"
-    assert cards["qwen-omni-turbo-realtime"] == (taken if model.startswith("qwen") else "voice")

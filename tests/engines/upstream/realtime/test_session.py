@@ -18,7 +18,7 @@ from voiceapp.engines.upstream.realtime import connection
 from voiceapp.engines.upstream.realtime.connection import MAX_MESSAGE_BYTES
 from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
-from voiceapp.errors import EngineError, EngineUnavailable, FloodError
+from voiceapp.errors import EngineError, EngineUnavailable
 from voiceapp.protocol.forwarded.texts import ForwardedEvent, ForwardedMessage
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
@@ -393,41 +393,6 @@ async def test_what_a_lost_session_had_not_answered_is_asked_of_the_next() -> No
         assert conversation.turns[0].user_text == "Hi."
 
 
-async def test_what_was_being_said_when_a_session_was_lost_is_said_to_the_next() -> None:
-    """With the second before, in which the speech began; what was committed is not said again."""
-    texts = [append(640).text.replace('"audio"', f'"event_id": "{number}", "audio"') for number in range(100)]
-
-    async def lose(session: Session) -> None:
-        await session.wait("input_audio_buffer.commit")
-        await session.say("input_audio_buffer.committed", item_id="item_a")
-        while len(session.all("input_audio_buffer.append")) < 80:
-            await session.next()
-        await session.say("input_audio_buffer.speech_started", audio_start_ms=0, item_id="item_b")
-        while len(session.all("input_audio_buffer.append")) < 90:
-            await session.next()
-        await session.socket.close(code=1012)
-
-    async with conversing(Service(lose, nothing)) as (conversation, service):
-
-        async def say(numbers: range) -> None:
-            for number in numbers:
-                await conversation.stream.receive(ForwardedMessage(text=texts[number], audio_bytes=640))
-
-        await say(range(20))
-        await conversation.stream.receive(ev.AudioCommit())
-        await conversation.wait("input_audio_buffer.committed")
-        await say(range(20, 80))
-        await conversation.wait("input_audio_buffer.speech_started")
-        await say(range(80, 90))
-        await conversation.wait("error")
-        await say(range(90, 100))
-        session = service.sessions[1]
-        while len(session.all("input_audio_buffer.append")) < 70:
-            await session.next()
-        heard = [int(event["event_id"]) for event in session.all("input_audio_buffer.append")]
-        assert heard == list(range(30, 100))
-
-
 async def test_a_session_is_replaced_at_a_silence_and_nobody_is_told() -> None:
     async def talk(session: Session) -> None:
         await session.wait("response.create")
@@ -555,18 +520,6 @@ async def test_a_response_that_the_budget_does_not_allow_is_stopped_there_and_no
         assert [response.ordinal for response in asked] == [1]
 
 
-async def test_audio_that_comes_too_fast_ends_the_conversation() -> None:
-    async with conversing(Service()) as (conversation, _):
-        await conversation.wait("session.created")
-
-        async def hurry() -> None:
-            for _ in range(30):
-                await conversation.stream.receive(append(32_000))
-
-        with pytest.raises(FloodError):
-            await hurry()
-
-
 async def until_still(count: Callable[[], int]) -> int:
     """What a count has come to when it does not grow any more."""
     seen = -1
@@ -593,28 +546,6 @@ async def test_a_caller_who_does_not_read_holds_the_service_up() -> None:
         assert await until_still(lambda: sent) < MESSAGES / 2
         conversation.takes.set()
         await conversation.until(lambda: len(conversation.came) > MESSAGES)
-
-
-async def test_a_service_that_does_not_read_holds_the_caller_up() -> None:
-    sent = 0
-
-    async def stall(session: Session) -> None:
-        session.is_reading.clear()
-
-    async with conversing(Service(stall)) as (conversation, service):
-        await conversation.wait("session.created")
-
-        async def shout() -> None:
-            nonlocal sent
-            for _ in range(MESSAGES):
-                wire = {"type": "vendor.note", "note": "x" * 100_000}
-                await conversation.stream.receive(ForwardedMessage(text=json.dumps(wire), wire=wire))
-                sent += 1
-
-        shouting = asyncio.create_task(shout())
-        assert await until_still(lambda: sent) < MESSAGES / 2
-        service.sessions[0].is_reading.set()
-        await asyncio.wait_for(shouting, PATIENCE_S)
 
 
 async def test_a_service_that_reads_no_more_has_lost_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
