@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from voiceapp.catalogue.cards import ModelCard, ModelKind
-from voiceapp.catalogue.lookup import Catalogue, catalogue
+from voiceapp.catalogue.lookup import Catalogue
 from voiceapp.errors import ModelNotFound
 
 
@@ -60,7 +60,3 @@ def test_it_knows_all_names_of_a_model_and_what_it_costs() -> None:
     assert (models.runs_here("own", "rerank"), models.runs_here("outside", "rerank")) == (True, False)
     assert not models.runs_here("unknown", "rerank")
     assert (models.is_known("own"), models.is_known("unknown")) == (True, False)
-
-
-def test_the_process_has_one_catalogue() -> None:
-    assert catalogue() is catalogue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -9,8 +10,10 @@ import pytest
 from django.test import AsyncClient
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from tests.conftest import Member
 from voiceapp.api import openapi_document
 from voiceapp.http.error_responses import AGENT_ROOTS
+from voiceapp.http.examples import BODIES
 from voiceapp.http.middleware import API_ROOTS
 
 Branches = list[URLPattern | URLResolver]
@@ -70,3 +73,31 @@ async def test_every_route_wants_a_key_and_knows_its_methods(route: str, slash: 
             assert ("error" in body) == route.startswith("/compatible-api/")
         if method not in served:
             assert {allowed.strip().lower() for allowed in answer["Allow"].split(",")} == set(served)
+
+
+UNSCOPED = {LINKS, "/api/v1/tokens", "/api/v1/webrtc/inference", "/api/v1/webrtc/sessions/{name}"}
+JSON_ROUTES = [
+    route
+    for route, operations in openapi_document()["paths"].items()
+    if route not in UNSCOPED
+    if all(
+        [*one.get("requestBody", {}).get("content", ["application/json"])] == ["application/json"]
+        for one in operations.values()
+    )
+]
+"""Offers and files are refused in the tests of their rooms."""
+
+
+@pytest.mark.parametrize("route", JSON_ROUTES)
+async def test_every_route_wants_a_scope(route: str, alice: Member) -> None:
+    alice.row.scopes = []
+    await alice.row.asave()
+    address, body = re.sub(r"\{\w+\}", "x", route), json.dumps(BODIES.get(route, {}))
+    key = {"Authorization": alice.authorization}
+    for method in openapi_document()["paths"][route]:
+        answers = [
+            await AsyncClient().generic(method.upper(), address, body, "application/json", headers=key | more)
+            for more in ({}, {"X-DashScope-Async": "enable"})
+        ]
+        assert min(answer.status_code for answer in answers) >= 400
+        assert any(b"may not be used for" in answer.content for answer in answers), method

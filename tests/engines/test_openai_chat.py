@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from tests.web import Handler, listening
 from voiceapp.engines.interfaces import (
     ChatDelta,
     ChatMessage,
@@ -31,8 +32,6 @@ KEY = "sk-very-secret-0123456789"
 PATIENCE_S = 20.0
 HELLO = ChatRequest(messages=(ChatMessage("user", "Hello"),))
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> bytes:
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
@@ -47,7 +46,7 @@ class ChatServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     ports: set[int] = field(default_factory=set)
-    answer: Answer | None = None
+    answer: Handler | None = None
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -86,15 +85,9 @@ class ChatServer:
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[ChatServer]:
     stand_in = ChatServer()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", stand_in.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    stand_in.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield stand_in
-    await runner.cleanup()
+    async with listening(web.post("/v1/chat/completions", stand_in.handle)) as origin:
+        stand_in.base_url = f"{origin}/v1"
+        yield stand_in
 
 
 @pytest_asyncio.fixture
@@ -222,24 +215,6 @@ async def test_closing_the_stream_closes_the_connection_at_once(server: ChatServ
         assert await anext(deltas) == ChatDelta(text="Once upon")
     async with asyncio.timeout(PATIENCE_S):
         await server.gone.wait()
-
-
-async def test_cancelling_the_reader_closes_the_connection_at_once(server: ChatServer, chat: OpenAIChat) -> None:
-    server.streams(chunk({"content": "Once upon"}), hold=True)
-    began = asyncio.Event()
-
-    async def read() -> None:
-        async with aclosing(chat.stream(HELLO)) as deltas:
-            async for _ in deltas:
-                began.set()
-
-    async with asyncio.timeout(PATIENCE_S):
-        reader = asyncio.create_task(read())
-        await began.wait()
-        reader.cancel()
-        await server.gone.wait()
-    with pytest.raises(asyncio.CancelledError):
-        await reader
 
 
 async def test_answers_that_ended_leave_their_connection_for_the_next(server: ChatServer, chat: OpenAIChat) -> None:
@@ -399,3 +374,38 @@ def test_events_are_read_however_the_bytes_arrive(size: int) -> None:
     stream = EventStream()
     events = [event for at in range(0, len(sent), size) for event in stream.feed(sent[at : at + size])]
     assert events + stream.finish() == ["one", "two\nthree", '{"a": 1}', "end"]
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+
+
+async def test_it_sends_images_in_their_place(server: ChatServer, chat: OpenAIChat) -> None:
+    server.streams(chunk({"content": "A cat."}), chunk({}, "stop"))
+    parts = ({"type": "text", "text": "What is"}, IMAGE, {"type": "text", "text": "this?"})
+    await ask(chat, ChatRequest((ChatMessage("user", "What is\nthis?", parts=parts),)))
+    assert server.requests[0]["messages"] == [{"role": "user", "content": list(parts)}]
+
+
+async def test_it_tells_thoughts_from_the_answer(server: ChatServer, chat: OpenAIChat) -> None:
+    probable = {"token": "Yes.", "logprob": -0.1}
+    server.streams(
+        chunk({"reasoning_content": "Is it? "}),
+        chunk({"reasoning": "It is."}),
+        b'data: {"choices":[{"delta":{"content":"Yes."},'
+        b'"logprobs":{"content":[{"token":"Yes.","logprob":-0.1}]}}]}\n\n',
+        chunk({}, "stop"),
+        chunk(
+            usage={
+                "prompt_tokens": 9,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens_details": {"reasoning_tokens": 3},
+            }
+        ),
+    )
+    assert await ask(chat, ChatRequest((ChatMessage("user", "Is it?"),))) == [
+        ChatDelta(reasoning="Is it? "),
+        ChatDelta(reasoning="It is."),
+        ChatDelta(text="Yes.", logprobs=(probable,)),
+        ChatDelta(finish_reason="stop", usage=ChatUsage(9, 5, cached_tokens=4, reasoning_tokens=3)),
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -14,11 +13,12 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from tests.web import everywhere, listening
 from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.openai.embedding import OpenAIEmbedder
 from voiceapp.engines.openai.rerank import OpenAIReranker
 from voiceapp.engines.text_interfaces import EmbeddingRequest, Ranking, RerankRequest, TextType
-from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable
+from voiceapp.errors import EngineRefused, EngineUnavailable
 
 KEY = "sk-very-secret-0123456789"
 PATIENCE_S = 20.0
@@ -32,23 +32,12 @@ class Elsewhere:
     base_url: str = ""
     answer: Any = None
     status: int = 200
-    hold: bool = False
-    """Never answer; set `gone` when the client goes away."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.Response:
         self.requests.append((request.path, await request.json()))
         self.headers.append(dict(request.headers))
-        self.asked.set()
-        if self.hold:
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                self.gone.set()
-                raise
         text = self.answer if isinstance(self.answer, str) else json.dumps(self.answer)
         return web.Response(text=text, status=self.status, content_type="application/json")
 
@@ -56,15 +45,9 @@ class Elsewhere:
 @pytest_asyncio.fixture
 async def elsewhere() -> AsyncIterator[Elsewhere]:
     stand_in = Elsewhere()
-    app = web.Application()
-    app.router.add_post("/{path:.*}", stand_in.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    stand_in.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield stand_in
-    await runner.cleanup()
+    async with listening(everywhere(stand_in.handle)) as origin:
+        stand_in.base_url = f"{origin}/v1"
+        yield stand_in
 
 
 @pytest_asyncio.fixture
@@ -304,31 +287,3 @@ async def test_refusals_name_the_server_to_callers_and_its_settings_to_operators
     elsewhere.status, elsewhere.answer = 400, {"error": {"message": f"too long {KEY}"}}
     with pytest.raises(EngineRefused, match=r"too long \*\*\*"):
         await reranker.rerank(RANK)
-
-
-async def test_a_server_that_is_not_there_is_unavailable(unused_tcp_port: int) -> None:
-    engine = OpenAIReranker(base_url=f"http://127.0.0.1:{unused_tcp_port}/v1")
-    with pytest.raises(EngineUnavailable) as caught:
-        await engine.rerank(RANK)
-    assert caught.value.message == "The rerank server cannot be reached."
-    assert "RERANK_BASE_URL" in caught.value.for_operators
-    await engine.close()
-
-
-async def test_silence_is_a_timeout(elsewhere: Elsewhere) -> None:
-    engine = OpenAIEmbedder(base_url=elsewhere.base_url, model="nomic", timeout_s=0.2)
-    elsewhere.hold = True
-    with pytest.raises(EngineTimeout, match="embedding server"):
-        await engine.embed(ask("one"))
-    await engine.close()
-
-
-async def test_cancelling_closes_the_connection_at_once(elsewhere: Elsewhere, reranker: OpenAIReranker) -> None:
-    elsewhere.hold = True
-    async with asyncio.timeout(PATIENCE_S):
-        asking = asyncio.create_task(reranker.rerank(RANK))
-        await elsewhere.asked.wait()
-        asking.cancel()
-        await elsewhere.gone.wait()
-    with pytest.raises(asyncio.CancelledError):
-        await asking

@@ -188,15 +188,6 @@ async def test_it_wants_a_key_before_it_reads(client: AsyncClient, db: None, roo
             assert body["error"]["code"] == "invalid_api_key"
 
 
-@pytest.mark.parametrize("root", FAMILIES)
-async def test_it_says_which_methods_there_are(client: AsyncClient, root: str) -> None:
-    for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE"):
-        answer = await client.generic(method, f"{root}/echo/")
-        assert_refused(answer, 405, "InvalidParameter")
-        assert answer["Allow"] == "POST"
-        assert b"does not serve that method. It serves POST." in answer.content
-
-
 @pytest.mark.parametrize(
     "address",
     ["/api/v1/nowhere", "/api/v1/", "/api/v9/echo", "/compatible-mode/v1/nowhere/", "/compatible-api/nowhere"],
@@ -204,14 +195,6 @@ async def test_it_says_which_methods_there_are(client: AsyncClient, root: str) -
 async def test_it_says_in_json_that_nothing_is_there(client: AsyncClient, address: str, settings: Settings) -> None:
     for settings.DEBUG in (False, True):
         assert_refused(await client.get(address), 404, "NotFound")
-
-
-async def test_it_answers_with_and_without_a_slash(client: AsyncClient, alice: Member) -> None:
-    for address in ("/api/v1/echo", "/api/v1/echo/", "/compatible-mode/v1/echo/"):
-        assert (await post(client, address, FINE, alice)).status_code == 200
-    for address in ("/api/v1/pick/a", "/api/v1/pick/a/"):
-        answer = await client.get(address, headers={"Authorization": alice.authorization})
-        assert answer.json()["name"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -256,15 +239,6 @@ async def test_it_keeps_the_inside_of_a_fault_to_the_log(client: AsyncClient, ca
 
 async def test_it_translates_views_that_are_not_ninjas(client: AsyncClient) -> None:
     assert_refused(await client.get("/api/v1/plain/"), 403, "AccessDenied")
-
-
-async def test_it_gives_every_request_its_own_name(client: AsyncClient, alice: Member) -> None:
-    names = set()
-    for _ in range(3):
-        answer = await post(client, "/api/v1/echo", FINE, alice)
-        assert answer.json()["request_id"] == answer["X-Request-ID"]
-        names.add(answer["X-Request-ID"])
-    assert len(names) == 3
 
 
 async def test_it_uses_the_name_the_server_gave(client: AsyncClient) -> None:

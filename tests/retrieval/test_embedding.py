@@ -181,12 +181,6 @@ async def test_a_task_wants_a_file_and_not_texts(program: Program) -> None:
     assert refused["message"] == "input.url is required."
 
 
-async def test_a_key_for_other_work_is_refused(program: Program) -> None:
-    program.member.row.scopes = ["realtime"]
-    await program.member.row.asave()
-    assert (await program.refusal(EMBED, body("Hello"), 403))["code"] == "AccessDenied"
-
-
 async def test_what_was_used_is_in_the_ledger(program: Program, alice: Member) -> None:
     answer = await program.ok(EMBED, body(["Hello, world!", "Good morning"]))
     record = await UsageRecord.objects.aget(request_id=answer["request_id"])

@@ -177,13 +177,6 @@ async def test_an_account_may_have_so_many_tasks_waiting(program: Program, setti
     assert (refused.status_code, refused["Retry-After"]) == (429, "60")
 
 
-async def test_a_key_needs_the_scope(program: Program) -> None:
-    program.member.row.scopes = ["inference"]
-    await program.member.row.asave()
-    for path in ("/api/v1/tasks", f"/api/v1/tasks/{UNKNOWN_ID}", f"/api/v1/tasks/{UNKNOWN_ID}/events"):
-        assert (await program.get(path)).status_code == 403
-
-
 async def test_a_link_that_was_tampered_with_or_is_old_opens_nothing(
     program: Program, worker: Loop, settings: Any
 ) -> None:

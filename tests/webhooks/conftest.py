@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,13 +19,13 @@ from pytest_django.fixtures import Settings
 from standardwebhooks import Webhook
 
 from tests.conftest import Member
+from tests.web import Handler, everywhere, listening
 from voiceapp.leases.loop import Loop
 from voiceapp.leases.wake import on_wake
 from voiceapp.webhooks.events import Event, EventKind, publish
 from voiceapp.webhooks.queue import DeliveryQueue
 
 PATIENCE_S = 60.0
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -70,17 +70,10 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def receiving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """The address of a receiver."""
-    application = web.Application()
-    application.router.add_post("/{tail:.*}", handler)
-    runner = web.AppRunner(application, shutdown_timeout=1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    try:
-        yield f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with listening(everywhere(handler), tls=tls) as origin:
+        yield f"{origin}/"
 
 
 @pytest.fixture(autouse=True)

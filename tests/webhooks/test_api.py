@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import AsyncClient
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -232,15 +231,6 @@ async def test_a_test_that_fails_says_what_the_receiver_did(program: Program, re
     assert (await program.good("GET", f"/{made['id']}"))["consecutive_fail"] == 0
     await program.good("POST", f"/{made['id']}/disable")
     assert (await program.bad("POST", f"/{made['id']}/test"))[0] == 409
-
-
-async def test_a_key_needs_the_scope(program: Program) -> None:
-    program.member.row.scopes = ["inference"]
-    await program.member.row.asave()
-    status, code, _ = await program.bad("GET")
-    assert (status, code) == (403, "AccessDenied")
-    answer = await AsyncClient().get(program.root)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "InvalidApiKey")
 
 
 async def test_the_log_is_read_page_by_page(program: Program, receiver: Receiver) -> None:

@@ -15,7 +15,8 @@ from aiohttp import web
 
 from tests.certificates import self_signed
 from tests.outbound.test_client import LOOPBACK
-from tests.webhooks.conftest import Handler, receiving
+from tests.web import Handler
+from tests.webhooks.conftest import receiving
 from voiceapp.outbound.client import Outbound
 from voiceapp.webhooks.delivery import KEPT_BYTES, TOTAL_S, attempt
 from voiceapp.webhooks.rules import FailureKind, Outcome

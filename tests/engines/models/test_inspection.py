@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import http.server
-import json
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from pytest_django.fixtures import Settings
 
+from tests.web import everywhere, listening
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, ToolCallDelta
 from voiceapp.engines.models.inspection import ContentInspector, InspectedChat
@@ -35,42 +34,26 @@ class Scripted(Provider):
         yield ChatDelta(finish_reason="stop")
 
 
-class Moderation(http.server.ThreadingHTTPServer):
+class Moderation:
     """Flags every text that holds `badger`; replies with `status`."""
 
+    base_url = ""
+    status = 200
+
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[dict[str, Any]] = []
-        self.status = 200
 
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Moderation
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(body)
-        reply = json.dumps({"results": [{"flagged": "badger" in body["input"]}]}).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
+    async def decide(self, request: web.Request) -> web.Response:
+        self.asked.append(await request.json())
+        return web.json_response({"results": [{"flagged": "badger" in self.asked[-1]["input"]}]}, status=self.status)
 
 
 @pytest.fixture
-def moderation() -> Iterator[Moderation]:
-    with Moderation() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+async def moderation() -> AsyncIterator[Moderation]:
+    found = Moderation()
+    async with listening(everywhere(found.decide)) as origin:
+        found.base_url = f"{origin}/v1"
+        yield found
 
 
 @pytest.fixture

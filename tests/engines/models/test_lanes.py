@@ -173,10 +173,6 @@ lane.close()
     assert done.stdout == f"{min(19, here + 15)}\n", done.stderr
 
 
-def test_lanes_are_shared_by_the_process() -> None:
-    assert lanes() is lanes()
-
-
 def test_cores_in_use_are_the_mean_of_the_latest_half_second() -> None:
     cores = CoresInUse(10.0, 100.0)
     assert cores.look(10.4, 100.8) == 0, "too soon to tell"

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from tests.web import everywhere, listening
 from voiceapp.engines.upstream.http.client import Address, services
 
 KEY = "canary-of-the-operator-0123456789"
@@ -76,18 +77,12 @@ class FaultyService:
 @pytest_asyncio.fixture
 async def service() -> AsyncIterator[FaultyService]:
     found = FaultyService()
-    application = web.Application(client_max_size=2**24)
-    application.router.add_route("*", "/{path:.*}", found.handle)
-    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    found.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    services.cache_clear()
-    yield found
-    for server in services().all():
-        await server.close()
-    services.cache_clear()
-    await runner.cleanup()
+    async with listening(everywhere(found.handle)) as found.base_url:
+        services.cache_clear()
+        yield found
+        for server in services().all():
+            await server.close()
+        services.cache_clear()
 
 
 @pytest.fixture
