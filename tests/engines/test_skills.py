@@ -20,9 +20,8 @@ from pytest_django.fixtures import Settings
 
 from voiceapp.engines.assistant import chat, retrieval, skills
 from voiceapp.engines.assistant.skills.languages import foreign
-from voiceapp.engines.assistant.skills.numbers import whole_number
 from voiceapp.engines.assistant.skills.phrases import Phrases, read
-from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.scene import Scene
 from voiceapp.engines.assistant.skills.session import duration
 from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.interfaces import SessionFacts
@@ -541,56 +540,6 @@ def test_it_does_not_read_an_essay() -> None:
     assert say("what time is it " * 40) is None
 
 
-@pytest.mark.parametrize(
-    ("heard", "said"),
-    [
-        ("What’s the time?", "what is the time"),
-        ("It's 3:30 P.M., isn't it?", "it is 3:30 pm isn t it"),
-        ("3,000.5 ÷ 2", "3000.5 / 2"),
-        ("a well-known/old thing.", "a well known old thing"),
-    ],
-)
-def test_plain_form(heard: str, said: str) -> None:
-    assert plain(heard) == said
-
-
-@pytest.mark.parametrize(
-    ("heard", "said"),
-    [
-        ("Okay, so, could you please tell me the time, please?", "the time"),
-        ("please", "please"),
-        ("I'd like to know what day it is, thank you.", "what day it is"),
-    ],
-)
-def test_a_request_without_its_courtesies(heard: str, said: str) -> None:
-    assert request(heard) == said
-
-
-@pytest.mark.parametrize(
-    ("words", "value"),
-    [
-        ("twenty one", "21"),
-        ("one hundred and twenty three thousand four hundred and five", "123405"),
-        ("nineteen", "19"),
-        ("2.5 million", "2500000"),
-        ("three quarters", "3/4"),
-        ("two and a half", "5/2"),
-        ("zero point oh five", "1/20"),
-        ("minus seven", "-7"),
-        ("a thousand", "1000"),
-        ("one two", None),
-        ("twenty thirty", None),
-        ("twenty eleven", None),
-        ("hundred", None),
-        ("to", None),
-        ("", None),
-    ],
-)
-def test_numbers_in_words(words: str, value: str | None) -> None:
-    found = whole_number(words)
-    assert (None if found is None else str(found)) == value
-
-
 def test_templates_match_whole_sentences() -> None:
     phrases = Phrases("play [the] (song|album) {name} [now]*", "{count} songs")
     assert phrases.match("play the song yellow submarine now now") == {"name": "yellow submarine"}
@@ -627,10 +576,6 @@ def test_every_template_can_be_reached() -> None:
                 earlier.append(Phrases(template))
     assert len(earlier) > 200
     assert dead == []
-
-
-def test_an_answer_carries_no_rate_of_its_own() -> None:
-    assert skills.reply("what time is it", Scene(now=FRIDAY_EVENING)) == SkillReply("It is 9:05 p.m.")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,3 @@ async def test_conversations_do_not_hear_one_another(espeak: Espeak) -> None:
 def test_it_refuses_a_frame_of_another_length() -> None:
     with pytest.raises(ValueError, match="512"):
         vad.SileroDetector().probability(silence(0.02))
-
-
-async def test_it_can_be_loaded_ahead() -> None:
-    await vad.Silero().warm()

@@ -13,41 +13,12 @@ from hypothesis import strategies as st
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import (
     FRAME_SAMPLES,
-    AudioFormat,
     Framer,
     Meter,
     read_format,
     split_wav_header,
-    to_float,
     wav_header,
 )
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("pcm", AudioFormat("pcm", 16_000)),
-        ("pcm16", AudioFormat("pcm16", 16_000)),
-        ("pcm24", AudioFormat("pcm24", 24_000)),
-        ("wav", AudioFormat("wav", 16_000)),
-        ({"type": "pcm", "sample_rate": 8_000}, AudioFormat("pcm", 8_000)),
-        ({"type": "pcm", "sample_rate": 48_000}, AudioFormat("pcm", 48_000)),
-        ({"type": "audio/pcm", "rate": 24_000}, AudioFormat("pcm", 24_000)),
-        ({"sample_rate": 24_000}, AudioFormat("pcm", 24_000)),
-        ({"type": "wav", "sample_rate": None}, AudioFormat("wav", 16_000)),
-        ({}, AudioFormat("pcm", 16_000)),
-    ],
-)
-def test_it_reads_flat_and_nested_formats(value: object, expected: AudioFormat) -> None:
-    assert read_format(value, param="f", default_rate_hz=16_000) == expected
-
-
-@pytest.mark.parametrize(
-    "value", ["mp3", "g711", "", 5, None, ["pcm"], {"type": 5}, {"type": "opus"}, {"sample_rate": 11_025}]
-)
-def test_it_refuses_unknown_formats(value: object) -> None:
-    with pytest.raises(InvalidParameter):
-        read_format(value, param="f", default_rate_hz=16_000)
 
 
 @pytest.mark.parametrize("rate", [True, "16000", 16_000.5, -1, [16_000]])
@@ -55,21 +26,6 @@ def test_it_refuses_rates_that_are_none(rate: object) -> None:
     with pytest.raises(InvalidParameter) as refused:
         read_format({"type": "pcm", "sample_rate": rate}, param="f", default_rate_hz=16_000)
     assert refused.value.param == "f.sample_rate"
-
-
-def test_it_measures_in_whole_samples() -> None:
-    audio_format = AudioFormat("pcm16", 24_000)
-    assert audio_format.size(100) == 4800
-    assert audio_format.size(0.03) == 0
-    assert audio_format.duration_ms(4800) == 100
-
-
-def test_a_wav_header_opens_as_a_wav_file() -> None:
-    samples = np.arange(2000, dtype="<i2").tobytes()
-    data = wav_header(24_000) + samples
-    with wave.open(io.BytesIO(data)) as sound:
-        assert (sound.getnchannels(), sound.getsampwidth(), sound.getframerate()) == (1, 2, 24_000)
-    assert split_wav_header(data) == (24_000, samples)
 
 
 def test_it_finds_the_audio_of_a_file_that_another_program_wrote() -> None:
@@ -123,10 +79,6 @@ def test_frames_are_whole_and_nothing_is_lost(sizes: list[int]) -> None:
     assert not joined[len(whole) :].any()
     assert len(joined) - len(whole) < FRAME_SAMPLES
     assert framer.flush() == []
-
-
-def test_int16_becomes_float_between_minus_one_and_one() -> None:
-    assert to_float(b"\x00\x80\xff\x7f\x00\x00").tolist() == [-1.0, 32767 / 32768, 0.0]
 
 
 def test_a_meter_allows_the_rate_for_ever() -> None:

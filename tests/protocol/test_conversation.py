@@ -39,28 +39,6 @@ def seen(*items: Item, max_turns: int | None = None) -> list[str]:
 # ── Order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_items_go_last_first_or_behind_another() -> None:
-    conversation = Conversation()
-    assert conversation.add(user("a")) is None
-    assert conversation.add(user("b")) == "a"
-    assert conversation.add(user("c"), "a") == "a"
-    assert conversation.add(user("d"), "root") is None
-    assert ids(conversation) == ["d", "a", "c", "b"]
-
-
-def test_two_items_cannot_share_an_id() -> None:
-    conversation = Conversation()
-    conversation.add(user("a"))
-    with pytest.raises(InvalidParameter) as refused:
-        conversation.add(user("a"))
-    assert refused.value.param == "item.id"
-
-
-def test_an_item_cannot_follow_one_that_does_not_exist() -> None:
-    with pytest.raises(InvalidParameter):
-        Conversation().add(user("a"), "nobody")
-
-
 def test_the_oldest_items_are_forgotten() -> None:
     conversation = Conversation()
     for number in range(MAX_ITEMS + 5):
@@ -78,10 +56,6 @@ def test_long_items_are_forgotten_sooner() -> None:
 
 
 # ── What a model sees ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_model_sees_everything_without_a_limit() -> None:
-    assert seen(user("a"), Message("b", Role.ASSISTANT), user("c")) == ["a", "b", "c"]
 
 
 def test_a_model_sees_the_last_turns_and_every_system_item() -> None:

@@ -50,12 +50,6 @@ def test_a_refused_update_changes_nothing(talk: Conversation) -> None:
     assert talk.session.config.voice == "Tina"
 
 
-@pytest.mark.parametrize("role", [[], {}, None, "narrator"])
-def test_an_item_of_no_known_role_is_refused(talk: Conversation, role: object) -> None:
-    talk.tell("conversation.item.create", item={**message("Hi."), "role": role})
-    talk.assert_error("invalid_value", param="item.role")
-
-
 def test_what_cannot_be_read_is_an_error_and_the_session_lives_on(talk: Conversation) -> None:
     talk.tell("session.explode")
     talk.assert_error("unknown_event_type", param="type")
@@ -65,13 +59,6 @@ def test_what_cannot_be_read_is_an_error_and_the_session_lives_on(talk: Conversa
     talk.assert_error("invalid_json", event_id=None)
     talk.update()
     talk.assert_types("session.updated")
-
-
-def test_every_event_has_an_id_of_its_own(talk: Conversation) -> None:
-    talk.answer(talk.ask(), ms=500)
-    talk.wait(1000)
-    ids = [event["event_id"] for event in talk.events]
-    assert len(set(ids)) == len(ids)
 
 
 def test_pictures_are_refused_in_plain_words(talk: Conversation) -> None:
@@ -336,15 +323,6 @@ def test_every_answer_is_recorded(talk: Conversation) -> None:
     assert spoken.input_audio_ms > 640
     assert (typed.ordinal, typed.user_text, typed.input_audio_ms) == (2, "And the date?", 0)
     assert talk.session.turns == 2
-
-
-def test_an_answer_to_nobody_has_no_question(talk: Conversation) -> None:
-    talk.answer(talk.ask(), ms=100)
-    talk.wait(1000)
-    talk.tell("response.create")
-    talk.answer(talk.take(Respond).response_id, ms=100)
-    talk.wait(1000)
-    assert [record.user_text for record in talk.records] == ["What time is it?", ""]
 
 
 # ── Silence ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -166,13 +166,6 @@ def test_a_turn_after_the_reply_needs_no_proof() -> None:
     talk.assert_event(STARTED)
 
 
-def test_a_client_that_cannot_duck_is_cut_at_the_first_sound() -> None:
-    talk = talking()
-    talk.say(96)
-    talk.assert_event(STARTED)
-    talk.assert_event("response.done")
-
-
 @pytest.mark.parametrize("words", ["Mm-hm.", "Yes.", "Okay, right.", "", "I see."])
 def test_a_word_that_only_shows_attention_is_taken_back(words: str) -> None:
     talk = talking(interruptions="duck")
@@ -385,13 +378,6 @@ def test_a_cleared_buffer_restores_the_reply() -> None:
     talk.tell("input_audio_buffer.clear")
     talk.assert_event(DUCKED)
     talk.assert_event(RESTORED)
-
-
-def test_manual_mode_believes_what_was_said() -> None:
-    talk = talking(interruptions="duck")
-    talk.say(480)
-    talk.update(turn_detection=None)
-    talk.assert_event(STARTED)
 
 
 def test_manual_mode_begins_without_what_was_read_and_is_an_echo() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceapp.protocol.audio import AudioFormat
-from voiceapp.protocol.speaking.playout import LEAD_MS, PIECE_MS, QUEUE_LIMIT_MS, Playout
+from voiceapp.protocol.speaking.playout import LEAD_MS, PIECE_MS, Playout
 
 PCM24 = AudioFormat("pcm16", 24_000)
 
@@ -17,12 +17,6 @@ def playout(pushed_ms: float = 0, now: float = 10.0) -> Playout:
     if pushed_ms:
         out.push(bytes(PCM24.size(pushed_ms)), now)
     return out
-
-
-def test_it_sends_the_lead_at_once() -> None:
-    out = playout(2000)
-    assert PCM24.duration_ms(len(out.take(10.0))) == pytest.approx(LEAD_MS, abs=1)
-    assert out.take(10.0) == b""
 
 
 def test_it_sends_the_next_piece_when_it_is_due() -> None:
@@ -57,12 +51,6 @@ def test_it_sends_the_rest_when_no_more_will_come() -> None:
     assert PCM24.duration_ms(len(out.take(10.0))) == 60
     assert out.is_empty
     assert out.next_due() is None
-
-
-def test_it_sends_everything_when_hurried() -> None:
-    out = playout(5000)
-    out.is_hurried = True
-    assert PCM24.duration_ms(len(out.take(10.0))) == 5000
 
 
 def test_it_knows_how_much_was_heard() -> None:
@@ -107,13 +95,6 @@ def test_an_answer_before_that_was_heard_changes_nothing() -> None:
     out.push(bytes(PCM24.size(2000)), 10.0)
     assert PCM24.duration_ms(len(out.take(10.0))) == pytest.approx(LEAD_MS, abs=1)
     assert out.heard_ms(10.1) == pytest.approx(100)
-
-
-def test_it_says_when_synthesis_should_wait() -> None:
-    out = playout(QUEUE_LIMIT_MS - 1)
-    assert out.has_room
-    out.push(bytes(PCM24.size(2)), 10.0)
-    assert not out.has_room
 
 
 def test_it_forgets_what_was_not_sent() -> None:

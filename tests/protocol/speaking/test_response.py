@@ -36,43 +36,6 @@ def done(talk: Conversation) -> Wire:
     return response
 
 
-def test_a_spoken_answer_has_its_events_in_order(talk: Conversation) -> None:
-    response_id = talk.ask()
-    talk.assert_event("conversation.item.input_audio_transcription.completed")
-    talk.write(response_id, "It is ")
-    talk.write(response_id, "noon.")
-    talk.speak(response_id, 200, 12)
-    talk.end(response_id)
-    talk.assert_types(
-        "response.created",
-        "response.output_item.added",
-        "conversation.item.created",
-        "response.content_part.added",
-        "response.audio_transcript.delta",
-        "response.audio_transcript.delta",
-        "response.audio.delta",
-        *END_OF_SPEECH,
-    )
-
-
-def test_a_written_answer_has_its_events_in_order(talk: Conversation) -> None:
-    talk.update(modalities=["text"])
-    response_id = talk.ask_in_writing()
-    talk.assert_event("conversation.item.created")
-    talk.answer(response_id, "It is noon.", ms=0)
-    talk.assert_types(
-        "response.created",
-        "response.output_item.added",
-        "conversation.item.created",
-        "response.content_part.added",
-        "response.text.delta",
-        "response.text.done",
-        "response.content_part.done",
-        "response.output_item.done",
-        "response.done",
-    )
-
-
 def test_a_written_answer_says_what_it_is(talk: Conversation) -> None:
     talk.update(modalities=["text"])
     talk.answer(talk.ask_in_writing(), "It is noon.", ms=0)
@@ -232,20 +195,6 @@ def test_a_prompt_after_silence_is_not_a_spoken_turn() -> None:
     talk.wait(6000)
     talk.answer(talk.take(Respond).response_id, ms=100)
     assert [(record.is_spoken, record.end_of_turn_ms) for record in talk.records[1:]] == [(False, None)]
-
-
-def test_the_stages_of_a_turn_add_up_to_its_marks(talk: Conversation) -> None:
-    """The marks ascend, so what each stage added to the one before sums up to the last mark."""
-    talk.say(640)
-    talk.hush(192)
-    talk.recognize("What time is it?")
-    talk.wait(40)
-    talk.judge(0.9)
-    talk.wait(20)
-    talk.answer(talk.take(Respond).response_id, ms=100)
-    marks = list(done(talk)["metrics"].values())
-    assert None not in marks
-    assert marks == sorted(marks)
 
 
 def test_a_silent_question_long_ago_does_not_count_for_a_typed_one(talk: Conversation) -> None:
