@@ -12,6 +12,19 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.models.providers import providers
 from voiceapp.engines.upstream.http.client import services
 
+LLAMA = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options={"base_url": "http://[::1]:9"})
+"""A chat model of another server."""
+UPSTREAM = ModelCard(
+    "upstream",
+    "realtime",
+    "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
+    title="Theirs",
+    options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
+    transports=("webrtc",),
+    forwards_offers=True,
+)
+"""Another service, to which browsers talk by WebRTC."""
+
 
 @contextmanager
 def offered(settings: Settings, cards: Iterable[ModelCard]) -> Iterator[None]:

@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from pytest_django import Settings
 
+from tests.prepared import environment_of, prepare
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import Account, ApiKey, Membership
 
@@ -77,25 +78,18 @@ def test_it_makes_nothing_outside_development_and_says_what_to_run(settings: Set
 
 
 def test_it_prints_once_when_four_start_at_the_same_time(tmp_path: Path) -> None:
-    environment = {**os.environ, "DEBUG": "1", "VAR_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "voiceapp.settings"}
-    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'first.sqlite3'}"
-    program = (
-        "import django; django.setup(); from django.core.management import call_command; "
-        "call_command({!r}, verbosity=0)"
-    )
-
-    def start(command: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", program.format(command)],
+    prepare(tmp_path)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "manage.py", "bootstrap"],
             cwd=ROOT,
-            env=environment,
+            env=environment_of(tmp_path),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-
-    assert start("migrate").wait(120) == 0
-    started = [start("bootstrap") for _ in range(4)]
+        for _ in range(4)
+    ]
     results = [(process.communicate(timeout=120), process.returncode) for process in started]
     assert [code for _, code in results] == [0] * 4, results
     assert sorted(len(KEY.findall(out)) for (out, _), _ in results) == [0, 0, 0, 1]
@@ -109,7 +103,7 @@ def in_a_plain_shell(folder: Path, *command: str, **environment: str) -> subproc
     return subprocess.run(arguments, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=120)
 
 
-def test_commands_need_no_variables_after_a_start_in_development(tmp_path: Path) -> None:
+def test_commands_need_no_variables_after_a_start_in_development_until_a_secret_ends_it(tmp_path: Path) -> None:
     before = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
     assert "SECRET_KEY is not set" in before.stderr
     assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1").returncode == 0
@@ -117,10 +111,6 @@ def test_commands_need_no_variables_after_a_start_in_development(tmp_path: Path)
     made = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
 
     assert (made.returncode, len(KEY.findall(made.stdout))) == (0, 1), made.stderr
-
-
-def test_a_secret_ends_development_whatever_was_started_before(tmp_path: Path) -> None:
-    assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1").returncode == 0
     program = "from django.conf import settings; print(settings.DEBUG)"
     told = in_a_plain_shell(tmp_path, "shell", "-v0", "-c", program, SECRET_KEY="long-and-random", HTTPS="0")
     assert told.stdout.strip() == "False", told.stderr

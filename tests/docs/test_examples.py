@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.loop_thread import LoopThread
+from tests.web import everywhere, listening
 from voiceapp.api import openapi_document
 from voiceapp.docs.examples import ExampleCall, curl, javascript, python
 from voiceapp.docs.fields import Schemas
@@ -43,24 +44,12 @@ class Asked:
 class Recorder:
     """A server that keeps what it is asked, and answers with an empty object."""
 
+    origin: str
+
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self._loop = LoopThread()
-        self.origin = self._loop.run(self._start())
 
-    def close(self) -> None:
-        self._loop.run(self._runner.cleanup())
-        self._loop.close()
-
-    async def _start(self) -> str:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.Response:
         body: Any = None
         if request.content_type == "application/json" and request.can_read_body:
             body = await request.json()
@@ -76,9 +65,12 @@ class Recorder:
 
 @pytest.fixture(scope="module")
 def recorder() -> Iterator[Recorder]:
-    recorder = Recorder()
+    recorder, loop = Recorder(), LoopThread()
+    server = listening(everywhere(recorder.answer))
+    recorder.origin = loop.run(server.__aenter__())
     yield recorder
-    recorder.close()
+    loop.run(server.__aexit__(None, None, None))
+    loop.close()
 
 
 @pytest.fixture

@@ -69,15 +69,6 @@ async def test_documents_in_another_language_are_read_however_many_there_are() -
     assert order(found)[0] == len(NOISE)
 
 
-async def test_every_document_comes_once_and_scores_never_rise() -> None:
-    found = await rerank(QUERY, *NOISE, ANSWER, FAR)
-    assert sorted(order(found)) == list(range(152))
-    scores = [result.score for result in found.results]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    assert order(found)[0] == 150
-
-
 async def test_a_document_without_words_comes_last_and_fails_nothing() -> None:
     found = await rerank(QUERY, "", FAR, ANSWER, "?!")
     assert order(found)[0] == 2

@@ -502,7 +502,7 @@ def test_a_last_sentence_that_leans_on_the_one_before_is_left_alone(said: str) -
     assert say(said, Scene(now=FRIDAY_EVENING, last_reply="2 plus 2 is 4.")) is None
 
 
-MEGABYTE = 1_000_000
+LONG = 200_000
 HOSTILE = ("for me ", "this ", "1 foot in a mile ", "a is 1 ", "?", "9 - ", "x")
 
 
@@ -521,12 +521,11 @@ def test_time_grows_no_faster_than_the_text() -> None:
     assert len(readers) > 20
     readers |= {"plain": plain, "request": request, "foreign": foreign}
     for piece in HOSTILE:
-        text = piece * (MEGABYTE // len(piece)) + "!"
+        text = piece * (LONG // len(piece)) + "!"
         for name, reader in readers.items():
-            for part in (text[-20_000:], text):
-                begun = time.process_time()
-                reader(part)
-                assert time.process_time() - begun < 5.0, (name, piece, len(part))
+            begun = time.process_time()
+            reader(text)
+            assert time.process_time() - begun < 5.0, (name, piece)
 
 
 @pytest.mark.parametrize("template", ["cancel [all|my|all my]* timers", "{one} in {two} in {three} tomorrow"])

@@ -3,18 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.engines.speech import noise, silence, spoken
+from tests.engines.speech import noise, samples, silence, spoken
+from tests.engines.tones import tone
 from voiceapp.engines.embedded.mel import BANDS, log_mel
 from voiceapp.engines.embedded.turn import WINDOW_SAMPLES, SmartTurn
 from voiceapp.engines.espeak.voice import Espeak
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 
 pytestmark = pytest.mark.usefixtures("models")
-
-
-def tone(hz: float, seconds: float = 8.0) -> Samples:
-    times = np.arange(int(seconds * ENGINE_SAMPLE_RATE_HZ)) / ENGINE_SAMPLE_RATE_HZ
-    return np.sin(2 * np.pi * hz * times).astype(np.float32)
 
 
 @pytest.mark.parametrize("sentence", ["How old is the Brooklyn Bridge?", "Turn on the living room lamp."])
@@ -52,9 +47,9 @@ def test_the_picture_of_sound_has_eighty_bands_and_a_step_each_ten_milliseconds(
 @pytest.mark.parametrize(("hz", "band"), [(250, 6), (1000, 26), (4000, 62)])
 def test_a_tone_lights_its_band(hz: float, band: int) -> None:
     # Slaney's scale, 82 edges from 0 to 45.25 mel: 1 kHz is at 15 mel, a third of the way up.
-    assert abs(int(log_mel(tone(hz)).mean(axis=1).argmax()) - band) <= 1
+    assert abs(int(log_mel(samples(tone(8, hz=hz))).mean(axis=1).argmax()) - band) <= 1
 
 
 def test_the_picture_spans_eight_decades_at_most() -> None:
-    picture = log_mel(np.concatenate([silence(4), tone(440, 4)]))
+    picture = log_mel(np.concatenate([silence(4), samples(tone(4))]))
     assert picture.max() - picture.min() == pytest.approx(2.0, abs=1e-5)

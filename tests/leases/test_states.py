@@ -13,6 +13,7 @@ from django.utils import timezone
 
 import voiceapp
 from tests.conftest import Member
+from tests.tasks.conftest import write
 from voiceapp.errors import LocalProtocolError
 from voiceapp.leases.states import StepTable, after, before, take
 from voiceapp.tasks.models import Subtask, Task
@@ -28,20 +29,11 @@ pytestmark = pytest.mark.django_db
 
 
 def a_task(member: Member, status: str) -> Task:
-    return Task.objects.create(
-        account=member.account,
-        workspace=member.workspace,
-        key=member.row,
-        kind="audio/tts/synthesis",
-        model_name="tts-1",
-        request_id="r",
-        status=status,
-        ended_at=timezone.now() if status in FINAL else None,
-    )
+    return write(member, status=status)
 
 
 def a_part(member: Member, status: str) -> Subtask:
-    return Subtask.objects.create(task=a_task(member, Status.RUNNING), index=0, status=status)
+    return Subtask.objects.create(task=a_task(member, Status.RUNNING), index=1, status=status)
 
 
 def an_endpoint(member: Member, status: str) -> WebhookEndpoint:

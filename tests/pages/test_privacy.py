@@ -9,25 +9,13 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from tests.models import offered
-from voiceapp.catalogue.cards import ModelCard
+from tests.models import LLAMA, UPSTREAM, offered
 
 pytestmark = pytest.mark.django_db
 
 TAG = re.compile(r"<[^>]+>")
 OPERATORS_WORDS = re.compile(r"\b[A-Z]{2,}_[A-Z_]+\b|manage\.py|admin")
 LINKS = ("/privacy", "/docs/manual/talking-on-the-page", "/docs")
-
-LLAMA = ModelCard("llama", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options={"base_url": "http://[::1]:9"})
-UPSTREAM = ModelCard(
-    "upstream",
-    "realtime",
-    "voiceapp.engines.upstream.realtime.provider.UpstreamRealtime",
-    title="Theirs",
-    options={"base_url": "https://voice.example.org", "api_key": "their-secret", "model": "theirs"},
-    transports=("webrtc",),
-    forwards_offers=True,
-)
 
 
 @pytest.fixture(autouse=True)

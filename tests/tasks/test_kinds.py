@@ -268,10 +268,8 @@ async def test_a_mark_of_byte_order_is_no_part_of_a_text(program: Program, worke
 async def test_a_line_with_half_a_character_fails_alone(program: Program, worker: Loop, kind: str) -> None:
     good = {"prompt": "What can you do?", "query": "a", "documents": ["a"]}
     lines = [json.dumps(good), json.dumps({**good, "query": "\ud800", "custom_id": "\ud800"})]
-    async with files_at({"in": "\n".join(lines).encode()}) as at:
-        body = {"model": "qwen-plus" if kind == CHAT else "qwen3-rerank", "input": {"url": at("in")}}
-        task = await program.follow(await program.create(kind, body))
-    first, second = (json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines())
+    model = "qwen-plus" if kind == CHAT else "qwen3-rerank"
+    first, second = await lines_after(program, kind, model, "\n".join(lines).encode())
     assert "error" not in first
     assert second["error"]["code"] == "InvalidParameter"
     assert "surrogate" in second["error"]["message"]

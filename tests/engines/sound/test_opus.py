@@ -5,22 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.engines.tones import pitch_hz, tone
 from voiceapp.engines.sound import opus
 
 
-def tone(rate_hz: int, ms: int, hz: float = 440.0) -> bytes:
-    times = np.arange(rate_hz * ms // 1000) / rate_hz
-    return (np.sin(2 * np.pi * hz * times) * 8000).astype("<i2").tobytes()
-
-
-def pitch(pcm: bytes, rate_hz: int) -> float:
-    samples = np.frombuffer(pcm, dtype="<i2").astype(np.float64)
-    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
-    return float(np.argmax(spectrum) * rate_hz / len(samples))
-
-
 def packets(ms: int = 400) -> list[bytes]:
-    encoder, pcm = opus.Encoder(), tone(opus.ENCODED_RATE_HZ, ms)
+    encoder, pcm = opus.Encoder(), tone(ms / 1000, opus.ENCODED_RATE_HZ)
     return [encoder.encode(pcm[at : at + opus.FRAME_BYTES]) for at in range(0, len(pcm), opus.FRAME_BYTES)]
 
 
@@ -28,7 +18,7 @@ def test_a_tone_keeps_its_pitch_and_length_at_the_engines_rate() -> None:
     decoder = opus.Decoder()
     heard = b"".join(decoder.decode(packet) for packet in packets())
     assert len(heard) == opus.DECODED_RATE_HZ * 400 // 1000 * 2
-    assert pitch(heard, opus.DECODED_RATE_HZ) == pytest.approx(440, abs=4)
+    assert pitch_hz(heard, opus.DECODED_RATE_HZ) == pytest.approx(440, abs=4)
 
 
 def test_speech_takes_about_the_bitrate_it_is_given() -> None:

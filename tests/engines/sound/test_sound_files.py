@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engines.tones import pitch_hz, tone
 from voiceapp.engines.sound.sound_files import CODECS, PIECE_S, SoundWriter, demuxer_of, samples_of
 from voiceapp.errors import InvalidParameter
 
@@ -28,11 +29,6 @@ HEADS = [
 ]
 
 
-def tone(seconds: float) -> bytes:
-    times = np.arange(int(RATE_HZ * seconds)) / RATE_HZ
-    return (np.sin(2 * np.pi * 440 * times) * 8000).astype("<i2").tobytes()
-
-
 def written(kind: str, pcm: bytes) -> bytes:
     writer = SoundWriter(kind, RATE_HZ)
     pieces = [writer.feed(pcm[at : at + 1920]) for at in range(0, len(pcm), 1920)]
@@ -43,14 +39,9 @@ def read(file: bytes, *, max_s: float = 60.0) -> np.ndarray:
     return np.concatenate(list(samples_of(io.BytesIO(file), max_s=max_s, stop=threading.Event())))
 
 
-def pitch_hz(samples: np.ndarray) -> float:
-    spectrum = np.abs(np.fft.rfft(samples))
-    return float(spectrum.argmax() * 16_000 / len(samples))
-
-
 @pytest.mark.parametrize("kind", ["wav", *CODECS])
 def test_what_is_written_is_read_again(kind: str) -> None:
-    samples = read(written(kind, tone(2.0)))
+    samples = read(written(kind, tone(2.0, RATE_HZ)))
     assert samples.dtype == np.float32
     assert len(samples) / 16_000 == pytest.approx(2.0, abs=0.1)
     assert pitch_hz(samples) == pytest.approx(440, abs=2)
@@ -71,13 +62,13 @@ def test_a_sample_rate_that_no_recording_has_is_refused(rate_hz: int) -> None:
 
 
 def test_a_long_file_is_read_in_pieces() -> None:
-    pieces = list(samples_of(io.BytesIO(written("flac", tone(70))), max_s=100, stop=threading.Event()))
+    pieces = list(samples_of(io.BytesIO(written("flac", tone(70, RATE_HZ))), max_s=100, stop=threading.Event()))
     assert [round(len(piece) / 16_000) for piece in pieces] == [PIECE_S, PIECE_S, 70 - 2 * PIECE_S]
 
 
 @pytest.mark.parametrize("kind", ["pcm", "wav", *CODECS])
 def test_a_file_that_can_be_gone_back_in_says_how_long_it_is(kind: str) -> None:
-    writer, pcm = SoundWriter(kind, RATE_HZ), tone(1.5)
+    writer, pcm = SoundWriter(kind, RATE_HZ), tone(1.5, RATE_HZ)
     file = io.BytesIO(writer.feed(pcm) + writer.finish())
     file.write(writer.final_head())
     if kind == "pcm":
@@ -103,7 +94,7 @@ def test_a_wav_file_ends_where_its_sizes_do() -> None:
 
 
 def test_bare_samples_are_left_as_they_are() -> None:
-    assert written("pcm", tone(0.1)) == tone(0.1)
+    assert written("pcm", tone(0.1, RATE_HZ)) == tone(0.1, RATE_HZ)
 
 
 @pytest.mark.parametrize("kind", ["pcm", "wav", *CODECS])
@@ -113,7 +104,7 @@ def test_a_file_without_sound_holds_none(kind: str) -> None:
 
 
 def test_a_file_may_not_be_longer_than_allowed() -> None:
-    file = written("flac", tone(2.0))
+    file = written("flac", tone(2.0, RATE_HZ))
     with pytest.raises(InvalidParameter, match=r"longer than 1.5 s"):
         read(file, max_s=1.5)
 
@@ -122,7 +113,7 @@ def test_reading_stops_when_nobody_waits() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(InvalidParameter):
-        list(samples_of(io.BytesIO(written("wav", tone(1.0))), max_s=60, stop=stop))
+        list(samples_of(io.BytesIO(written("wav", tone(1.0, RATE_HZ))), max_s=60, stop=stop))
 
 
 @pytest.mark.parametrize("head", [b"", b"#EXTM3U\nhttp://a/", b"ffconcat version 1.0\nfile /etc/passwd", b"<svg/>"])
@@ -148,7 +139,7 @@ def test_broken_files_do_no_harm(head: bytes, rest: bytes) -> None:
 
 @given(st.sampled_from(["wav", *CODECS]), st.integers(0, 2000), st.binary(min_size=1, max_size=40))
 def test_damaged_files_do_no_harm(kind: str, at: int, damage: bytes) -> None:
-    file = bytearray(FILES.setdefault(kind, written(kind, tone(0.3))))
+    file = bytearray(FILES.setdefault(kind, written(kind, tone(0.3, RATE_HZ))))
     file[at : at + len(damage)] = damage
     assert read_or_refused(bytes(file)) == "file"
 

@@ -12,29 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engines.tones import HZ, tone
 from voiceapp.engines.sound.sound_files import CODECS, SoundWriter
 from voiceapp.engines.sound.sound_streams import stream_of
 from voiceapp.errors import InvalidParameter
-
-TONE_HZ = 440
-
-
-def tone(seconds: int = 2) -> bytes:
-    at = np.arange(seconds * 16_000) / 16_000
-    return bytes((np.sin(2 * np.pi * TONE_HZ * at) * 12_000).astype("<i2").tobytes())
 
 
 @pytest.mark.parametrize("kind", ["mp3", "aac", "opus"])
 @pytest.mark.parametrize("size", [7, 700, 100_000])
 def test_a_tone_is_the_same_tone_however_it_is_cut(kind: str, size: int) -> None:
     writer = SoundWriter(kind, 16_000)
-    data = writer.feed(tone()) + writer.finish()
+    data = writer.feed(tone(2)) + writer.finish()
     stream = stream_of(kind)
     assert stream is not None
     heard = np.frombuffer(b"".join(stream.feed(data[at : at + size]) for at in range(0, len(data), size)), "<i2")
 
     assert abs(len(heard) - 32_000) < 2_000
-    assert np.argmax(np.abs(np.fft.rfft(heard[4_000:20_000]))) == TONE_HZ
+    assert np.argmax(np.abs(np.fft.rfft(heard[4_000:20_000]))) == HZ
 
 
 @cache
@@ -66,7 +60,7 @@ def test_rate_and_channels_may_change(kind: str) -> None:
     assert abs(len(heard) - 4 * 16_000) < 6_000
     for second in range(4):
         within = heard[second * 16_000 + 4_000 : second * 16_000 + 12_000]
-        assert np.argmax(np.abs(np.fft.rfft(within))) == TONE_HZ // 2
+        assert np.argmax(np.abs(np.fft.rfft(within))) == HZ // 2
 
 
 PIECES = st.one_of(

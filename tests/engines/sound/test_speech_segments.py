@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.engines.speech import samples
+from tests.engines.tones import tone
 from voiceapp.engines.embedded import vad
 from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES, Samples, VoiceDetector
 from voiceapp.engines.models import weights
@@ -82,6 +84,4 @@ def test_times_are_in_seconds() -> None:
 
 def test_the_real_detector_hears_no_speech_in_a_tone() -> None:
     assert not weights.missing(), "run: python manage.py fetch_models"
-    times = np.arange(32_000) / 16_000
-    audio = (np.sin(2 * np.pi * 440 * times) * 0.3).astype(np.float32)
-    assert segments(audio, piece=10_000, detector=vad.SileroDetector) == []
+    assert segments(samples(tone(2)), piece=10_000, detector=vad.SileroDetector) == []
