@@ -10,8 +10,10 @@ import openai
 import pytest
 
 from tests.realtime.chat_server import KEY, ChatServer
-from tests.realtime.product import Product, make_home
-from voiceapp.engines.models import weights
+from tests.realtime.conftest import home, serve
+from tests.realtime.product import Home, Product
+
+__all__ = ["home", "serve"]
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +24,9 @@ def elsewhere() -> Iterator[ChatServer]:
 
 
 @pytest.fixture(scope="session")
-def product(tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
+def product(home: Home, tmp_path_factory: pytest.TempPathFactory, elsewhere: ChatServer) -> Iterator[Product]:
     folder = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served", CHAT_BASE_URL=elsewhere.base_url, CHAT_API_KEY=KEY)
+    running = Product(home, folder, CHAT_BASE_URL=elsewhere.base_url, CHAT_API_KEY=KEY)
     yield running
     running.stop()
 

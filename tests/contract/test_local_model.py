@@ -15,10 +15,10 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field, SecretStr
 
-from tests.realtime.product import Product, make_home
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
 from voiceapp.catalogue.defaults import SMALL_MODEL
 from voiceapp.engines.assistant.chat import NOT_FOUND
-from voiceapp.engines.models import weights
 
 MODEL = Path(SMALL_MODEL).stem
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -29,12 +29,8 @@ WEATHER: Any = {
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
-    folder: Path = tmp_path_factory.mktemp("product")
-    served = Product(make_home(folder / "home"), folder / "served", CHAT_MODEL_THREADS="1")
-    yield served
-    served.stop()
+def product(serve: Serve) -> Product:
+    return serve(CHAT_MODEL_THREADS="1")
 
 
 @pytest.fixture

@@ -7,15 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiortc import RTCPeerConnection
 from django.conf import settings
 
-from tests.realtime.product import Product, make_home
-from voiceapp.engines.models import weights
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
 
 README = Path(settings.BASE_DIR, "README.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,12 +33,8 @@ def commands() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    assert not weights.missing(), "run: python manage.py fetch_models"
-    folder: Path = tmp_path_factory.mktemp("product")
-    running = Product(make_home(folder / "home"), folder / "served", RTC_ALLOW_PRIVATE="1")
-    yield running
-    running.stop()
+def product(serve: Serve) -> Product:
+    return serve(RTC_ALLOW_PRIVATE="1")
 
 
 def addressed(example: str, product: Product) -> str:

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import dashscope
 import pytest
 
-from tests.realtime.product import Product, make_home
+from tests.realtime.conftest import Serve
 
 
 class Elsewhere(BaseHTTPRequestHandler):
@@ -54,20 +53,16 @@ def elsewhere() -> Iterator[ThreadingHTTPServer]:
 
 
 @pytest.fixture(scope="module")
-def old(elsewhere: ThreadingHTTPServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    folder: Path = tmp_path_factory.mktemp("product")
+def old(elsewhere: ThreadingHTTPServer, serve: Serve) -> dict[str, Any]:
     address = f"http://127.0.0.1:{elsewhere.server_port}/v1"
-    product = Product(
-        make_home(folder / "home"),
-        folder / "served",
+    product = serve(
         EMBEDDING_BASE_URL=address,
         EMBEDDING_API_KEY="sk-for-embedding",
         EMBEDDING_MODEL="nomic",
         RERANK_BASE_URL=address,
         RERANK_MODEL="bge",
     )
-    yield {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
-    product.stop()
+    return {"api_key": product.keys["good"], "base_address": f"{product.origin}/api/v1"}
 
 
 def test_vectors_come_from_the_embedding_server(old: dict[str, Any]) -> None:
@@ -89,12 +84,6 @@ def test_sparse_vectors_are_refused_there(old: dict[str, Any]) -> None:
     assert "sparse" in answer.message
 
 
-def test_a_length_the_model_does_not_have_is_refused(old: dict[str, Any]) -> None:
-    answer = dashscope.TextEmbedding.call("text-embedding-v4", "abc", dimension=256, **old)
-    assert answer.status_code == HTTPStatus.BAD_REQUEST
-    assert "3 numbers" in answer.message
-
-
 def test_the_order_comes_from_the_rerank_server(old: dict[str, Any]) -> None:
     answer = dashscope.TextReRank.call("gte-rerank", "query", ["a", "abc", "ab"], top_n=2, **old)
     assert answer.status_code == HTTPStatus.OK, answer
@@ -104,9 +93,3 @@ def test_the_order_comes_from_the_rerank_server(old: dict[str, Any]) -> None:
         "/v1/rerank None",
         {"model": "bge", "query": "query", "documents": ["a", "abc", "ab"], "top_n": 3},
     )
-
-
-def test_documents_are_cut_before_they_are_sent(old: dict[str, Any]) -> None:
-    answer = dashscope.TextReRank.call("qwen3-rerank", "query", ["word " * 5_000, "a"], **old)
-    assert answer.status_code == HTTPStatus.OK, answer
-    assert len(Elsewhere.asked[-1][1]["documents"][0].split()) == 4_000

@@ -6,7 +6,7 @@ import json
 import logging
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from email.message import Message
 from pathlib import Path
@@ -24,7 +24,8 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Member
 from tests.models import offered
 from tests.ports import free_port
-from tests.realtime.product import Product, make_home
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Home, Product
 from voiceapp.accounts.models import UsageRecord
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.catalogue.services import with_fallbacks, with_services
@@ -71,12 +72,9 @@ class Front:
 
 
 @pytest.fixture(scope="module")
-def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def far(serve: Serve) -> Product:
     """The service elsewhere."""
-    folder: Path = tmp_path_factory.mktemp("far")
-    product = Product(make_home(folder / "home"), folder / "served")
-    yield product
-    product.stop()
+    return serve()
 
 
 def settings_of(origin: str, key: str) -> UpstreamSettings:
@@ -248,10 +246,10 @@ async def test_without_the_service_callers_get_503_and_nobody_the_key(
         assert CANARY not in each.content.decode() + caplog.text + repr(settings.VOICE_MODELS)
 
 
-def test_the_key_of_a_service_is_in_nothing_that_a_server_writes(far: Product, tmp_path: Path) -> None:
+def test_the_key_of_a_service_is_in_nothing_that_a_server_writes(far: Product, home: Home, tmp_path: Path) -> None:
     key = far.keys["doomed"]
     front = Product(
-        make_home(tmp_path / "home"),
+        home,
         tmp_path / "served",
         LOG_LEVEL="DEBUG",
         UPSTREAM_BASE_URL=far.origin,

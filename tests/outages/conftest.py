@@ -12,8 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.realtime.conftest import home, serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker
+
+__all__ = ["home", "serve"]
 
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "8"))
 """How long something is away: longer than a session waits for its rows; `make soak` has it last longer still."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.outages.conftest import accepted, converse, create, in_writing, until_accepted, until_over, until_written
 from tests.outages.disks import small_disk
-from tests.realtime.product import Product, make_home
+from tests.realtime.product import Home, Product
 from tests.realtime.talker import call
 
 DISK_MIB = 48
@@ -19,8 +19,7 @@ LONG = 40
 PATIENCE_S = 60.0
 
 
-async def test_a_full_disk_refuses_what_is_new_and_loses_nothing(tmp_path: Path) -> None:
-    home = make_home(tmp_path / "home")
+async def test_a_full_disk_refuses_what_is_new_and_loses_nothing(home: Home, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", DISK_MIB) as disk:
         # No reserve: the disk is filled to its last byte, so that writing itself fails.
         product = Product(home, disk.folder / "served", DISK_RESERVE_BYTES="0", TASK_LEASE_S="3")
@@ -51,8 +50,7 @@ async def test_a_full_disk_refuses_what_is_new_and_loses_nothing(tmp_path: Path)
         assert status == 0
 
 
-async def test_the_reserve_refuses_before_the_disk_is_full(tmp_path: Path) -> None:
-    home = make_home(tmp_path / "home")
+async def test_the_reserve_refuses_before_the_disk_is_full(home: Home, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", DISK_MIB) as disk:
         reserve = 2**50 if not disk.is_mounted else 4 * 2**20
         product = Product(

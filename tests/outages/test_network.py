@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,7 @@ from tests.outages.faults import FaultProxy, Faults
 from tests.ports import free_port
 from tests.postgres import PostgresServer
 from tests.realtime.chat_server import KEY, ChatServer
+from tests.realtime.conftest import Serve
 from tests.realtime.product import Product, make_home
 from tests.realtime.talker import call
 from tests.thorough import usually
@@ -44,30 +44,30 @@ Proxied = Callable[[int], FaultProxy]
 
 
 @pytest.fixture(scope="module")
-def proxied() -> Iterator[Proxied]:
-    """Proxies before ports, `proxied(5432)`, until the end of the module."""
+def proxies() -> Iterator[list[FaultProxy]]:
+    """All of this module, until its end."""
     proxies: list[FaultProxy] = []
+    yield proxies
+    for proxy in proxies:
+        proxy.close()
+
+
+@pytest.fixture(scope="module")
+def proxied(proxies: list[FaultProxy]) -> Proxied:
+    """Makes proxies before ports: `proxied(5432)`."""
 
     def before(port: int) -> FaultProxy:
         proxies.append(FaultProxy(port))
         return proxies[-1]
 
-    yield before
+    return before
+
+
+@pytest.fixture(autouse=True)
+def _mended(proxies: list[FaultProxy]) -> Iterator[None]:
+    """All proxies pass everything again after a test."""
+    yield
     for proxy in proxies:
-        proxy.close()
-
-
-@pytest.fixture
-def mended() -> Iterator[Callable[[FaultProxy], FaultProxy]]:
-    """Proxies that pass everything again after the test."""
-    touched: list[FaultProxy] = []
-
-    def take(proxy: FaultProxy) -> FaultProxy:
-        touched.append(proxy)
-        return proxy
-
-    yield take
-    for proxy in touched:
         proxy.faults = Faults()
 
 
@@ -94,9 +94,9 @@ def on_postgres(
 
 @pytest.mark.parametrize("faults", usually(Faults(bytes_per_s=NARROW), more=(Faults(delay_s=0.05),)))
 async def test_a_slow_way_to_the_database_holds_up_and_loses_nothing(
-    on_postgres: Product, database: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], faults: Faults
+    on_postgres: Product, database: FaultProxy, faults: Faults
 ) -> None:
-    mended(database).faults = faults
+    database.faults = faults
     async with call(on_postgres.url, on_postgres.keys["good"]) as talker:
         session_id = await in_writing(talker)
         task = await until_accepted(on_postgres)
@@ -108,9 +108,8 @@ async def test_a_slow_way_to_the_database_holds_up_and_loses_nothing(
 
 @pytest.mark.parametrize("how", usually("half open", more=("cut",)))
 async def test_a_way_to_the_database_that_breaks_is_found_again(
-    on_postgres: Product, database: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], how: str
+    on_postgres: Product, database: FaultProxy, how: str
 ) -> None:
-    mended(database)
     async with call(on_postgres.url, on_postgres.keys["good"]) as talker:
         session_id = await in_writing(talker)
         await converse(talker, [1])
@@ -148,79 +147,66 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.mark.parametrize(("number", "how"), enumerate(usually("narrow", "half open", more=("delayed", "cut"))))
 async def test_calls_are_served_and_limited_whatever_happens_on_the_way_to_redis(
-    redis: RedisServer, proxied: Proxied, tmp_path: Path, number: int, how: str
+    redis: RedisServer, proxied: Proxied, serve: Serve, number: int, how: str
 ) -> None:
     proxy = proxied(redis.port)
-    home = make_home(tmp_path / "home")
-    limits: dict[str, Any] = {"RATE_LIMITS": "embedding=3/600", "REDIS_URL": f"redis://127.0.0.1:{proxy.port}/{number}"}
-    product = Product(home, tmp_path / "served", **limits)
-    try:
-        assert (await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status == 200
-        proxy.faults = {
-            "delayed": Faults(delay_s=0.05),
-            "narrow": Faults(bytes_per_s=NARROW),
-            "cut": Faults(is_refusing=True),
-            "half open": Faults(is_half_open=True),
-        }[how]
-        if how == "cut":
-            proxy.cut()
-        statuses = []
-        for _ in range(3):
-            begun = time.monotonic()
-            statuses.append((await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status)
-            assert time.monotonic() - begun < TOO_LATE_S
-        assert statuses == [200, 200, 429]
-        async with call(product.url, product.keys["good"]) as talker:
-            await converse(talker, [1])
-        assert "Traceback" not in product.log
-    finally:
-        proxy.faults = Faults()
-        product.stop()
+    product = serve(RATE_LIMITS="embedding=3/600", REDIS_URL=f"redis://127.0.0.1:{proxy.port}/{number}")
+    assert (await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status == 200
+    proxy.faults = {
+        "delayed": Faults(delay_s=0.05),
+        "narrow": Faults(bytes_per_s=NARROW),
+        "cut": Faults(is_refusing=True),
+        "half open": Faults(is_half_open=True),
+    }[how]
+    if how == "cut":
+        proxy.cut()
+    statuses = []
+    for _ in range(3):
+        begun = time.monotonic()
+        statuses.append((await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status)
+        assert time.monotonic() - begun < TOO_LATE_S
+    assert statuses == [200, 200, 429]
+    async with call(product.url, product.keys["good"]) as talker:
+        await converse(talker, [1])
+    assert "Traceback" not in product.log
 
 
 # ── A service elsewhere ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
-def chat() -> Iterator[ChatServer]:
+def chat_proxy(proxied: Proxied) -> Iterator[FaultProxy]:
     with ChatServer() as server:
-        yield server
+        yield proxied(server.port)
 
 
 @pytest.fixture(scope="module")
-def chat_proxy(chat: ChatServer, proxied: Proxied) -> FaultProxy:
-    return proxied(chat.port)
-
-
-@pytest.fixture(scope="module")
-def with_chat(chat_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    home = make_home(tmp_path_factory.mktemp("home") / "home")
-    elsewhere: dict[str, Any] = {
-        "CHAT_BASE_URL": f"http://127.0.0.1:{chat_proxy.port}/v1",
-        "CHAT_API_KEY": KEY,
-        "CHAT_MODEL": "somewhere",
-        "CHAT_TIMEOUT_S": "3",
-    }
-    running = Product(home, tmp_path_factory.mktemp("served") / "served", **elsewhere)
-    yield running
-    running.stop()
+def product(chat_proxy: FaultProxy, serve: Serve) -> Product:
+    """A server with a chat server behind a proxy, which soon misses a client."""
+    return serve(
+        CHAT_BASE_URL=f"http://127.0.0.1:{chat_proxy.port}/v1",
+        CHAT_API_KEY=KEY,
+        CHAT_MODEL="somewhere",
+        CHAT_TIMEOUT_S="3",
+        PING_S="2",
+        SEND_TIMEOUT_S="5",
+    )
 
 
 @pytest.mark.parametrize("faults", usually(Faults(bytes_per_s=NARROW), more=(Faults(delay_s=0.05),)))
 async def test_a_slow_way_to_a_chat_server_only_takes_longer(
-    with_chat: Product, chat_proxy: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], faults: Faults
+    product: Product, chat_proxy: FaultProxy, faults: Faults
 ) -> None:
-    mended(chat_proxy).faults = faults
-    async with call(with_chat.url, with_chat.keys["good"]) as talker:
+    chat_proxy.faults = faults
+    async with call(product.url, product.keys["good"]) as talker:
         await converse(talker, [1])
 
 
 @pytest.mark.parametrize("how", usually("half open", more=("cut",)))
 async def test_a_way_to_a_chat_server_that_breaks_fails_the_reply_and_not_the_session(
-    with_chat: Product, chat_proxy: FaultProxy, mended: Callable[[FaultProxy], FaultProxy], how: str
+    product: Product, chat_proxy: FaultProxy, how: str
 ) -> None:
-    mended(chat_proxy)
-    async with call(with_chat.url, with_chat.keys["good"]) as talker:
+    async with call(product.url, product.keys["good"]) as talker:
         await converse(talker, [1])
         if how == "cut":
             chat_proxy.faults = Faults(is_refusing=True)
@@ -233,37 +219,31 @@ async def test_a_way_to_a_chat_server_that_breaks_fails_the_reply_and_not_the_se
         chat_proxy.faults = Faults()
         chat_proxy.cut()
         await converse(talker, [3])
-    assert "Traceback" not in with_chat.log
+    assert "Traceback" not in product.log
 
 
 # ── The client ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_client_behind_a_bad_network_is_served_or_missed(proxied: Proxied, tmp_path: Path) -> None:
-    home = make_home(tmp_path / "home")
-    product = Product(home, tmp_path / "served", PING_S="2", SEND_TIMEOUT_S="5")
-    proxy = proxied(int(product.address.rpartition(":")[2]))
+async def test_a_client_behind_a_bad_network_is_served_or_missed(product: Product, proxied: Proxied) -> None:
+    proxy = proxied(product.port)
     url = product.url.replace(product.address, f"127.0.0.1:{proxy.port}")
-    try:
-        proxy.faults = Faults(delay_s=0.1)
-        async with call(url, product.keys["good"]) as talker:
-            await converse(talker, [1])
-        proxy.faults = Faults(bytes_per_s=NARROW)
-        async with call(url, product.keys["good"]) as talker:
-            await talker.send("session.update", session={"modalities": ["text"]})
-            await converse(talker, [1])
-        proxy.faults = Faults()
-        async with call(url, product.keys["good"]) as cut, call(url, product.keys["good"]) as lost:
-            await asyncio.gather(converse(cut, [1]), converse(lost, [1]))
-            proxy.faults = Faults(is_half_open=True)
-            await product.row(  # pings are not answered any more
-                "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM realtime_realtimesession WHERE ended_at IS NULL)",
-                within_s=30,
-            )
-            proxy.cut()
-        ends = product.rows("SELECT close_code FROM realtime_realtimesession ORDER BY started_at")
-        assert {row["close_code"] for row in ends[2:]} <= {1005, 1006}, "no close frame came"
-        assert "Traceback" not in product.log
-    finally:
-        proxy.faults = Faults()
-        product.stop()
+    proxy.faults = Faults(delay_s=0.1)
+    async with call(url, product.keys["good"]) as talker:
+        await converse(talker, [1])
+    proxy.faults = Faults(bytes_per_s=NARROW)
+    async with call(url, product.keys["good"]) as talker:
+        await in_writing(talker)
+        await converse(talker, [1])
+    proxy.faults = Faults()
+    async with call(url, product.keys["good"]) as cut, call(url, product.keys["good"]) as lost:
+        await asyncio.gather(converse(cut, [1]), converse(lost, [1]))
+        proxy.faults = Faults(is_half_open=True)
+        await product.row(  # pings are not answered any more
+            "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM realtime_realtimesession WHERE ended_at IS NULL)",
+            within_s=30,
+        )
+        proxy.cut()
+    ends = product.rows("SELECT close_code FROM realtime_realtimesession ORDER BY started_at DESC LIMIT 2")
+    assert {row["close_code"] for row in ends} <= {1005, 1006}, "no close frame came"
+    assert "Traceback" not in product.log

@@ -31,10 +31,11 @@ def own_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
-def product(own_postgres: PostgresServer, tmp_path: Path) -> Iterator[Product]:
-    home = make_home(tmp_path / "home", DATABASE_URL=own_postgres.fresh())
-    running = Product(home, tmp_path / "served", TASK_LEASE_S="5", DATABASE_WAIT_S="2")
+@pytest.fixture(scope="module")
+def product(own_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    folder: Path = tmp_path_factory.mktemp("product")
+    home = make_home(folder / "home", DATABASE_URL=own_postgres.fresh())
+    running = Product(home, folder / "served", TASK_LEASE_S="5", DATABASE_WAIT_S="2")
     yield running
     running.stop()
 

@@ -6,11 +6,11 @@ import asyncio
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from tests.accounts.redis import RedisServer
 from tests.outages.conftest import OUTAGE_S, accepted, ask, converse, in_writing, until_over, until_written
-from tests.realtime.product import Product, make_home
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
 from tests.realtime.talker import call
 
 EMBEDDING = {"model": "text-embedding-v4", "input": "A cat sits on the mat."}
@@ -24,13 +24,11 @@ def called(product: Product, times: int) -> list[int]:
     return [ask(product, EMBEDDINGS, EMBEDDING).status for _ in range(times)]
 
 
-async def test_sessions_tasks_and_limits_outlive_a_redis_that_is_away(tmp_path: Path) -> None:
+async def test_sessions_tasks_and_limits_outlive_a_redis_that_is_away(serve: Serve) -> None:
     with tempfile.TemporaryDirectory(prefix="redis-", dir="/tmp") as folder:
         redis = RedisServer(Path(folder))
         redis.start()
-        home = make_home(tmp_path / "home")
-        variables: dict[str, Any] = {"REDIS_URL": redis.url, "RATE_LIMITS": f"embedding={LIMIT}/{WINDOW_S}"}
-        product = Product(home, tmp_path / "served", **variables)
+        product = serve(REDIS_URL=redis.url, RATE_LIMITS=f"embedding={LIMIT}/{WINDOW_S}")
         try:
             async with call(product.url, product.keys["good"]) as talker:
                 session_id = await in_writing(talker)
@@ -58,5 +56,4 @@ async def test_sessions_tasks_and_limits_outlive_a_redis_that_is_away(tmp_path: 
             assert " ERROR " not in product.log
             assert "Traceback" not in product.log
         finally:
-            product.stop()
             redis.stop()

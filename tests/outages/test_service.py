@@ -15,7 +15,8 @@ import pytest
 from tests.bench.serving import process_cost
 from tests.outages.conftest import converse
 from tests.outages.faults import FaultProxy, Faults
-from tests.realtime.product import Product, make_home
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
 from tests.thorough import usually
 
@@ -32,32 +33,24 @@ MOST_HELD_MB = 48.0
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    home = make_home(tmp_path_factory.mktemp("home") / "home")
-    running = Product(home, tmp_path_factory.mktemp("served") / "served")
-    yield running
-    running.stop()
+def theirs(serve: Serve) -> Product:
+    return serve()
 
 
 @pytest.fixture(scope="module")
 def way(theirs: Product) -> Iterator[FaultProxy]:
-    proxy = FaultProxy(int(theirs.address.rpartition(":")[2]))
+    proxy = FaultProxy(theirs.port)
     yield proxy
     proxy.close()
 
 
 @pytest.fixture(scope="module")
-def ours(theirs: Product, way: FaultProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    home = make_home(tmp_path_factory.mktemp("home") / "home")
-    running = Product(
-        home,
-        tmp_path_factory.mktemp("served") / "served",
+def ours(theirs: Product, way: FaultProxy, serve: Serve) -> Product:
+    return serve(
         UPSTREAM_BASE_URL=f"http://127.0.0.1:{way.port}",
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
     )
-    yield running
-    running.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -95,18 +95,6 @@ async def test_a_budget_that_is_used_up_ends_the_conversation_within_a_turn(prod
     assert not product.rows("select * from accounts_hold")
 
 
-async def test_a_spoken_question_too_gets_the_last_words(product: Product, voices: Any) -> None:
-    forget(product)
-    give(product, 5)
-    async with call(product.url, product.keys["good"], has_microphone=True) as talker:
-        await talker.say(voices(QUESTION))
-        await assert_told(talker, turns=1)
-        assert await talker.wait_closed() == 4402
-
-    _, lines = await books(product, talker.heard[0].event["session"]["id"])
-    assert lines == []
-
-
 async def test_the_last_words_are_heard_over_webrtc(product: Product) -> None:
     forget(product)
     give(product, 5)
@@ -118,22 +106,6 @@ async def test_the_last_words_are_heard_over_webrtc(product: Product) -> None:
 
     row, lines = await books(product, caller.heard[0].event["session"]["id"])
     assert (row["close_code"], lines) == (4402, [])
-
-
-async def test_it_goes_on_when_an_operator_raises_the_budget(product: Product) -> None:
-    forget(product)
-    give(product, USUAL_REPLY_S + 2)
-    async with call(product.url, product.keys["good"]) as talker:
-        await talker.send("session.update", session={"modalities": ["text"]})
-        await talker.ask(QUESTION, modalities=["audio", "text"])
-        await talker.wait("response.done")
-        give(product, 10 * USUAL_REPLY_S)
-        await talker.ask(QUESTION, modalities=["audio", "text"])
-        await talker.wait("response.done", count=2)
-        assert "144" in talker.all("response.audio_transcript.done")[1]["transcript"]
-        assert not talker.all("error")
-        await talker.send("session.finish")
-        assert await talker.wait_closed() == 1000
 
 
 async def test_who_only_reads_reads_the_last_words(product: Product) -> None:

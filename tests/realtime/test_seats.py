@@ -40,19 +40,6 @@ async def test_a_caller_may_hold_one_conversation_after_another(product: Product
     assert await product.row(counted, ONE_AFTER_THE_OTHER), "every one of them is written down"
 
 
-async def test_a_seat_that_another_process_has_back_is_free_here_as_well(product: Product, beside: Product) -> None:
-    for _ in range(ONE_AFTER_THE_OTHER // 4):
-        await held_and_finished(product)
-        await held_and_finished(beside)
-    async with call(product.url, product.keys["good"]) as talker:
-        await product.row(
-            "select id from realtime_realtimesession where id = ?", talker.heard[0].event["session"]["id"]
-        )
-        with pytest.raises(InvalidStatus) as refused:
-            await held_and_finished(beside)
-    assert refused.value.response.status_code == 429
-
-
 async def test_of_two_who_ask_two_processes_at_once_for_the_last_seat_one_gets_it(
     product: Product, beside: Product
 ) -> None:

@@ -18,7 +18,7 @@ from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Talker, call, samples_at
-from tests.realtime.test_chat_elsewhere import answer_of
+from tests.realtime.test_chat_elsewhere import WEATHER, answer_of
 from tests.realtime.webrtc import caller as webrtc
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
@@ -38,8 +38,17 @@ def theirs(serve: Serve, chat_server: ChatServer) -> Product:
 
 @pytest.fixture(scope="module")
 def ours(serve: Serve, theirs: Product) -> Product:
+    """It knows the service by our dialect, and by both of OpenAI's."""
+    usual = {"BASE_URL": f"{theirs.origin}/v1", "API_KEY": theirs.keys["good"], "REALTIME_MODEL": "voice"}
+    openai = {
+        f"UPSTREAM_{alias.upper()}_{name}": value
+        for alias, dialect in (("newer", "openai"), ("older", "openai-beta"))
+        for name, value in {**usual, "DIALECT": dialect}.items()
+    }
     return serve(
         AOQ_PORT=str(free_udp_port()),
+        UPSTREAM_SERVICES="newer,older",
+        **openai,
         UPSTREAM_BASE_URL=theirs.origin,
         UPSTREAM_API_KEY=theirs.keys["good"],
         UPSTREAM_REALTIME_MODEL="voice",
@@ -87,6 +96,9 @@ async def test_a_spoken_question_is_answered_and_recorded_here(ours: Product, th
     }
     assert row["output_audio_ms"] == round(len(talker.audio()) / 48)
     assert not theirs.rows("SELECT id FROM realtime_realtimesession WHERE id = ?", session_id)
+    secret = theirs.keys["good"]
+    assert secret not in json.dumps([heard.event for heard in talker.heard])
+    assert secret not in ours.log
 
 
 async def test_a_call_over_webrtc_ends_here(ours: Product, voices: Voices) -> None:
@@ -192,13 +204,47 @@ async def test_what_the_service_does_not_accept_is_told(ours: Product) -> None:
     assert talker.types[-1] == "session.finished"
 
 
-async def test_the_key_for_the_service_is_shown_nowhere(ours: Product, theirs: Product) -> None:
-    async with call(ours.url, ours.keys["doomed"], model=MODEL) as talker:
+# ── Services of OpenAI's family ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("model", ["newer", "older"])
+async def test_a_session_of_text_alone_is_answered_in_text_by_either_dialect(ours: Product, model: str) -> None:
+    async with call(ours.url, ours.keys["good"], model=model) as talker:
+        await talker.send("session.update", session={"modalities": ["text"]})
+        assert (await talker.wait("session.updated"))["session"]["modalities"] == ["text"]
         await talker.ask("Are you there?")
+        response = (await talker.wait("response.done"))["response"]
+    assert response["modalities"] == ["text"]
+    assert response["output"][0]["content"] == [{"type": "text", "text": ANSWER}]
+    assert not [kind for kind in talker.types if kind.startswith("response.audio")]
+
+
+async def test_speech_at_another_rate_is_understood_there(ours: Product, voices: Voices) -> None:
+    """The caller speaks at 16 kHz, which such a service does not take."""
+    async with call(ours.url, ours.keys["good"], model="newer", has_microphone=True) as talker:
+        await talker.say(voices(QUESTION))
+        assert answer_of(await talker.wait("response.done")) == ANSWER
+        session_id = session_of(talker)
+    (transcript,) = talker.all("conversation.item.input_audio_transcription.completed")
+    assert word_errors(QUESTION, transcript["transcript"]) <= 1
+    row = await turn_of(ours, session_id)
+    assert (row["user_text"], row["assistant_text"]) == (transcript["transcript"], ANSWER)
+    assert row["output_audio_ms"] == round(len(talker.audio()) / 48)
+
+
+async def test_tools_are_the_callers(ours: Product) -> None:
+    async with call(ours.url, ours.keys["good"], model="newer") as talker:
+        await talker.send("session.update", session={"tools": [WEATHER], "turn_detection": {"type": "semantic_vad"}})
+        settings = (await talker.wait("session.updated"))["session"]
+        assert (settings["tools"], settings["turn_detection"]["type"]) == ([WEATHER], "semantic_vad")
+        await talker.ask("How is the weather?")
+        done = await talker.wait("response.function_call_arguments.done")
+        assert (done["name"], json.loads(done["arguments"])) == ("weather", {"city": "Paris"})
         await talker.wait("response.done")
-    secret = theirs.keys["good"]
-    assert secret not in json.dumps([heard.event for heard in talker.heard])
-    assert secret not in ours.log
+        output = {"type": "function_call_output", "call_id": done["call_id"], "output": '{"degrees": 21}'}
+        await talker.send("conversation.item.create", item=output)
+        await talker.send("response.create")
+        assert answer_of(await talker.wait("response.done", count=2)) == "It is 21 degrees."
 
 
 async def test_a_service_that_is_full_is_a_status_here_and_a_killed_one_an_error(

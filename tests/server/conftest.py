@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.realtime.conftest import home, serve
+
 from .process import Served, served
+
+__all__ = ["home", "serve"]
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.realtime.product import Home, Product, make_home
+from tests.realtime.product import Home, Product
 from tests.realtime.talker import Talker, call
 
 CONVERSATIONS = 50
@@ -23,11 +23,6 @@ STOPPED_S = 25.0
 """Promised for the defaults: DRAIN_S, and what comes after it. Here the drain is shorter."""
 ROOM: dict[str, Any] = {"MAX_SESSIONS": "100", "MAX_SESSIONS_PER_ACCOUNT": "100", "MAX_CONNECTIONS_PER_ADDRESS": "400"}
 LONG_QUESTION = "What can you do?"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    return make_home(tmp_path_factory.mktemp("home") / "home")
 
 
 @pytest.fixture

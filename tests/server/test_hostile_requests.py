@@ -24,8 +24,9 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 from tests.http.test_content_types import CODECS, EXTENDED, form
 from tests.http.test_content_types import PATHS as FORM_PATHS
 from tests.http.test_middleware import HOSTILE as HOSTILE_BODIES
+from tests.realtime.conftest import Serve
 from tests.realtime.hostile_frames import BROKEN, ODD, opened, text_frame, until_ended
-from tests.realtime.product import Product, make_home
+from tests.realtime.product import Product
 from tests.realtime.records.test_ends import NO_EVENTS
 from tests.realtime.webrtc.test_offers import bad_offers, mutated
 
@@ -82,17 +83,13 @@ WITHOUT_AN_ANSWER_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    running = Product(
-        make_home(tmp_path_factory.mktemp("home") / "home"),
-        tmp_path_factory.mktemp("served") / "served",
+def product(serve: Serve) -> Product:
+    return serve(
         HEADER_TIMEOUT_S="1",
         BODY_TIMEOUT_S="1",
         WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8",
         MAX_CONNECTIONS_PER_ADDRESS="1000",
     )
-    yield running
-    running.stop()
 
 
 def log_of(product: Product, since: int = 0) -> list[str]:
