@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DIALECTS = ("native", "openai", "openai-beta")
-"""Of realtime sessions: this server's own; OpenAI's current one; the one before that, which ours is made after."""
+"""Dialects of realtime sessions: this server's own, OpenAI's current one, and OpenAI's older one, which ours
+follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class ServerSettings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What an engine needs to know to reach it."""
+        """Arguments of the engine that calls it."""
         found: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "model": self.model}
         return found if self.timeout_s is None else found | {"timeout_s": self.timeout_s}
 
@@ -41,35 +42,35 @@ class UpstreamSettings(ServerSettings):
     embedding_models: Sequence[str] = ()
     rerank_models: Sequence[str] = ()
     alias: str = "upstream"
-    """What the operator calls the service; its realtime model is found under this name."""
+    """The operator's name for the service; its realtime model has this name here."""
     settings: str = "UPSTREAM"
-    """How its settings begin."""
+    """Prefix of its settings."""
     realtime_url: str = ""
-    """Where its realtime gateway is, when that has an address of its own."""
+    """Address of its realtime gateway, where it differs."""
     ws_url: str = ""
-    """Where its WebSockets are, when those have an address of their own."""
+    """Address of its WebSockets, where it differs."""
     is_direct: bool = False
     """Calls over WebRTC and AOQ are passed on to it, so that their media flow past this server."""
     session_limit_s: float = 0.0
-    """How long a realtime session of its lasts; 0: that is not known."""
+    """Longest realtime session there; 0 if unknown."""
     vendor: str = "DashScope"
     """The word in the names of its headers: `X-DashScope-Async`."""
     workspace: str = ""
-    """Which workspace of the account there its models are used in; empty leaves it to the key."""
+    """Workspace of the account there; empty for the key's own."""
     sees_images: bool = False
     """Its chat models take images."""
     dialect: str = "native"
-    """In which words its realtime sessions are held: one of `DIALECTS`."""
+    """Dialect of its realtime sessions: one of `DIALECTS`."""
     transcription_model: str = ""
-    """What transcribes for a realtime model of OpenAI's family; empty leaves that to callers."""
+    """Model that transcribes in sessions with OpenAI's events; empty leaves the choice to callers."""
 
     def model_options(self, theirs: str) -> dict[str, Any]:
-        """What an engine needs to know to use one of its models over HTTP."""
+        """Arguments of the engine that calls one of its models over HTTP."""
         return self.address | {"model": theirs}
 
     @property
     def address(self) -> dict[str, Any]:
-        """What has to be known to reach it over HTTP."""
+        """Arguments of `Address`."""
         found: dict[str, Any] = {} if self.timeout_s is None else {"timeout_s": self.timeout_s}
         return found | {
             "base_url": self.base_url,
@@ -83,7 +84,7 @@ class UpstreamSettings(ServerSettings):
 
     @property
     def realtime_options(self) -> dict[str, Any]:
-        """What an engine needs to know to use its realtime model."""
+        """Arguments of the engine of its realtime model."""
         return {
             "base_url": self.realtime_url or self.base_url,
             "ws_url": self.ws_url,

@@ -20,7 +20,7 @@ CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
 
 
 def upstream_cards(service: UpstreamSettings) -> list[ModelCard]:
-    """What a service with this server's interface offers."""
+    """Cards of the models of a service with this server's interface."""
     if not service:
         return []
     realtime = [_realtime_card(service)] if service.is_realtime else []

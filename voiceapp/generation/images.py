@@ -15,9 +15,9 @@ from voiceapp.tasks.storage.inputs import allowed_networks
 
 MAX_ADDRESSES = 16
 MAX_BYTES = 5_000_000
-"""Of all images of one request together."""
+"""Limit of all images of one request together."""
 FETCH_S = 10.0
-"""For all of them."""
+"""Time within which all of them must be there."""
 AT_ONCE = 4
 
 

@@ -33,7 +33,7 @@ FULL_VOLUME = 50
 
 @dataclass(frozen=True, slots=True)
 class SpeechSettings:
-    """How a text is spoken."""
+    """Voice, format, speed and volume of spoken text."""
 
     voice: str = ""
     format: str = "pcm"

@@ -42,7 +42,7 @@ TURN_STEPS: dict[tuple[TurnState, str], TurnState] = {
 
 
 class SpeechState(Enum):
-    """What the client has been told of an utterance."""
+    """Events of an utterance that the client has been sent."""
 
     BUFFERED = "buffered"
     """Nothing before the commit, which is the client's."""

@@ -276,7 +276,7 @@ class _ProcessConnection:
 
     @property
     def is_of_this_user(self) -> bool:
-        """Whether the process at the other end runs as the same user, for any may take or call an abstract name."""
+        """True if the process at the other end runs as the same user: any process may take or call an abstract name."""
         peer = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         _, user_id, _ = _PEER.unpack(peer)
         return bool(user_id == os.getuid())

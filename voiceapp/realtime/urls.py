@@ -1,5 +1,4 @@
-"""Where the page sends its offer, asks for a grant, and reports a session that another service holds; and what requests
-are told that come to a socket's address."""
+"""Paths of the page's offers, grants and reports, and of requests that come to a WebSocket's address without one."""
 
 from django.urls import path, re_path
 

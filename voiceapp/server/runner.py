@@ -55,7 +55,7 @@ CLOSE_S = 2.0
 
 
 class ServerAdapter(Protocol):
-    """What listens, inside its running event loop: the server, or a relay."""
+    """A listener inside its running event loop: the server, or a relay."""
 
     name: str
 

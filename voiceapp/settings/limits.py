@@ -148,10 +148,10 @@ address. The task operations' are the interface specification's. It names none f
 a program that runs away.
 """
 QUOTA_ENFORCED: str = env.str("QUOTA_ENFORCED", default="elsewhere")
-"""Whom free quotas hold back: calls of models served `elsewhere`, `always` everybody, or `never`.
+"""Calls that free quotas limit: `elsewhere` those of models that another server runs, `always` all, or `never` any.
 
-A model inside this process costs its operator nothing, so by default nobody is refused it; a server elsewhere is
-somebody's bill.
+A model inside this process costs its operator nothing, so by default its calls are not limited; another server sends a
+bill.
 """
 FREE_QUOTAS: dict[str, int] = {"rerank": 1_000_000, "embedding": 1_000_000}
 """Tokens by model family that an account has for nothing (interface specification, Limits)."""

@@ -70,7 +70,7 @@ class WebhookEndpoint(models.Model):
 
     @property
     def is_called(self) -> bool:
-        """Whether events are delivered to the endpoint."""
+        """True if events are delivered to the endpoint."""
         return self.status == EndpointStatus.ACTIVE and self.deleted_at is None
 
     def secrets(self, now: datetime) -> list[str]:

@@ -246,7 +246,7 @@ class WaitingEndpoint:
     receiver: Receiver
     account_id: int
     is_called: bool
-    """Whether events are delivered to the endpoint."""
+    """Events are delivered to the endpoint."""
     oldest: Sequence[int]
     """Keys of its first deliveries that are due."""
 

@@ -47,7 +47,7 @@ class AttemptResult:
 
     @property
     def is_of_receiver(self) -> bool:
-        """Whether the receiver itself was called, so that the result counts for or against it."""
+        """The receiver itself was called, so the result counts for or against it."""
         return self.attempted.outcome != Outcome()
 
     def verdict(self, now: datetime) -> Verdict:

@@ -170,7 +170,7 @@ class DeliveryRecord(Schema):
     next_attempt_at: str | None = None
     """Time of the next attempt, while it waits for one."""
     is_replay: bool = False
-    """Whether it was sent again after it had ended."""
+    """It was sent again after it had ended."""
     attempts: list[AttemptRecord] | None = None
     """Every call, first to last; where a single event is looked at."""
 

@@ -192,11 +192,11 @@ class FallbackRecognizer(_Chain):
 
     @property
     def reads_early(self) -> bool:
-        """See `Recognizer`: not where servers elsewhere hear some turns."""
+        """See `Recognizer`: false where another server recognizes some turns."""
         return all(link.card.runs_here for link in self._links)
 
     async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
-        """What the first model hears that can serve.
+        """Recognition by the first model that can serve.
 
         Raises:
             EngineUnavailable: if none can serve now.

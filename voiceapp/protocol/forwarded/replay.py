@@ -14,16 +14,16 @@ Wire = Mapping[str, Any]
 
 MAX_ITEMS = 400
 MAX_CHARACTERS = 400_000
-"""Of all items together; the oldest are forgotten first."""
+"""Characters of all items together; the oldest are forgotten first."""
 MAX_SILENCE_MS = 1_000
-"""Of audio before speech is found in it."""
+"""Audio that is kept before speech is found in it."""
 MAX_SPEECH_MS = 9_000
-"""Of audio with speech, which a service is sent again at once, with what the caller says until it has a new session:
+"""Audio with speech that is kept. A service is sent it at once, with the speech until the new session has begun:
 sessions take no more than 20 s so fast."""
 MAX_MESSAGES = 2_000
-"""With audio, which may be as short as one sample each."""
+"""Messages with audio, which may be as short as one sample each."""
 MAX_SETTINGS_CHARACTERS = 500_000
-"""Of the settings in JSON: a change that makes more of them is not kept."""
+"""Settings in JSON: a change that makes them longer is not kept."""
 KEPT_FIELDS = ("id", "type", "role", "call_id", "name", "arguments", "output")
 MAX_UNANSWERED = 32
 MAX_EVENT_ID = 512
@@ -33,7 +33,7 @@ ANSWERS = {
     "conversation.item.created": "conversation.item.create",
     "response.created": "response.create",
 }
-"""By event of the service: which one of the caller's it answers."""
+"""The caller's event that is answered, by the service's event."""
 WORD_PARTS = {"user": "input_text", "system": "input_text", "assistant": "text"}
 
 
@@ -52,7 +52,7 @@ class ConversationReplay:
 
     @property
     def unanswered(self) -> tuple[JsonObject, ...]:
-        """What the caller has asked for, and the service has not answered."""
+        """Events of the caller that the service has not answered."""
         return tuple(self._unanswered)
 
     def follow(self, wire: Wire) -> None:
@@ -87,7 +87,7 @@ class ConversationReplay:
         return found
 
     def _answered(self, wire: Wire) -> Wire | None:
-        """What of the caller's an event answers."""
+        """Take out and return the caller's event that this event answers."""
         answers = _is_refusal_of if wire["type"] == "error" else _is_answer_to
         found = next((one for one in self._unanswered if answers(wire, one)), None)
         if found is not None:
@@ -130,9 +130,9 @@ class AudioReplay:
         self._messages: deque[tuple[str | JsonObject, float]] = deque()
         self._length_ms = 0.0
         self._total_ms = 0.0
-        """Of all that was ever pushed."""
+        """Length of all audio that was ever pushed."""
         self.is_open = False
-        """Somebody speaks, or has not committed what was said."""
+        """The caller speaks, or has not committed the speech."""
 
     def push(self, message: str | JsonObject, length_ms: float) -> None:
         """Take a message that carries audio, as text or read."""
@@ -151,7 +151,7 @@ class AudioReplay:
 
     @property
     def begins_ms(self) -> float:
-        """Where the messages begin that are sent again, in all audio of the caller's."""
+        """Position, in all audio of the caller, of the first message to be sent again."""
         return self._total_ms - self._length_ms
 
     def messages(self) -> list[str | JsonObject]:
@@ -160,7 +160,7 @@ class AudioReplay:
 
 
 def _kept(item: Wire) -> dict[str, Any]:
-    """What an item is created again from: its words, and not the pictures and sounds beside them."""
+    """The fields from which an item is created again: its words, without images and audio."""
     found: dict[str, Any] = {name: item[name] for name in KEPT_FIELDS if isinstance(item.get(name), str)}
     if words := words_of(item):
         found["content"] = [{"type": "text", "text": words}]
@@ -195,7 +195,7 @@ def _was_spoken(item: Wire) -> bool:
 
 
 def _is_refusal_of(wire: Wire, asked: Wire) -> bool:
-    """By the id of the event, or else by what its fields are called."""
+    """True if the error names the event's id, or else one of its fields."""
     error = wire.get("error")
     about, param = (error.get("event_id"), error.get("param")) if isinstance(error, dict) else (None, None)
     if about is not None:

@@ -293,7 +293,7 @@ class ForwardedSession:
 
     @property
     def is_quiet(self) -> bool:
-        """Nobody speaks, and no response is under way or expected."""
+        """The caller does not speak, and no response is under way or expected."""
         if self.replay.unanswered or self.turns.is_responding or self.refused or self._floor is not Floor.QUIET:
             return False
         return not (self._turn_settings.is_manual and self.turns.has_uncommitted)

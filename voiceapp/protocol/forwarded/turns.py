@@ -16,14 +16,14 @@ Wire = Mapping[str, Any]
 REMEMBERED = 8
 """Utterances and exchanges that later events may still be about."""
 MAX_CHARACTERS = 200_000
-"""Of the words of one response."""
+"""Characters of one response."""
 STATUSES = frozenset({"completed", "incomplete", "failed", "cancelled"})
 METRICS = ("end_of_turn_ms", "recognition_ms", "first_token_ms", "first_audio_ms")
 
 
 @dataclass(slots=True)
 class _Spoken:
-    """What a caller said in one go."""
+    """An utterance of the caller."""
 
     item_id: str
     start_ms: int = 0
@@ -219,7 +219,7 @@ def _length_ms(spoken: _Spoken | None) -> int:
 
 
 def _tokens(usage: Wire, side: str) -> int:
-    """Of text, where the service counts it by itself: audio is charged by its length."""
+    """Tokens of text where the service counts them apart, for audio is charged by its length; else all tokens."""
     details = _object(usage, f"{side}_tokens_details") or _object(usage, f"{side}_token_details")
     return _number(details, "text_tokens") if "text_tokens" in details else _number(usage, f"{side}_tokens")
 

@@ -25,7 +25,7 @@ _NAMES = {
     "turn_detection": "turn_detection",
     "input_audio_transcription": "transcription",
 }
-"""What is asked for, by the fields that ask for it."""
+"""Settings by the names of the fields that change them."""
 _NESTED = {
     ("input", "transcription"): "transcription",
     ("input", "turn_detection"): "turn_detection",
@@ -41,20 +41,20 @@ _PLACES = {
     "turn_detection": ("audio", "input", "turn_detection"),
     "transcription": ("audio", "input", "transcription"),
 }
-"""Where the current dialect has it."""
+"""Path of each setting in the current dialect."""
 _OLDER = {
     "modalities": "modalities",
     "max_tokens": "max_response_output_tokens",
     "transcription": "input_audio_transcription",
 }
-"""What the older one calls it, where that is another name."""
+"""Names in the older dialect, where they differ."""
 _OF_A_RESPONSE = ("modalities", "instructions", "voice", "tools", "tool_choice", "max_tokens", "temperature")
 _OF_A_TOOL = ("type", "name", "description", "parameters")
 _AS_IT_IS = ("conversation", "input", "metadata")
 _LISTENS = ("turn_detection", "transcription")
-"""What a session that only transcribes has."""
+"""Settings of a session that only transcribes."""
 _SHOWN_AS = {"transcription": "input_audio_transcription"}
-"""What our `session` calls it, where that is another name."""
+"""Names in our `session`, where they differ."""
 _ALWAYS_SHOWN = ("model", "audio", "input_audio_format", "output_audio_format")
 
 
@@ -64,7 +64,7 @@ def format_there(ours: AudioFormat) -> AudioFormat:
 
 
 def asked_for(patch: JsonObject) -> list[str]:
-    """What a change of settings is about. A voice that is null stays as it is."""
+    """Names of the settings that a patch changes. A voice that is null does not change."""
     found = [_NAMES[name] for name, value in patch.items() if name in _NAMES and (name != "voice" or value is not None)]
     audio = patch.get("audio")
     for (side, name), what in _NESTED.items():
@@ -75,8 +75,7 @@ def asked_for(patch: JsonObject) -> list[str]:
 
 
 def held_there(ours: JsonObject, *, kind: str, is_beta: bool) -> JsonObject:
-    """Our `session` without the settings that such a service is never told of, so that nobody takes them to be in
-    force."""
+    """Our `session` without the settings that such a service is never sent, which are not in force."""
     told = _LISTENS if kind == TRANSCRIPTION else (*_PLACES, *(("temperature",) if is_beta else ()))
     names = {*_ALWAYS_SHOWN, *(_SHOWN_AS.get(what, what) for what in told)}
     return {name: value for name, value in ours.items() if name in names}
@@ -85,7 +84,7 @@ def held_there(ours: JsonObject, *, kind: str, is_beta: bool) -> JsonObject:
 def session_there(
     config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
 ) -> JsonObject:
-    """`session` of `session.update`: what it is about, out of our settings, and the formats that audio has there."""
+    """`session` of `session.update`: the settings named in `about`, and the audio formats of the service."""
     wire = _wire(config, source, sink)
     shown = session_to({"id": "", **wire}, kind)
     session: JsonObject = {"type": kind}
@@ -152,7 +151,7 @@ def item_there(item: Any, *, is_beta: bool) -> Any:
 def _older(
     config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str = REALTIME
 ) -> JsonObject:
-    """What it is about, flat. Tools and turn detection look as in the current dialect."""
+    """The settings named in `about`, flat. Tools and turn detection look as in the current dialect."""
     shown = session_to({"id": "", **_wire(config, source, sink)}, kind)
     found: JsonObject = {}
     for what in about:

@@ -1,4 +1,4 @@
-"""What a session at a service of OpenAI's family may not end before."""
+"""Results that a session at a service of OpenAI's family waits for before it ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from voiceapp.protocol.wire.reading import JsonObject
 
 MOST = 32
-"""Of each kind."""
+"""Limit of each kind."""
 
 
 class Awaited:
@@ -25,7 +25,7 @@ class Awaited:
         self._begun: OrderedDict[str, None] = OrderedDict()
         """Responses under way."""
         self._words: OrderedDict[str, None] = OrderedDict()
-        """Of items."""
+        """Transcripts that are not complete, by id of the item."""
 
     def __bool__(self) -> bool:
         return bool(self._commits or self._responses or self._begun or self._words)
@@ -36,7 +36,7 @@ class Awaited:
             each.clear()
 
     def commit_asked(self, event_id: str) -> None:
-        """Somebody says that the turn is over."""
+        """The end of the caller's turn is asked for."""
         self.has_uncommitted = self.is_speaking = False
         _add(self._commits, event_id)
 

@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 REMEMBERED = 32
 """Items, and changes of settings, that later events may still be about."""
 _LOCAL = frozenset({ev.RemindersRestore.type})
-"""What such a service would not know what to do with."""
+"""Events that such a service does not have."""
 
 
 class OpenAIService:
@@ -59,12 +59,12 @@ class OpenAIService:
         )
         self._agreed = AgreedSettings(config)
         self.own: list[JsonObject] = []
-        """What the caller is to be told without a word of the service's, to be taken by the owner."""
+        """Events for the caller that are not the service's, to be taken by the owner."""
         self._is_beta = is_beta
         self._kind = TRANSCRIPTION if listens_only else REALTIME
         self._transcription_model = transcription_model
         self._heard_words: OrderedDict[str, str] = OrderedDict()
-        """Of the caller, by item."""
+        """Words of the caller, by item."""
         self._spoken = SpokenItems()
         self._functions: OrderedDict[str, str] = OrderedDict()
         """Names, by item."""
@@ -200,7 +200,7 @@ class OpenAIService:
         return []
 
     def give_up(self) -> None:
-        """What is under way takes too long: the session ends without it."""
+        """End the session without the results that it waits for."""
         self._awaited.clear()
         self._end_if_done()
 

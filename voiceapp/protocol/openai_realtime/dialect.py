@@ -34,7 +34,7 @@ RENAMED = {
 }
 """Events that differ by their names alone. The last two are not in that dialect; who asks for ducking gets them."""
 TRACK_FORMAT: JsonObject = {"type": "audio/pcm", "rate": PCM_RATE_HZ}
-"""What a session on a media track shows as its formats, whatever the track's codec is."""
+"""Format that a session on a media track shows, whatever the track's codec is."""
 EXPIRED = 4000
 """Close code of a session that has reached its longest duration; that dialect has an error for it."""
 PARTS = {"audio": "output_audio", "text": "output_text"}
@@ -50,9 +50,9 @@ class OpenAIRealtimeDialect:
         self._has_track = has_track
         self._output_format = TRACK_FORMAT
         self._previous: dict[str, str | None] = {}
-        """Of items of the response under way: the item before."""
+        """The item before each item of the response under way."""
         self._words: dict[str, str] = {}
-        """Of utterances under way: the words that were told."""
+        """Words that were told, of utterances under way."""
         self._lengths = Lengths()
         self._asked: tuple[str | None, str] = (None, "")
         """Id and type of the event that was read last, `input_audio_buffer.append` left out."""
@@ -302,7 +302,7 @@ def item_to(ours: JsonObject) -> JsonObject:
 
 
 def usage_to(ours: JsonObject | None) -> JsonObject | None:
-    """What a response used; nothing was read from a cache unless it says so."""
+    """Usage of a response in OpenAI's fields; cached tokens are 0 unless they are given."""
     if ours is None:
         return None
     counts = {name: ours[name] for name in ("total_tokens", "input_tokens", "output_tokens")}
@@ -315,7 +315,7 @@ def usage_to(ours: JsonObject | None) -> JsonObject | None:
 
 
 def _about(fields: Fields, read: Callable[..., JsonObject], *given: Any) -> JsonObject:
-    """What `read` makes of a client's settings; its refusal names the client's event."""
+    """Call `read`; an error that it raises names the client's event."""
     try:
         return read(*given)
     except EventError as refused:

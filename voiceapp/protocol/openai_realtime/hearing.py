@@ -27,7 +27,7 @@ _OF_A_MESSAGE = ("role", "content")
 _SHOWN_WHOLE = ("audio", "modalities", "input_audio_transcription", "turn_detection", "tools", "tool_choice")
 _COUNTS = ("total_tokens", "input_tokens", "output_tokens")
 _DETAILS = {"input_token_details": "input_tokens_details", "output_token_details": "output_tokens_details"}
-"""Of usage, and what other services call them."""
+"""Fields of usage, and their names at other services."""
 
 
 def part_of(part: JsonObject) -> JsonObject:
@@ -123,7 +123,7 @@ def error_of(wire: JsonObject) -> JsonObject:
 
 
 def is_about_settings(error: JsonObject) -> bool:
-    """Whether an error that names no event refuses a change of settings."""
+    """True for an error that names no event and refuses a change of settings."""
     code, param = str(error.get("code")), str(error.get("param"))
     return code.startswith("cannot_update") or param.partition(".")[0] == "session"
 

@@ -1,4 +1,4 @@
-"""How long the audio of each item is, which `usage` of its words has to say."""
+"""Length of each item's audio, for `usage` of its transcription."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Event = TypeVar("Event", bound=ev.ClientEvent)
 
 
 class Lengths:
-    """Of items whose words are not known yet."""
+    """Lengths of items whose words are not known yet."""
 
     def __init__(self) -> None:
         self.format = AudioFormat("pcm", PCM_RATE_HZ)
-        """Of the audio that the client sends."""
+        """Format of the audio that the client sends."""
         self._appended_bytes = 0
-        """Since the last turn of a client that ends turns itself."""
+        """Bytes since the last turn of a client that ends turns itself."""
         self._sent_ms = 0.0
-        """In the item that the client sent last."""
+        """Length of the item that the client sent last."""
         self._began_ms: dict[str, int] = {}
         self._lengths_ms: dict[str, float] = {}
 

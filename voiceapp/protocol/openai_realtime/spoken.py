@@ -1,4 +1,4 @@
-"""What the assistant says in its latest items, and how much of that was heard of one that is cut off."""
+"""Words and lengths of the assistant's latest items, for the part of an interrupted item that was heard."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from voiceapp.protocol.audio import AudioFormat
 
 MAX_CHARACTERS = 200_000
-"""Of the words of one item."""
+"""Characters of one item."""
 MAX_ITEMS = 32
 MOST_MS = 2**53
-"""Of a time that the service tells."""
+"""Limit of a time that the service tells."""
 
 
 @dataclass(slots=True)

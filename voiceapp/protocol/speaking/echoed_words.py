@@ -1,8 +1,8 @@
-"""Whether words understood during a reply are the reply's own, come back through the caller's microphone.
+"""Echo in words: tells words of the caller from the reply's own, come back through the microphone.
 
 Measured on 121 pieces of replies, cut anywhere, and 194 of what callers said, alone and over a reply: what recognition
 makes of an echo has three letters or more in a row of what is being said then, most of the time, and never more than 14
-in a row of its own. Single letters prove nothing: two thirds of anybody's are found in any sentence, in order.
+in a row of its own. Single letters prove nothing: two thirds of those of any words are found in any sentence, in order.
 
 `python -m tests.bench.interrupting` measures them together.
 """
@@ -17,13 +17,14 @@ from voiceapp.protocol.items import Message
 SAME_IN_A_ROW = 3
 """Fewer letters than that are alike by chance."""
 SAME_SHARE = 0.45
-"""Of the letters heard. 14 % of echoes have fewer, and are seldom read with confidence; 3 % of callers have more."""
+"""Share of the letters heard. 14 % of echoes have less, and are seldom read with confidence; 3 % of callers have
+more."""
 SURELY_SAME_IN_A_ROW = 4
 OWN_IN_A_ROW = 16
-"""So many letters with no more than three of the reply's among them are somebody's, whatever else was heard."""
+"""So many letters with no more than three of the reply's among them are the caller's, whatever else was heard."""
 UNFOUND_SAME_SHARE = 0.8
 UNFOUND_OWN_IN_A_ROW = 4
-"""Where no echo was found in the sound: a question about a reply has many of its words, and one of its own."""
+"""Limits where no echo was found in the sound: a question about a reply has many of its words, and one of its own."""
 COMPARED_CHARACTERS = 160
 """The last words decide; what was said meanwhile and shortly before is at most twice as long."""
 CHARACTERS_PER_S = 20.0
@@ -31,7 +32,7 @@ CHARACTERS_PER_S = 20.0
 
 
 def said_between(message: Message, start_ms: float, end_ms: float) -> str:
-    """What a reply says between two moments of its audio."""
+    """The text of a reply between two positions in its audio."""
     start_ms = max(0.0, start_ms)
     known_ms = message.marks[-1][1] if message.marks else 0.0
     first, last = (len(message.said_until(min(until_ms, known_ms))) for until_ms in (start_ms, end_ms))
@@ -41,7 +42,7 @@ def said_between(message: Message, start_ms: float, end_ms: float) -> str:
 
 
 def are_echoed(words: str, said: str, *, is_likely: bool) -> bool:
-    """Most of `words` is in `said`, and little else; hardly anything else, unless an echo is likely."""
+    """True if most letters of `words` are in `said`; unless an echo is likely, nearly all."""
     heard, text = letters(words[-COMPARED_CHARACTERS:]), letters(said[-2 * COMPARED_CHARACTERS :])
     same, own, end = 0, 0, 0
     for block in SequenceMatcher(None, heard, text, autojunk=False).get_matching_blocks():

@@ -1,4 +1,5 @@
-"""Whether sound during a reply interrupts it. What may be the reply's own echo must prove to be somebody's words.
+"""Barge-in: decides whether sound during a reply interrupts it. Sound that may be the reply's own echo must prove to be
+words of the caller.
 
 `python -m tests.bench.interrupting` measures the thresholds.
 """
@@ -26,7 +27,7 @@ from voiceapp.protocol.wire.events import ServerEvent
 ECHO_TAIL_S = 1.0
 """An echo may be heard so long after the end of a reply."""
 LONG_SPEECH_MS = 900
-"""Nobody says "mm-hm" for so long."""
+"""Longer than any "mm-hm"."""
 UNBROKEN_SPEECH_MS = 640
 """So long without a pause, and no reading of it is a word that shows attention."""
 WORD_MS = 400
@@ -34,16 +35,17 @@ WORD_MS = 400
 NEARLY_OVER_S = 0.5
 """A short "yes" at the end of a reply is an answer to it."""
 EARLY_CONFIDENCE = 0.6
-"""What is read of less than `MIN_SPEECH_MS` counts from there: "mm-hm" begins as "Yeah, mate" with 0.55."""
+"""Least confidence of words in less than `MIN_SPEECH_MS` of speech: "mm-hm" begins as "Yeah, mate" with 0.55."""
 CLEAR_CONFIDENCE = 0.8
 """A single word that is read so well is believed at once, and behind a word that shows attention only then: of "uh-huh"
 remains "Other" with 0.76."""
 QUESTION_CONFIDENCE = 0.5
 OWN_CONFIDENCE = 0.6
-"""What recognition makes of an echo that has none of the reply's words is read with less than that, mostly."""
+"""Least confidence of the caller's words; recognition has less, mostly, in an echo that it takes for other words than
+the reply's."""
 EARLIER_MS = 2000.0
-"""What may echo in a sound began so long before it: the longest delay of an echo, the time until the sound was noticed,
-and a margin, for where in a sentence a word is said is not known exactly."""
+"""Reply before a sound that may echo in it: the longest delay of an echo, the time until the sound was noticed, and a
+margin, for the position of a word in a sentence is not known exactly."""
 MARGIN_MS = 1000.0
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -57,7 +59,7 @@ class ListenerWords:
     commands: frozenset[str]
     """They interrupt as soon as they are heard."""
     openings: frozenset[str]
-    """What begins like that asks for something, even where it is read without much confidence."""
+    """First words of requests, which count even when recognition has little confidence."""
     nods: frozenset[str]
     """A listener says them to show attention."""
     particles: frozenset[str]
@@ -101,7 +103,7 @@ class Interruptions:
         return self._may_interrupt and self.config.interruptions == "duck" and bool(self._heard(now))
 
     def begin(self, utterance: Utterance, now: float) -> None:
-        """Somebody may have begun to speak into the reply."""
+        """The caller may have begun to speak during the reply."""
         if self._may_interrupt and self.config.interruptions == "duck":
             self.ducking.begin(utterance, now)
 
@@ -117,7 +119,7 @@ class Interruptions:
             self._responder.cut_playout()
 
     def judge_sound(self, utterance: Utterance) -> SpeechVerdict:
-        """What is known without words."""
+        """Decide without words."""
         if utterance.sure_frames >= SURE_FRAMES and self.config.interruptions != "duck":
             return SpeechVerdict.INTERRUPTS
         is_unbroken = utterance.unbroken_ms >= UNBROKEN_SPEECH_MS and not utterance.shows_attention
@@ -127,7 +129,7 @@ class Interruptions:
         return SpeechVerdict.OPEN
 
     def judge(self, utterance: Utterance, now: float, *, is_complete: bool) -> SpeechVerdict:
-        """What its words so far say, or all of them up to a pause."""
+        """Decide by the words so far, or up to a pause if `is_complete`."""
         spoken = _WORD.findall(utterance.reading.casefold())
         if not spoken or self._may_be_echo(spoken, utterance, now, is_complete=is_complete):
             return SpeechVerdict.TAKEN_BACK if is_complete else SpeechVerdict.OPEN
@@ -160,7 +162,7 @@ class Interruptions:
         return settings is not None and settings.interrupt_response
 
     def _left_s(self, now: float) -> float:
-        """How much of the reply is still to be heard, as far as is known."""
+        """Seconds of the reply that are still to be heard, as far as is known."""
         response = self._responder.response
         if response is None:
             return 0.0
@@ -194,7 +196,7 @@ class Interruptions:
         return are_echoed(utterance.reading, said, is_likely=is_likely)
 
     def _said_during(self, utterance: Utterance, now: float) -> str:
-        """What of the replies may have echoed in it."""
+        """The text of the replies that may have echoed in it."""
         return " ".join(
             said_between(
                 response.message,

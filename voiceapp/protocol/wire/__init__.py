@@ -1,1 +1,1 @@
-"""What passes between client and session: events, their fields, and the dialects they are spoken in."""
+"""Events between client and session, their fields and dialects."""

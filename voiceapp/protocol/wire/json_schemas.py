@@ -162,7 +162,7 @@ class _Group:
         self.count = 1
         """Greatest number of times that something in it is written out."""
         self.is_loose = False
-        """Whether an alternative begins and ends with a repetition."""
+        """An alternative begins and ends with a repetition."""
 
     def add(self, group: _Group | None = None) -> None:
         self._atoms += 1

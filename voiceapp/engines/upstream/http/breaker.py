@@ -35,13 +35,13 @@ BREAKER_STEPS: dict[tuple[BreakerState, str], BreakerState] = {
 
 
 class Breaker:
-    """Of one service. Every request that `admit` lets out ends in `succeeded`, `failed` or `abandoned`, with its
-    number; one that went out before the state changed no longer counts."""
+    """Circuit breaker of one service. Every request that `admit` lets out ends in `succeeded`, `failed` or `abandoned`,
+    with its number; one that went out before the state changed no longer counts."""
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self._number = 1
-        """Of the requests since the state last changed."""
+        """Number of the requests since the state last changed."""
         self._failures = 0
         self._pause_s = FIRST_PAUSE_S
         self._paused_until = 0.0

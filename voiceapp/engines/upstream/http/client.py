@@ -36,7 +36,7 @@ INSPECTION_CODES = ("DataInspectionFailed", "data_inspection_failed")
 """In the native style and in OpenAI's."""
 MAX_ID_CHARS = 64
 PROBED_S = 10.0
-"""How long one look at a service serves, whatever came of it."""
+"""Time for which the result of a probe is used."""
 
 
 class CircuitOpen(EngineUnavailable):
@@ -45,22 +45,22 @@ class CircuitOpen(EngineUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a service is, and as whom it is asked."""
+    """Address and account of a service."""
 
     base_url: str
-    """What comes before `/api/v1`."""
+    """Root, before `/api/v1`."""
     api_key: str = field(repr=False)
     service: str = "upstream"
-    """What the operator calls it."""
+    """The operator's name for it."""
     settings: str = "UPSTREAM"
-    """How its settings begin."""
+    """Prefix of its settings."""
     vendor: str = "DashScope"
     """The word in the names of its headers."""
     workspace: str = ""
     timeout_s: float = 60.0
     """Bounds each wait for bytes."""
     models_path: str = f"{COMPATIBLE}/models"
-    """Where it lists its models; it is asked for them to find out whether it is there."""
+    """Path of its list of models, which probes request."""
 
 
 class UpstreamServer(RemoteServer):
@@ -87,7 +87,6 @@ class UpstreamServer(RemoteServer):
 
     @property
     def state(self) -> ServiceState:
-        """What is known of it."""
         heard_s_ago = time.monotonic() - self._heard_at
         return ServiceState(
             self.service, self._breaker.state.value, self.trouble, heard_s_ago if math.isfinite(heard_s_ago) else None

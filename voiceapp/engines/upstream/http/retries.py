@@ -8,18 +8,18 @@ from voiceapp.engines.openai.client import Busy, Unreachable
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
 
 MOST_RETRIES = 2
-"""Of one request."""
+"""Retries of one request."""
 PATIENCE_S = 4.0
-"""In which the last of them begins."""
+"""Time within which the last of them begins."""
 FIRST_PAUSE_S = 0.1
 RETRIES_PER_REQUEST = 0.1
-"""What each request adds to the budget: under a lasting fault the service meets a tenth more requests, not three times
-as many."""
+"""Part of a retry that each request adds to the budget: under a lasting fault the service meets a tenth more requests,
+not three times as many."""
 MOST_SAVED = 10.0
 
 
 class RetryBudget:
-    """Of one service; it begins full."""
+    """Budget of retries of one service; it begins full."""
 
     def __init__(self) -> None:
         self._saved = MOST_SAVED
@@ -29,7 +29,7 @@ class RetryBudget:
         self._saved = min(MOST_SAVED, self._saved + RETRIES_PER_REQUEST)
 
     def spend(self) -> bool:
-        """Take a retry out of the budget; whether there was one."""
+        """Take a retry out of the budget; false if there is none."""
         if self._saved < 1:
             return False
         self._saved -= 1
@@ -37,7 +37,7 @@ class RetryBudget:
 
 
 def pause_s(error: EngineError, retries: int, *, is_repeatable: bool, random: Random) -> float | None:
-    """How long to wait before sending a request again that failed; None when it is not sent again.
+    """Pause before a failed request is sent again; None when it is not sent again.
 
     A request that the service did not hear or did not take is sent again. A fault of the service is another matter: it
     may have done the work, so only what changes nothing there is repeated (`is_repeatable`). A request that took too

@@ -89,7 +89,7 @@ class RelayedTasks(Provider):
         )
 
     async def cancel(self, task_id: str) -> bool:
-        """Whether the service gave a task up, which it does while the task has not begun.
+        """Cancel a task at the service; false if it has begun.
 
         Raises:
             EngineUnavailable: if the service cannot serve now.

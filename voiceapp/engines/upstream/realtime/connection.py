@@ -113,7 +113,7 @@ class ServiceConnection:
         self._came: deque[JsonObject] = deque()
         """Translated events that were not taken yet."""
         self._waiting: asyncio.Timeout | None = None
-        """Of `receive`, while it waits for the service; it ends early when the codec has something to tell."""
+        """Timeout of `receive` while it waits for the service; moved forward when the codec has events to tell."""
         self._gives_up_at: float | None = None
         """Longest wait after the caller has asked for the end."""
 

@@ -73,7 +73,7 @@ class OpenAICodec:
     # ── Audio ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _with_sound(self, wire: JsonObject) -> list[JsonObject]:
-        """What is to be sent for an event of ours.
+        """The events to send for an event of ours.
 
         Raises:
             InvalidParameter: if its audio cannot be read.

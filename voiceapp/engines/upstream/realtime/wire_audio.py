@@ -58,7 +58,7 @@ class WireConverter:
         return self._written(self._resampler.convert(pcm) if pcm else b"")
 
     def flush(self) -> bytes:
-        """What the filter still holds; the next bytes begin a new stream."""
+        """Return the audio that the filter still holds; the next bytes begin a new stream."""
         rest = self._written(self._resampler.flush()) if not self._is_new else b""
         self._half = b""
         self._resampler, self._is_new = OutputConverter(self._rate_hz, self._target.sample_rate_hz), True
