@@ -53,7 +53,7 @@ class Drain:
                 _wake(self._waiting_idle)
 
     async def wait_idle(self) -> None:
-        """Return when nobody is served."""
+        """Return when no session or request is served."""
         while self._working:
             await _sleep_in(self._waiting_idle)
 

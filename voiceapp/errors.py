@@ -1,4 +1,4 @@
-"""The one tree of errors, with the HTTP status of each class and the home of those that are defined elsewhere.
+"""The one tree of errors, with the HTTP status of each class and the module of those that are defined outside this one.
 
     VoiceError                      500
       RequestRefused                400   the caller asked for something that the server will not do
@@ -179,7 +179,7 @@ class EngineError(VoiceError):
 
 
 class EngineUnavailable(EngineError):
-    """The engine cannot serve now: weights missing, lane full, server elsewhere unreachable."""
+    """The engine cannot serve now: weights missing, lane full, other server unreachable."""
 
     code = "ModelUnavailable"
     http_status = 503

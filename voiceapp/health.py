@@ -81,7 +81,7 @@ class Readiness:
             self._looking = True
             try:
                 await providers.probe()
-                # Not the shared thread: a slow query elsewhere must not make this process look unwell.
+                # Not the shared thread: a slow query of a request must not make this process look unwell.
                 with waits_at_most(LOOK_S):
                     self._last = await sync_to_async(self._look, thread_sensitive=False)()
                 self._looked_at = time.monotonic()
@@ -173,7 +173,7 @@ async def readiness_answer(readiness: Readiness, *, for_operators: bool) -> tupl
 
 
 def _service(state: ServiceState) -> dict[str, Any]:
-    """A service elsewhere, without which this server is ready all the same."""
+    """Another service, without which this server is ready all the same."""
     return {
         "name": state.name,
         "reachable": state.is_reachable,

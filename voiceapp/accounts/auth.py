@@ -37,8 +37,8 @@ async def caller_from_bearer(header: str | None) -> Caller:
     """The caller behind an `Authorization` header: an API key, or a temporary key with the rights of its key.
 
     Raises:
-        InvalidApiKey: always with the same message, so that nobody learns whether a key was unknown, expired, revoked,
-            of an inactive account, or not a key at all. Where none came, it says how to send one.
+        InvalidApiKey: always with the same message, so that callers do not learn whether a key was unknown, expired,
+            revoked, of an inactive account, or not a key at all. Where none came, it says how to send one.
     """
     scheme, _, credentials = (header or "").strip().partition(" ")
     credentials = credentials.strip() if scheme.lower() == "bearer" else ""

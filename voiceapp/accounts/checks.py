@@ -57,7 +57,7 @@ def check_limits(**_: Any) -> list[CheckMessage]:
     """Every limit lets at least one conversation begin and last."""
     found: list[CheckMessage] = [
         Error(
-            f"{name} is {getattr(settings, name)}: nobody could talk.",
+            f"{name} is {getattr(settings, name)}: no session could begin.",
             hint="Set it to 1 or more. PUBLIC_PAGE=login is how to keep guests out.",
             id="voiceapp.accounts.E002",
         )
@@ -85,7 +85,7 @@ def check_limits(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.compatibility)
 def check_who_pays(**_: Any) -> list[CheckMessage]:
-    """Rates can be read, quotas hold back somebody that is known, and Redis can be asked."""
+    """Rates and `QUOTA_ENFORCED` have known values, and Redis can be reached."""
     found: list[CheckMessage] = []
     for operation, text in settings.RATE_LIMITS.items():
         try:

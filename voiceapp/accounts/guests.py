@@ -1,4 +1,4 @@
-"""Guests of the public page, told apart by a signed cookie: somebody who only looks leaves no row behind."""
+"""Guests of the public page, told apart by a signed cookie: a visitor who only looks leaves no row behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def guest_of(cookies: Mapping[str, str]) -> str:
 
 
 def new_guest() -> str:
-    """A name that nobody can guess."""
+    """A name that cannot be guessed."""
     return secrets.token_urlsafe(16)
 
 

@@ -50,7 +50,7 @@ def _tail(body: str) -> str:
 
 
 def mint() -> str:
-    """The text of a new key: 52 characters, shown to its owner once and kept by nobody else."""
+    """The text of a new key: 52 characters, shown to its owner once and not stored."""
     body = PREFIX + secrets.token_urlsafe(32)
     return body + _tail(body)
 

@@ -261,7 +261,7 @@ class Seats:
             )
 
     def _begun_within_the_hour(self, address: str) -> deque[float]:
-        """Also forgets the addresses from which nobody began for an hour; they stand first."""
+        """Also forgets the addresses from which no session began for an hour; they stand first."""
         now = self._clock()
         while self._begun and next(iter(self._begun.values()))[-1] <= now - HOUR_S:
             self._begun.popitem(last=False)

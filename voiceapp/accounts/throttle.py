@@ -23,7 +23,7 @@ WINDOW_S = 15 * 60
 FAILURES_PER_NAME = 5
 """For one name from one address."""
 FAILURES_PER_ADDRESS = 50
-"""For all names from one address: somebody who tries one password with many names."""
+"""For all names from one address: an attacker who tries one password with many names."""
 
 
 class LoginAttempt:
@@ -81,7 +81,7 @@ class ThrottledAdminLogin(ThrottledLogin, AdminAuthenticationForm):
 
 
 def _cache_key(kind: str, *parts: str) -> str:
-    """Names are hashed: whatever somebody typed, a password by mistake included, makes a harmless key."""
+    """Names are hashed: any input, a password by mistake included, makes a harmless key."""
     digest = hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"login-{kind}-{digest}"
 

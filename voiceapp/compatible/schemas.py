@@ -104,7 +104,7 @@ class ModelEntry(Schema):
     serves: str
     """The model's own name, where `id` is an alias; else the same."""
     runs_here: bool
-    """Its work is done by this server itself, not by one elsewhere."""
+    """Its work is done by this server itself, not by another one."""
     privacy: Literal["nothing", "words", "sound"]
     """Data that other servers may get, also where another model stands in: `nothing`; `words`, text and
     the pictures with it; `sound`, the caller's voice."""

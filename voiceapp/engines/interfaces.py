@@ -46,7 +46,7 @@ class Provider:
         """
 
     async def probe(self) -> None:
-        """Find out whether a server elsewhere that the model needs is there, so that `check` knows; 2 s at most."""
+        """Find out whether another server that the model needs is there, so that `check` knows; 2 s at most."""
 
     async def prepare(self, call: Call) -> None:
         """Reach what a conversation needs, while its caller can still be refused; it fails with an EngineError."""

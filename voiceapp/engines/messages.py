@@ -39,5 +39,5 @@ _MARKUP = re.compile(r"\[([^\[\]]*)\]\([^)]{0,2000}\)|[*_`#>|~]+")
 
 
 def speakable(text: str) -> str:
-    """`text` without the markup that language models like and nobody can pronounce."""
+    """`text` without the markup that language models like and that cannot be pronounced."""
     return _MARKUP.sub(lambda match: match.group(1) or "", text)

@@ -45,7 +45,7 @@ class EmbeddingResult:
     """Unit vectors, shape [texts, dimension]."""
     sparse: tuple[tuple[SparseEntry, ...], ...] | None = None
     total_tokens: int | None = None
-    """As a server elsewhere counted them; None: those of the request stand."""
+    """As another server counted them; None: those of the request stand."""
     served_by: str = ""
     """`ModelCard.origin` of the model that did the work; empty where no model has fallbacks."""
 
@@ -81,7 +81,7 @@ class Ranking:
     results: Sequence[Ranked]
     """Every document once; scores never rise."""
     total_tokens: int | None = None
-    """As a server elsewhere counted them; None: those of the request stand."""
+    """As another server counted them; None: those of the request stand."""
     served_by: str = ""
     """`ModelCard.origin` of the model that did the work; empty where no model has fallbacks."""
 

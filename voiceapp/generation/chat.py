@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 BYTES_PER_TOKEN = 4
 """Length of a token of English text, until the engine has counted."""
 USUAL_OUTPUT_TOKENS = 1_024
-"""Set aside for an answer whose length nobody limited, where a budget asks for it."""
+"""Tokens set aside for a reply without a limit, where a budget asks for it."""
 TOKENS_PER_IMAGE = 1_024
 """Set aside for an image in a message, where a budget asks for it; the engine says how many tokens it was."""
 

@@ -20,7 +20,7 @@ def chat_messages(messages: Sequence[ChatMessageBody], *, at: str) -> tuple[Chat
     """The messages for an engine; `at` is what the style calls the list.
 
     Raises:
-        InvalidParameter: if there are none, or naming the one that says nothing or is of a kind nobody here reads.
+        InvalidParameter: if there are none, or naming the one that says nothing or is of a kind that is not read here.
     """
     if not messages:
         raise InvalidParameter(f"{at} holds no message.", param=at)
@@ -31,7 +31,7 @@ def chat_message(message: ChatMessageBody, at: str) -> ChatMessage:
     """One message for an engine; `at` is where it stands in the body.
 
     Raises:
-        InvalidParameter: if it says nothing, or is of a kind nobody here reads.
+        InvalidParameter: if it says nothing, or is of a kind that is not read here.
     """
     role: Role = "system" if message.role == "developer" else message.role
     if message.content is None and not message.tool_calls:

@@ -55,7 +55,7 @@ _COMPATIBLE_CODES = {
     "Throttling.AllocationQuota": "insufficient_quota",
 }
 _AGENT_CODES = {"NotFound": "11800001", "InvalidParameter": "11800016"}
-"""Numbers where that family has them, names elsewhere."""
+"""Numbers in that family, names in the others."""
 _COMPATIBLE_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _EXPECTATIONS = {
     "missing": "is required",
@@ -95,7 +95,7 @@ class ErrorResponse:
     """Dotted path of the field to blame."""
     headers: Mapping[str, str] = field(default_factory=dict)
     is_fault: bool = False
-    """Nobody expected it: the log has to say what happened."""
+    """It was not expected: the log has to say what happened."""
 
 
 class MediaTypeRefused(RequestRefused):

@@ -18,7 +18,7 @@ FAILURES = {
     415: "The body comes in a form that is not read here.",
     429: "A limit was reached; try again after `Retry-After` seconds.",
     500: "The server failed; its log says why.",
-    502: "Somebody else's server, that this one had to call, failed.",
+    502: "Another server, which this one had to call, failed.",
     503: "The model cannot serve now.",
     504: "The model took too long.",
 }

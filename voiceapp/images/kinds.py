@@ -1,6 +1,6 @@
 """The tasks that make pictures and films: one subtask for each picture, and a film alone.
 
-No model for this runs inside the process. Without one elsewhere, a request is refused when it is made.
+No model for this runs inside the process. Without another service, a request is refused when it is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One picture or film: asked for elsewhere, waited for, fetched, and looked at before anybody is given it."""
+"""One picture or film: requested from another service, waited for, fetched, and checked before it is handed out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from voiceapp.tasks.work.context import TaskContext
 MAX_BYTES = {"picture": 50_000_000, "film": 1_000_000_000}
 FIRST_LOOK_S = 1.0
 LAST_LOOK_S = 5.0
-"""The time between two looks at a task elsewhere grows from the first to the last, as client libraries do it."""
+"""The time between two looks at the service's task grows from the first to the last, as client libraries do it."""
 GIVING_UP_S = 10.0
 """Share of a part's time that is kept for telling the service to stop."""
 MOST_MISSES = 10

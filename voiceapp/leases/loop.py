@@ -1,4 +1,4 @@
-"""The loop that works on leased rows, for any number of lines of work at once.
+"""The loop that works on leased rows, for any number of queues at once.
 
     Loop([task_line, delivery_line]).run()      on an event loop that carries no audio
 
@@ -63,7 +63,7 @@ class WorkQueue(Protocol):
         """Do the work and finish the row. `await database(function, *args)` runs a function in the database's thread.
 
         Cancelled when the lease was lost or the loop ends. What goes wrong with the work itself is a result and is
-        written to the row; only what nobody foresaw may be raised.
+        written to the row; only an unforeseen error may be raised.
         """
 
     async def close(self) -> None:
@@ -76,34 +76,34 @@ def worker_name() -> str:
 
 
 class Loop:
-    """Works on several lines at once until stopped."""
+    """Works on several queues at once until stopped."""
 
     def __init__(
         self,
-        lines: Sequence[WorkQueue],
+        queues: Sequence[WorkQueue],
         *,
         worker: str | None = None,
         poll_s: float = POLL_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`clock` is one that goes on while the machine sleeps, in seconds."""
-        self.lines = lines
+        self.queues = queues
         self._clock = clock
         self.worker = worker or worker_name()
         self._poll_s = poll_s
         self._database = ThreadPoolExecutor(1, thread_name_prefix="leases-database")
         self._running: dict[asyncio.Task[None], tuple[WorkQueue, Lease]] = {}
-        self._renewed_at = {line.name: clock() for line in lines}
-        self._wakes = {line.name: asyncio.Event() for line in lines}
+        self._renewed_at = {queue.name: clock() for queue in queues}
+        self._wakes = {queue.name: asyncio.Event() for queue in queues}
         self._stop = asyncio.Event()
         self._is_stopped = False
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def wake(self, line: str) -> None:
-        """There is work on a line. From any thread."""
-        if self._loop is not None and line in self._wakes and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wakes[line].set)
+    def wake(self, queue: str) -> None:
+        """There is work on a queue. From any thread."""
+        if self._loop is not None and queue in self._wakes and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wakes[queue].set)
 
     def stop(self) -> None:
         """Claim nothing more, end what can be ended, give back the rest. From any thread, even before it runs."""
@@ -120,8 +120,8 @@ class Loop:
         renewing = threading.Thread(target=self._keep_renewing, name="leases-renewing", daemon=True)
         renewing.start()
         claiming = [
-            asyncio.create_task(self._keep_claiming(line, claim_until), name=f"claim {line.name}")
-            for line in self.lines
+            asyncio.create_task(self._keep_claiming(queue, claim_until), name=f"claim {queue.name}")
+            for queue in self.queues
         ]
         claimed = asyncio.gather(*claiming)
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
@@ -132,8 +132,8 @@ class Loop:
                 task.cancel()
             await asyncio.gather(claimed, *claiming, stopping, return_exceptions=True)
             await self._wind_up()
-            for line in self.lines:
-                await line.close()
+            for queue in self.queues:
+                await queue.close()
             self._over.set()
             await asyncio.to_thread(renewing.join)
             await self.database(_close_connections)
@@ -143,25 +143,25 @@ class Loop:
         """The result of a function that talks to the database, from the thread that does."""
         return await asyncio.get_running_loop().run_in_executor(self._database, function, *args)
 
-    async def _keep_claiming(self, line: WorkQueue, until_s: float | None) -> None:
-        wake = self._wakes[line.name]
+    async def _keep_claiming(self, queue: WorkQueue, until_s: float | None) -> None:
+        wake = self._wakes[queue.name]
         while True:
             wake.clear()
-            running = sum(1 for of, _ in self._running.values() if of is line)
-            free = line.capacity - running
+            running = sum(1 for of, _ in self._running.values() if of is queue)
+            free = queue.capacity - running
             may_claim = free > 0 and (until_s is None or asyncio.get_running_loop().time() < until_s)
             leases: Sequence[Lease] = ()
             try:
-                leases = await self._claim(line, free) if may_claim else ()
+                leases = await self._claim(queue, free) if may_claim else ()
             except DatabaseError as error:
-                logger.warning("%s: cannot be claimed, trying again in %g s: %s", line.name, RETRY_S, error)
+                logger.warning("%s: cannot be claimed, trying again in %g s: %s", queue.name, RETRY_S, error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                logger.exception("%s: claiming failed with an unexpected error, again in %g s", line.name, RETRY_S)
+                logger.exception("%s: claiming failed with an unexpected error, again in %g s", queue.name, RETRY_S)
                 await asyncio.sleep(RETRY_S)
             for lease in leases:
-                task = asyncio.create_task(self._work(line, lease), name=f"{line.name} {lease.row_id}")
-                self._running[task] = (line, lease)
+                task = asyncio.create_task(self._work(queue, lease), name=f"{queue.name} {lease.row_id}")
+                self._running[task] = (queue, lease)
                 task.add_done_callback(self._left)
             if until_s is not None and not leases and not running:
                 return
@@ -170,44 +170,44 @@ class Loop:
                 async with asyncio.timeout(self._poll_s):
                     await wake.wait()
 
-    async def _claim(self, line: WorkQueue, free: int) -> Sequence[Lease]:
-        claiming = asyncio.ensure_future(self.database(self._renew_and_claim, line, free))
+    async def _claim(self, queue: WorkQueue, free: int) -> Sequence[Lease]:
+        claiming = asyncio.ensure_future(self.database(self._renew_and_claim, queue, free))
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
             await asyncio.wait([claiming])
             if claiming.exception() is None:
                 for lease in claiming.result():
-                    await self._give_back(line, lease)
+                    await self._give_back(queue, lease)
             raise
 
-    def _renew_and_claim(self, line: WorkQueue, free: int) -> Sequence[Lease]:
+    def _renew_and_claim(self, queue: WorkQueue, free: int) -> Sequence[Lease]:
         # A connection lasts until it fails: making a new one costs more than a claim.
         for connection in connections.all(initialized_only=True):
             if connection.errors_occurred:
                 connection.close_if_unusable_or_obsolete()
-        if self._clock() - self._renewed_at[line.name] > 2 * line.renew_every_s:
-            self._renew(line)  # lest a process that was frozen takes from itself what it works on
-        return line.claim(self.worker, free)
+        if self._clock() - self._renewed_at[queue.name] > 2 * queue.renew_every_s:
+            self._renew(queue)  # lest a process that was frozen takes from itself what it works on
+        return queue.claim(self.worker, free)
 
-    async def _work(self, line: WorkQueue, lease: Lease) -> None:
+    async def _work(self, queue: WorkQueue, lease: Lease) -> None:
         try:
-            await line.work(lease, self.database)
+            await queue.work(lease, self.database)
         except DatabaseError as error:
-            logger.warning("%s %s: begins again when its lease is over: %s", line.name, lease.row_id, error)
+            logger.warning("%s %s: begins again when its lease is over: %s", queue.name, lease.row_id, error)
         except Exception:
             # The lease ends by itself; the next claim counts this attempt.
-            logger.exception("%s %s: failed with an unexpected error", line.name, lease.row_id)
+            logger.exception("%s %s: failed with an unexpected error", queue.name, lease.row_id)
 
     def _lose(self, task: asyncio.Task[None]) -> None:
         if task in self._running:  # it did not just end
-            line, lease = self._running[task]
-            logger.info("%s %s: lease lost, work cancelled", line.name, lease.row_id)
+            queue, lease = self._running[task]
+            logger.info("%s %s: lease lost, work cancelled", queue.name, lease.row_id)
             task.cancel()
 
     def _left(self, task: asyncio.Task[None]) -> None:
-        line, _ = self._running.pop(task)
-        self._wakes[line.name].set()
+        queue, _ = self._running.pop(task)
+        self._wakes[queue.name].set()
 
     async def _wind_up(self) -> None:
         if self._running:
@@ -216,34 +216,34 @@ class Loop:
         for task, _ in cut:
             task.cancel()
         await asyncio.gather(*(task for task, _ in cut), return_exceptions=True)
-        for _, (line, lease) in cut:
-            await self._give_back(line, lease)
+        for _, (queue, lease) in cut:
+            await self._give_back(queue, lease)
 
-    async def _give_back(self, line: WorkQueue, lease: Lease) -> None:
+    async def _give_back(self, queue: WorkQueue, lease: Lease) -> None:
         try:
-            await self.database(line.release, lease)
+            await self.database(queue.release, lease)
         except DatabaseError as error:  # the lease ends by itself
-            logger.warning("%s %s: could not be released: %s", line.name, lease.row_id, error)
+            logger.warning("%s %s: could not be released: %s", queue.name, lease.row_id, error)
 
     def _keep_renewing(self) -> None:
-        every_s = min((line.renew_every_s for line in self.lines), default=10.0)
+        every_s = min((queue.renew_every_s for queue in self.queues), default=10.0)
         while not self._over.wait(every_s):
-            for line in self.lines:
-                if self._clock() - self._renewed_at[line.name] > line.renew_every_s - every_s / 2:
-                    self._renew(line)
+            for queue in self.queues:
+                if self._clock() - self._renewed_at[queue.name] > queue.renew_every_s - every_s / 2:
+                    self._renew(queue)
             close_old_connections()
         _close_connections()
 
-    def _renew(self, line: WorkQueue) -> None:
+    def _renew(self, queue: WorkQueue) -> None:
         """Keep what is worked on. In the renewing thread, or in the database's when that one is late."""
-        self._renewed_at[line.name] = self._clock()
+        self._renewed_at[queue.name] = self._clock()
         for task, (of, lease) in list(self._running.items()):
-            if of is not line:
+            if of is not queue:
                 continue
             try:
-                kept = line.renew(lease)
+                kept = queue.renew(lease)
             except DatabaseError as error:
-                logger.warning("%s %s could not be renewed: %s", line.name, lease.row_id, error)
+                logger.warning("%s %s could not be renewed: %s", queue.name, lease.row_id, error)
                 continue
             if not kept and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._lose, task)

@@ -2,7 +2,8 @@
 
 A row is either waiting or being worked on, or it is over. `due_at` says when it may be claimed: of waiting work the
 time it is due, of work in progress the end of the lease. `version` is the fencing number: every claim raises it, and
-whoever comes back with an older one changes nothing. So a worker that was killed loses its row to the next one when the
+a worker that comes back with an older one changes nothing. So a worker that was killed loses its row to the next one
+when the
 lease ends, and a worker that was only slow cannot overwrite what the next one found.
 
 The clock is the database's: workers on several hosts need not agree on the time.
@@ -101,7 +102,7 @@ class Claims(Generic[Row]):
     def claim(
         self, worker: str, *, limit: int = 1, rows: QuerySet[Row] | None = None, **changes: object
     ) -> list[Lease]:
-        """Take the first up to `limit` due rows of `rows`, in one statement; what somebody else takes is passed over.
+        """Take the first up to `limit` due rows of `rows`, in one statement; what another worker takes is passed over.
 
         They come in no particular order. `changes` are further columns to set; a column may refer to itself.
         """
@@ -144,7 +145,7 @@ class Claims(Generic[Row]):
         )
 
     def renew(self, lease: Lease, **changes: object) -> bool:
-        """Keep the row for another `lease_s`; False when it is somebody else's by now and the work should stop."""
+        """Keep the row for another `lease_s`; False when the lease is lost and the work should stop."""
         return bool(self.held(lease).update(due_at=self._end_of_lease(), **changes))
 
     def finish(self, lease: Lease, step: str, **changes: object) -> bool:

@@ -1,4 +1,4 @@
-"""Telling whoever works on a line that there is something to do. A hint: what gets lost is found by the next poll.
+"""Wake-ups of workers when a queue has work. A hint: what gets lost is found by the next poll.
 
 Listeners in this process are told once the transaction is committed; those in others hear of it where the database is
 PostgreSQL, whose notifications leave with the commit (LISTEN, NOTIFY).
@@ -29,20 +29,20 @@ _listeners: list[Callable[[str], None]] = []
 
 
 def on_wake(listener: Callable[[str], None]) -> Callable[[], None]:
-    """Be told the name of the line, from whatever thread commits; returns what ends it."""
+    """Be told the name of the queue, from whatever thread commits; returns what ends it."""
     _listeners.append(listener)
     return partial(_listeners.remove, listener)
 
 
-def wake(line: str) -> None:
-    """There is work on a line, once the transaction at hand is committed."""
+def wake(queue: str) -> None:
+    """There is work on a queue, once the transaction at hand is committed."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{line} {_PROCESS}"])
-    transaction.on_commit(partial(_tell, line))
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{queue} {_PROCESS}"])
+    transaction.on_commit(partial(_tell, queue))
 
 
-def wakes_elsewhere() -> Mapping[str, Any] | None:
+def notified_parameters() -> Mapping[str, Any] | None:
     """Return psycopg's arguments for a connection that hears wake-ups; None where the database cannot notify."""
     if connection.vendor != "postgresql":
         return None
@@ -51,27 +51,27 @@ def wakes_elsewhere() -> Mapping[str, Any] | None:
     return parameters
 
 
-async def listen(parameters: Mapping[str, Any], lines: Iterable[str], heard: Callable[[str], None]) -> None:
+async def listen(parameters: Mapping[str, Any], queues: Iterable[str], heard: Callable[[str], None]) -> None:
     """Pass other processes' wake-ups on until cancelled; a connection that is lost is made again.
 
-    Each time there is one, every line is woken: nobody knows what was said before.
+    Each time there is one, every queue is woken: earlier wake-ups may be lost.
     """
-    lines = tuple(lines)
+    queues = tuple(queues)
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(**parameters) as listening:
                 await listening.execute(f"LISTEN {CHANNEL}")
-                for line in lines:
-                    heard(line)
+                for queue in queues:
+                    heard(queue)
                 async for notification in listening.notifies():
-                    line, _, process = notification.payload.partition(" ")
+                    queue, _, process = notification.payload.partition(" ")
                     if process != _PROCESS:  # one's own are told without this detour
-                        heard(line)
+                        heard(queue)
         except psycopg.OperationalError as error:
             logger.warning("No wake-ups from other processes, trying again in %g s: %s", RETRY_S, error)
             await asyncio.sleep(RETRY_S)
 
 
-def _tell(line: str) -> None:
+def _tell(queue: str) -> None:
     for listener in list(_listeners):
-        listener(line)
+        listener(queue)

@@ -85,7 +85,7 @@ class SessionConfig:
     metadata: dict[str, str] | None = None
     """Metadata that the client gave a response, returned with it."""
     passthrough: dict[str, Any] = field(default_factory=dict)
-    """Settings that only models elsewhere act on: enable_search, search_options, smooth_output, translation."""
+    """Settings that only models of other services act on: enable_search, search_options, smooth_output, translation."""
 
     @property
     def speaks(self) -> bool:

@@ -31,7 +31,7 @@ class ItemStatus(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """Words of somebody, typed or spoken."""
+    """Words of one role, typed or spoken."""
 
     id: str
     role: Role = Role.USER

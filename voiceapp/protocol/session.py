@@ -298,7 +298,7 @@ class Session:
 
     @property
     def _is_quiet(self) -> bool:
-        """Nobody speaks, and nothing is under way."""
+        """The caller does not speak, and nothing is under way."""
         return self._is_settled and not self._responder.live and not self._listener.is_speech_open
 
     def _drained(self) -> None:

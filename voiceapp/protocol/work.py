@@ -62,7 +62,7 @@ class Respond:
     input_audio_ms: int
     """Length of the user's speech before it."""
     is_idle_prompt: bool = False
-    """Nobody asked: the caller has been silent for the session's `idle_timeout_ms`."""
+    """Not asked for: the caller has been silent for the session's `idle_timeout_ms`."""
     instead: str = ""
     """Said in place of a reply, without asking the chat model."""
     is_speculative: bool = False

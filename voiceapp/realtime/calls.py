@@ -1,6 +1,6 @@
-"""Calls of OpenAI's clients by their names: servers join them and hang them up, while sound flows to somebody else.
+"""Calls of OpenAI's clients by their names: servers join them and hang them up, while sound flows to the client.
 
-A name says where the call is held: by a process of this host, which listens for the others, or by a service elsewhere.
+A name says where the call is held: by a process of this host, which listens for the others, or by another service.
 """
 
 from __future__ import annotations

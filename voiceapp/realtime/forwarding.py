@@ -1,4 +1,4 @@
-"""Sessions of models that are served elsewhere: this server passes on how to connect, and sees nothing of them.
+"""Sessions of models that another service serves: this server passes on how to connect, and sees nothing of them.
 
 What it knows of them their callers report: that they are connected, again and again, and that they ended. The address
 of these reports goes out with the response, and only who got it can use it.

@@ -26,7 +26,7 @@ RETRY_S = 1.0
 class HeldSeats:
     """The seats of one event loop beside those of other processes. See `SharedSeats`.
 
-    Those of other hosts do not count: which of them died with a host that is no more, nobody here can tell.
+    Those of other hosts do not count: which of them died with their host cannot be told here.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ class TransportKind(models.TextChoices):
     PAGE = "page", "Page"
     """Written by earlier releases, for a WebSocket of the page; see `RealtimeSession.entrance`."""
     RELAYED = "relayed", "WebRTC, relayed"
-    """The offer was passed on: sound and words flow between the caller and a service elsewhere."""
+    """The offer was passed on: sound and words flow between the caller and another service."""
 
 
 class Entrance(models.TextChoices):

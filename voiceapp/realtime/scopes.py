@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 async def refuse_handshake(scope: Scope, send: Send, error: Exception) -> None:
-    """Close it with a status, a code and a sentence; what nobody expected is logged whole."""
+    """Close it with a status, a code and a sentence; an unexpected error is logged whole."""
     response = error_response_of(error)
     if response.is_fault:
         logger.error(

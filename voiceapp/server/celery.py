@@ -90,7 +90,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 class Dispatch:
-    """Sends messages from a serving process: when work is committed, and for what is due and nobody was told of."""
+    """Sends messages from a serving process: when work is committed, and for due work without a message."""
 
     def __init__(self) -> None:
         from voiceapp.server.work import queues

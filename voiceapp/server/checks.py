@@ -35,7 +35,7 @@ SERVERS = {
     **dict.fromkeys(("CHAT", "INSPECTION", "IMAGES", "EMBEDDING", "RERANK"), HTTP),
     **dict.fromkeys(("ASR", "TTS"), (*HTTP, "tcp")),
 }
-"""Models that may be served elsewhere, and the schemes of an address there."""
+"""Models that another server may serve, and the schemes of its address."""
 
 TASK_ENGINES = ("embedded", "worker", "celery")
 

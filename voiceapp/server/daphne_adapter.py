@@ -183,7 +183,7 @@ class DaphneAdapter:
         """
         clock = asyncio.get_running_loop().time
         until = clock() + GOODBYE_S
-        while self._server.open_sockets() and clock() < until:  # noqa: ASYNC110 - daphne tells nobody
+        while self._server.open_sockets() and clock() < until:  # noqa: ASYNC110 - daphne has no event for it
             await asyncio.sleep(0.02)
 
 

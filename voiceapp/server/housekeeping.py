@@ -41,7 +41,7 @@ def tidy() -> None:
     forget_dead_relays(timezone.now())
     sealed = reencrypt_all()
     call_command("clearsessions")
-    forgotten = purge_tasks(timezone.now())  # last: their files may lie where nobody answers
+    forgotten = purge_tasks(timezone.now())  # last: their bucket may not respond
     if overdue:
         logger.info("Closed %d conversations that must be over", overdue)
     if purged:
@@ -55,7 +55,7 @@ def tidy() -> None:
 
 
 def try_to_tidy(every_s: float) -> None:
-    """`tidy`, by somebody who comes again in `every_s` seconds."""
+    """`tidy`, called again in `every_s` seconds."""
     try:
         tidy()
     except DatabaseError as error:  # such as one before its first migration; readiness says so

@@ -114,7 +114,7 @@ def log_socket(scope: Scope, outcome: int | None, started: float) -> None:
 
 
 def path_of(scope: Scope) -> str:
-    """The path as an address holds it: whoever wrote it, it stays one word on one line, and no long one."""
+    """The path as an address holds it: whatever it holds, it stays one word on one line, and no long one."""
     path = quote(scope["path"][:PATH_LENGTH], safe="/:?@!$&'()*+,;=~")
     return path if len(path) <= PATH_LENGTH >= len(scope["path"]) else f"{path[:PATH_LENGTH]}…"
 

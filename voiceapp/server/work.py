@@ -14,7 +14,7 @@ from django.db import DatabaseError, close_old_connections
 
 from voiceapp.leases.loop import STOP_S, Loop, WorkQueue
 from voiceapp.leases.rows import oldest_due_s
-from voiceapp.leases.wake import listen, on_wake, wakes_elsewhere
+from voiceapp.leases.wake import listen, notified_parameters, on_wake
 from voiceapp.tasks import signals
 from voiceapp.tasks.work.queue import TaskQueue
 from voiceapp.webhooks import events
@@ -36,12 +36,12 @@ def queues() -> Sequence[WorkQueue]:
 
 @asynccontextmanager
 async def woken(listener: Callable[[str], None]) -> AsyncIterator[None]:
-    """Within the block, the listener is told the names of lines on which there is work: by this process, from any
+    """Within the block, the listener is told the names of queues on which there is work: by this process, from any
     thread, and by others, where the database passes it on.
     """
     forget = on_wake(listener)
-    elsewhere = wakes_elsewhere()
-    listening = [asyncio.create_task(listen(elsewhere, QUEUE_NAMES, listener), name="wake-ups")] if elsewhere else []
+    parameters = notified_parameters()
+    listening = [asyncio.create_task(listen(parameters, QUEUE_NAMES, listener), name="wake-ups")] if parameters else []
     try:
         yield
     finally:

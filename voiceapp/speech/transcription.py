@@ -27,7 +27,7 @@ InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
 """Runs a call when there is room for it."""
 
 MAX_AUDIO_S = 900.0
-"""Longest recording while somebody waits: a minute takes a second or two."""
+"""Longest recording while the caller waits: a minute takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class TaskKind(Protocol):
 
 @runtime_checkable
 class WithdrawableKind(Protocol):
-    """A kind whose work is handed to a service elsewhere, where it waits for its turn once more."""
+    """A kind whose work is handed to another service, where it waits for its turn once more."""
 
     async def withdraw(self, model: str, parts: Sequence[Mapping[str, Any]]) -> bool:
         """Ask the service to give up all parts of a task; whether it did. `parts` holds what each one remembers.

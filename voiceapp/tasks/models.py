@@ -102,7 +102,7 @@ class Subtask(models.Model):
 
 
 class Upload(models.Model):
-    """A file that somebody sent to be the input of tasks; deleted when its time is over."""
+    """A file that a caller sent to be the input of tasks; deleted when its time is over."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="uploads")
     key = models.CharField(max_length=300, unique=True)

@@ -29,7 +29,7 @@ TASK_STEPS: StepTable = {
     (Status.RUNNING, "succeed"): Status.SUCCEEDED,
     (Status.RUNNING, "fail"): Status.FAILED,
     (Status.PENDING, "cancel"): Status.CANCELED,
-    # It waits at a service elsewhere, which gave it up; or an operator stops it.
+    # It waits at another service, which gave it up; or an operator stops it.
     (Status.RUNNING, "withdraw"): Status.CANCELED,
 }
 

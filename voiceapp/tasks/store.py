@@ -60,7 +60,7 @@ class TaskPage:
 
 
 def accept(caller: Caller, kind: TaskKind, order: Payload, *, request_id: str) -> Task:
-    """Write a task down and wake somebody to work on it; from here on it is not lost.
+    """Write a task down and wake a worker; from here on it is not lost.
 
     Raises:
         Throttled: if the account has as many tasks waiting, or keeps as many bytes of results, as it may.

@@ -95,7 +95,7 @@ class Subscription:
 
 
 class TaskWatcher:
-    """Looks at all tasks that are followed. Belongs to one event loop, runs only while somebody follows."""
+    """Looks at all tasks that are followed. Belongs to one event loop, runs only while one is followed."""
 
     def __init__(self) -> None:
         self._followers: set[Subscription] = set()
@@ -169,7 +169,7 @@ async def follow(request: HttpRequest, cells: Callable[[Task], Cells]) -> HttpRe
     """Server-sent events: at first and at each change, the cells of each task named in `ids`, by primary key.
 
     Raises:
-        PermissionDenied: if this is nobody who may look at tasks.
+        PermissionDenied: if the user may not look at tasks.
     """
     user = await request.auser()
     if not (user.is_active and user.is_staff and await user.ahas_perm("tasks.view_task")):

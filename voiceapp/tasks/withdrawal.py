@@ -1,4 +1,4 @@
-"""Cancelling a task that has begun here and only waits for its turn at a service elsewhere."""
+"""Cancelling a task that has begun here and only waits for its turn at another service."""
 
 from __future__ import annotations
 

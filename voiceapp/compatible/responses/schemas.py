@@ -36,7 +36,7 @@ class InputItem(Schema):
 
 class FunctionTool(Schema):
     type: CleanStr = "function"
-    """`function`; tools that a server elsewhere would run are refused."""
+    """`function`; tools that another server would run are refused."""
     name: Annotated[CleanStr, Field(min_length=1, max_length=128)] | None = None
     description: CleanStr | None = None
     parameters: dict[str, Any] | None = None

@@ -40,7 +40,7 @@ class Connection(psycopg.Connection[TupleRow]):
                 raise psycopg.OperationalError("the database did not reply in time") from None
 
     def _abandon(self) -> None:
-        """A statement that waits for a lock would be carried out later, for nobody."""
+        """A statement that waits for a lock would be carried out later, without a caller."""
         try:
             self.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error:  # it is not to be reached

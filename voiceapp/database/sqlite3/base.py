@@ -1,4 +1,4 @@
-"""SQLite: who writes waits for whoever writes already; `busy_timeout` says how long."""
+"""SQLite: a writer waits for the one before it; `busy_timeout` says how long."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ FOR_THE_MODEL = frozenset(("response_format", "logprobs", "top_logprobs", "logit
 """Parameters that only a language model can follow."""
 
 REFUSED_AS_SENT = frozenset((0, 400, 413, 422))
-"""Statuses of a server elsewhere that are about the request; 0 where none was asked."""
+"""Statuses of another server that are about the request; 0 where none was asked."""
 MOST_SENTENCES = 2
 """Length of a spoken reply of the language model without instructions of a caller's own."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from voiceapp.engines.assistant.documents import Passage
 
 MOST_TITLES = 5
-"""Nobody remembers more of a list that is read aloud."""
+"""Titles that are read aloud: of a longer list, listeners remember no more."""
 NO_DOCUMENTS = "I have read no documents."
 ONLY_MANUAL = "I have read the manual of this program, and no other documents."
 

@@ -1,7 +1,7 @@
 """A language model that is given passages of the documents as numbered sources, and says which of them it used.
 
 The model writes the number of a source where it used it, as in `[2]`. The numbers are taken out of the reply, since
-nobody can listen to them, and the passages go beside it.
+they cannot be read aloud, and the passages go beside it.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def serve(send: Callable[..., None]) -> None:
             if samples and count:
                 send(current, SOUND, ctypes.string_at(samples, 2 * count))
         except BrokenPipeError:
-            return 1  # stop: nobody is left to hear it
+            return 1  # stop: the process that reads is gone
         return 0
 
     on_sound = Callback(hand_over)  # a name, so that it lives as long as the library calls it

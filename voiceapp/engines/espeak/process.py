@@ -1,7 +1,8 @@
 """Our end of the pipe to the speaking program: start it, hand it texts, take its sound apart by request.
 
 Many conversations share one program. It makes speech a thousand times faster than it is heard, so a request is served
-in milliseconds and nobody waits long behind another; what a slow listener has not taken yet is bounded by the length of
+in milliseconds and no listener waits long behind another; what a slow listener has not taken yet is bounded by the
+length of
 one text. A listener who leaves is forgotten: the rest of his text is read and dropped.
 """
 
@@ -53,7 +54,7 @@ class _Listener:
         try:
             self._loop.call_soon_threadsafe(self._arrived.put_nowait, item)
         except RuntimeError:
-            return  # that loop is closed: nobody listens
+            return  # that loop is closed
 
     async def get(self) -> bytes | ProgramDied | None:
         return await self._arrived.get()
@@ -147,7 +148,7 @@ class EspeakProcess:
                     self._listeners[number] = None
 
     def stop(self) -> None:
-        """End the program now; whoever still listens hears that it died."""
+        """End the program now; listeners hear that it died."""
         self._ended = True
         self._process.kill()
         self._process.wait()

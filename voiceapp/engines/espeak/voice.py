@@ -52,7 +52,7 @@ MIN_WORDS_PER_MINUTE, MAX_WORDS_PER_MINUTE = 80, 450
 MAX_CLAUSE_CHARS = 300
 """About 20 s of speech: what is made at one go, and so what is held for a slow listener at most."""
 SILENT_START = re.compile(r"^(?:[\s\"'“”‘’(\[{*_]|[-–—…]+\s)+")
-"""Marks that nobody pronounces, for which espeak-ng waits 120 ms before the first word."""
+"""Marks that are not pronounced, for which espeak-ng waits 120 ms before the first word."""
 ATTEMPTS = 2
 """Attempts at a text on which the program dies."""
 

@@ -106,7 +106,7 @@ class LlamaProcess:
                 self._thread.start()
             ready = self._ready
         outcome = asyncio.wrap_future(ready)
-        outcome.add_done_callback(_take_note)  # should nobody wait for it any more
+        outcome.add_done_callback(_take_note)  # its caller may have left
         try:
             async with asyncio.timeout(within_s):
                 return await asyncio.shield(outcome)

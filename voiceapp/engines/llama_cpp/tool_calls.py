@@ -22,7 +22,7 @@ from voiceapp.engines.interfaces import ChatMessage, ChatRequest
 from voiceapp.engines.models.lanes import lanes
 
 CLOSE_ENOUGH = 0.25
-"""Least cosine between a message and a function; measured: 0.29 and more where one was needed, elsewhere up to 0.20."""
+"""Least cosine between a message and a function; measured: 0.29 and more where one was needed, else up to 0.20."""
 MAX_SAID_CHARS = 2_000
 MAX_CALLS = 8
 MAX_DESCRIBED = 1_024

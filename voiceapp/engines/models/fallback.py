@@ -213,7 +213,7 @@ class FallbackRecognizer(_Chain):
     def _asked(self, language: str | None, *, urgent: bool) -> Sequence[Link]:
         """The models to ask, in their order."""
         links = self._links
-        if not urgent:  # these come often and may fail: a server elsewhere costs money
+        if not urgent:  # these come often and may fail: another server costs money
             links = tuple(link for link in links if link.card.runs_here) or links[:1]
         return _able(links, lambda link: _knows(link, language))
 

@@ -28,7 +28,7 @@ from voiceapp.errors import EngineUnavailable
 Result = TypeVar("Result")
 
 UNPACED_S = 1.0
-"""Nobody listens yet to what is made for a file: it is needed so much later than what is heard."""
+"""Speech made for a file has no listener yet: it is needed so much later than what is heard."""
 PATIENT_S = 0.25
 """Lead beyond which work leaves one thread to what may come before."""
 CORES_OVER_S = 0.5

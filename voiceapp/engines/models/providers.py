@@ -33,7 +33,7 @@ CONVERSATION: tuple[ModelKind, ...] = ("vad", "turn", "asr", "chat", "tts")
 
 
 SPEECH: tuple[ModelKind, ...] = ("asr", "tts")
-"""The kinds of which a conversation goes on with the model here when a server elsewhere fails."""
+"""The kinds of which a conversation goes on with the model here when another server fails."""
 
 
 SERVICE_LOOK_S = 30.0

@@ -1,7 +1,7 @@
 """Counting text in tokens, and cutting it to the limits that the interface documents.
 
 The measure is the vocabulary of the embedded embedding model, without the marks at a text's ends. The counts are exact
-for that model and differ from those of models elsewhere; where its file is missing (a server that only passes requests
+for that model and differ from those of other models; where its file is missing (a server that only passes requests
 on needs none) a token is taken to be four bytes.
 """
 

@@ -1,1 +1,1 @@
-"""Engines served elsewhere, by any program that speaks OpenAI's HTTP interface."""
+"""Engines that another program serves with OpenAI's HTTP interface."""

@@ -1,4 +1,4 @@
-"""Talking to a server elsewhere that speaks OpenAI's interface, or nearly: connections, and what its refusals mean.
+"""Client of a server that speaks OpenAI's interface, or nearly: connections, and what its refusals mean.
 
 One `RemoteServer` for each model; what a model is asked and replies is in a file of its own.
 """
@@ -262,7 +262,7 @@ class RemoteServer:
         return EngineRefused(message)
 
     def _shown(self, text: str) -> str:
-        """Text of the server elsewhere, made fit to be shown: one line, cut, without keys."""
+        """Text of the other server, made fit to be shown: one line, cut, without keys."""
         if self._api_key:
             text = text.replace(self._api_key, "***")
         return _KEY.sub("***", " ".join(text.split()))[:MAX_ERROR_CHARS]

@@ -1,4 +1,5 @@
-"""A reply that is ducked while it is not known whether somebody interrupts it, and held where that takes long.
+"""Ducking: a reply is made quieter while it is not known whether the caller interrupts it, and held where that takes
+long.
 
 An "mm-hm" is known for what it is after half a second, in which the reply went on quietly. What takes longer hides
 words: where this server paces the sound (`SessionConfig.has_track`), the reply then pauses, and goes on from the

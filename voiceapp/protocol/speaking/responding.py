@@ -128,7 +128,7 @@ class Responder:
 
     def turn_committed(self, turn: Utterance) -> None:
         """Its words may follow later."""
-        if self._owes_stock_reply:  # nobody asks the caller again who has begun again
+        if self._owes_stock_reply:  # not needed: the caller has begun again
             self.owes_response = self._owes_stock_reply = False
         self._waiting_turn = turn
 
@@ -144,7 +144,7 @@ class Responder:
             self._speculation.drop()
 
     def turn_was_not_understood(self, turn: Utterance, *, is_told: bool, wants_response: bool) -> None:
-        """Somebody spoke, and no word was understood; the response says so, unless words wait for one."""
+        """The caller spoke, and no word was understood; the response says so, unless words wait for one."""
         if not is_told or self.owes_response or not self._is_last(turn):
             self.turn_is_void(turn)
         else:

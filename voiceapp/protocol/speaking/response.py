@@ -91,7 +91,7 @@ class Response:
     not_before: float = -math.inf
     """Time at which the caller has heard the response before."""
     is_idle_prompt: bool = False
-    """Nobody asked: the caller was silent for long."""
+    """Not asked for: the caller was silent for long."""
     state: ResponseState = ResponseState.WAITING
     metrics: Metrics = field(default_factory=Metrics)
     served_by: str = ""

@@ -9,7 +9,7 @@ DEFAULT_LANGUAGE = "en"
 
 class StockReply(Enum):
     NOT_UNDERSTOOD = "not_understood"
-    """Somebody spoke, and no word was understood."""
+    """The caller spoke, and no word was understood."""
     NO_REPLY = "no_reply"
     """The model that writes replies cannot be asked."""
     BROKEN_OFF = "broken_off"

@@ -344,7 +344,8 @@ class SessionFinished(ServerEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemindersUpdated(ServerEvent):
     """The timers and reminders that are set from now on, the next one first. One that is due is among them until it
-    has been said: whoever loses the connection before brings it to the next session (`session.reminders.restore`)."""
+    has been said: a client that loses the connection before brings it to the next session
+    (`session.reminders.restore`)."""
 
     type = "session.reminders.updated"
     reminders: list[JsonObject]
@@ -383,7 +384,7 @@ class SpeechStopped(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleTimeout(ServerEvent):
-    """Nobody spoke for `idle_timeout_ms`; the assistant will."""
+    """The caller was silent for `idle_timeout_ms`; the assistant will speak."""
 
     type = "input_audio_buffer.timeout_triggered"
     audio_start_ms: int
@@ -585,7 +586,7 @@ class FunctionArgumentsDone(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAdded(ServerEvent):
-    """The passage that a reply was taken from, in full; what is spoken leaves out what nobody can listen to."""
+    """The passage that a reply was taken from, in full; what is spoken leaves out what cannot be read aloud."""
 
     type = "response.source.added"
     response_id: str

@@ -24,7 +24,7 @@ from voiceapp.realtime.aoq.models import AoqGrant, AoqRelay
 from voiceapp.realtime.records.recorder import Beginning
 
 MAX_UNUSED = 1000
-"""Grants of one account, or of the guests at one address, that nobody has used; of more, the oldest are deleted."""
+"""Unused grants of one account, or of the guests at one address; of more, the oldest are deleted."""
 UPSTREAM_WAIT_S = 120
 """Seconds that this server waits at another relay for the caller with a grant."""
 KEPT = timedelta(hours=1)
@@ -63,7 +63,7 @@ class Issued:
     lifetime_s: int
     """Lifetime of the token. Another relay ends the session with it."""
     expires_in_s: int
-    """Within which somebody has to come."""
+    """Seconds within which the grant has to be used."""
     workspace_id: int
 
     def to_wire(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def workspace_hash(workspace_id: int) -> str:
 
 
 async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str, runs_tasks: bool = False) -> Issued:
-    """A fresh grant for a session that may begin; it holds no seat until somebody connects with it."""
+    """A fresh grant for a session that may begin; it holds no seat until a client connects with it."""
     begun, lifetime_s = admitted.beginning, int(admitted.seat.lifetime_s)
     caller = begun.caller
     expires_in_s = min(lifetime_s, UPSTREAM_WAIT_S) if settings.AOQ_UPSTREAM_RELAY else lifetime_s
@@ -158,7 +158,7 @@ async def use(grant: AoqGrant, now: datetime) -> None:
     """Use the grant up: of any number of attempts in all processes, one succeeds.
 
     Raises:
-        GrantRejected: somebody was faster, or it has expired.
+        GrantRejected: it was used already, or has expired.
     """
     unused = AoqGrant.objects.filter(pk=grant.pk, used_at__isnull=True, expires_at__gt=now)
     if not await unused.aupdate(used_at=now):

@@ -1,4 +1,4 @@
-"""The relay of this process: whoever connects with a grant talks to the session that the grant is for."""
+"""The relay of this process: a client that connects with a grant talks to the session that the grant is for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RelayPlace:
 
     @classmethod
     def of(cls, host: str, port: int) -> RelayPlace | None:
-        """Beside a server that listens on `host`; None where nobody knows how callers would reach it."""
+        """Beside a server that listens on `host`; None where it is not known how callers would reach it."""
         is_local = host in ("127.0.0.1", "::1", "localhost")
         if settings.AOQ_ENDPOINT:
             return cls("0.0.0.0" if is_local or host == "0.0.0.0" else host, port, settings.AOQ_ENDPOINT)  # noqa: S104

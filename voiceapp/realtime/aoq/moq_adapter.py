@@ -48,7 +48,7 @@ class MoqConnection:
     def __init__(self, session: moq.Session, published: _Published, consuming: moq.OriginProducer) -> None:
         self._session = session
         self._consuming = consuming
-        # Everything that is published is held here: the library drops what nobody holds.
+        # Everything that is published is held here: the library drops what is not referenced.
         self._broadcast, self._audio, self._data = published
         self._group: moq.GroupProducer | None = None
         self._events_in_group = 0
@@ -227,7 +227,7 @@ async def connect(url: str, fingerprint: str, *, within_s: float) -> AsyncIterat
 
 
 class Incoming:
-    """Somebody who wants to connect, and was not answered yet."""
+    """A client that wants to connect, and was not answered yet."""
 
     def __init__(self, request: moq.Request) -> None:
         self._request = request
@@ -269,7 +269,7 @@ class Listening:
         self.port = int(server.local_addr.rpartition(":")[2])
 
     async def incoming(self) -> AsyncIterator[Incoming]:
-        """Whoever wants to connect, until the port is closed."""
+        """Yield clients that want to connect, until the port is closed."""
         async for request in self._server:
             yield Incoming(request)
 

@@ -55,7 +55,7 @@ class AoqSink:
 
     def send(self, payload: bytes, *, marker: bool) -> None:
         if self._speaks:
-            with suppress(ConnectionLost):  # whoever watches the connection says so
+            with suppress(ConnectionLost):  # the watcher of the connection says so
                 self._connection.send_packet(self._number, payload)
 
     def ask(self, numbers: list[int]) -> None:
@@ -174,7 +174,7 @@ class AoqTracks:
             self._connection.send_event(message)
 
     async def _wait_sent(self) -> None:
-        """While more is unsent than may be. The library tells nobody when it has sent something."""
+        """While more is unsent than may be. The library does not tell when it has sent something."""
         try:
             async with asyncio.timeout(SLOW_READER_S):
                 while not self._gone.is_set() and self._connection.unsent_bytes > MAX_UNSENT_BYTES:  # noqa: ASYNC110

@@ -1,7 +1,7 @@
 """Sessions behind another relay (`AOQ_UPSTREAM_RELAY`), to which this process connects as a client.
 
 A grant names that relay. When it is issued, this process connects to the path of its session and publishes its tracks
-there, before the caller can ask for them. Whoever comes with the token is let in by the relay, and meets the session.
+there, before the caller can ask for them. A client with the token is let in by the relay, and meets the session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 MAX_WAITING = 256
-"""Grants whose callers this process waits for; beyond it, whoever has the most of them loses the oldest."""
+"""Grants whose callers this process waits for; beyond it, the account with the most of them loses the oldest."""
 NOBODY_CAME = 4408
 
 
@@ -62,7 +62,7 @@ class Upstream:
             crowded_out.cancel()
         try:
             await connected
-        except asyncio.CancelledError:  # nobody will hear of the grant
+        except asyncio.CancelledError:  # the caller has left
             task.cancel()
             raise
 
@@ -86,7 +86,7 @@ class Upstream:
                     connected.set_result(None)
                     await self._meet(visit, issued, connection)
         except ConnectionLost:
-            logger.warning("AOQ: the relay %s cannot be reached, or lets nobody in", settings.AOQ_UPSTREAM_RELAY)
+            logger.warning("AOQ: the relay %s cannot be reached or refuses connections", settings.AOQ_UPSTREAM_RELAY)
         finally:
             if not connected.done():
                 connected.set_exception(
@@ -106,7 +106,7 @@ class Upstream:
             with drain_event().work():
                 await visit.run(connection)
         except (TimeoutError, ConnectionLost, GrantRejected, AoqGrant.DoesNotExist):
-            logger.info("session %s: nobody came to the relay", visit.arrival.admitted.call.session_id)
+            logger.info("session %s: the caller did not come to the relay", visit.arrival.admitted.call.session_id)
             await visit.arrival.give_up()
         finally:
             connection.close(NOBODY_CAME)

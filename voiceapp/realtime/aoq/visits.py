@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Somebody who may connect, once."""
+    """A client that may connect, once."""
 
     door: Door
     arrival: Arrival

@@ -129,7 +129,7 @@ class TaskRunner:
         task_id = self._tasks.hearing
         if task_id is None:
             if self._door.decoded_rate_hz is not None:
-                return  # a track is not part of the dialect: what it carries beside tasks is nobody's
+                return  # a track is not part of the dialect: audio outside a task is ignored
             raise wire.RunTaskError("Audio came before run-task, or after finish-task.")
         if isinstance(transport := self._transports.get(task_id), RecognitionTransport):
             await transport.hear(data)

@@ -34,7 +34,7 @@ class Sentences:
         """Those not told in whole, in the order in which they began."""
         self._number = 1
         self._said_until_ms = 0
-        """The end of the last sentence: one that nobody heard begin, as at the end of a file, begins there."""
+        """The end of the last sentence: one whose beginning was not heard, as at the end of a file, begins there."""
 
     def take(self, event: ev.ServerEvent, heard_ms: int) -> Iterator[Sentence]:
         """Yield the sentences that can be told now.

@@ -70,7 +70,7 @@ class TaskTransport:
 
 
 def refusal(task_id: str, error: Exception) -> wire.RunTaskError:
-    """The error as what a task fails with that cannot begin; what nobody expected is logged whole."""
+    """The error with which a task fails that cannot begin; an unexpected one is logged whole."""
     if isinstance(error, SessionEnded):
         return wire.RunTaskError(error.reason, code=error.error or "ServiceUnavailable", task_id=task_id)
     response = error_response_of(error)

@@ -62,6 +62,6 @@ def _runs(process_id: int) -> bool:
         os.kill(process_id, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's, and alive
+    except PermissionError:  # of another user, and alive
         return True
     return True

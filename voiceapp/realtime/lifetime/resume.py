@@ -1,6 +1,6 @@
 """Sessions that outlive their connection, from the first connection to the last.
 
-Such a session has a task of its own. Whoever answers a connection carries the session over it for as long as it lasts.
+Such a session has a task of its own. What accepts a connection carries the session over it for as long as it lasts.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ resumable_sessions = per_loop(ResumableSessions)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Somebody who may connect: to begin a session, or to come back to one."""
+    """A client that may connect: to begin a session, or to come back to one."""
 
     admitted: Admitted
     """The session, also when it began before."""

@@ -1,4 +1,4 @@
-"""Rows of conversations that nobody will end: their process died, or a service elsewhere held them."""
+"""Rows of conversations that no process will end: their process died, or another service held them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ LATE = timedelta(minutes=5)
 SILENT = timedelta(seconds=150)
 """So long after its latest report a session that was passed on is over; callers report every minute."""
 UNHEARD = timedelta(minutes=15)
-"""The same where nobody knows whether its reports could be taken: the server, or its database, may have been away."""
+"""The same where it is not known whether its reports could be taken: the server, or its database, may have been
+away."""
 
 
 async def close_abandoned() -> int:
@@ -44,10 +45,10 @@ async def close_abandoned() -> int:
 
 
 def close_overdue(now: datetime) -> int:
-    """Close the rows of conversations that must be over, whoever held them; returns how many.
+    """Close the rows of conversations that must be over, of any process; returns how many.
 
     Relayed ones that were never reported get the longest duration that this server allows as their end: the true one is
-    known elsewhere only.
+    known to the service only.
     """
     lifetime = timedelta(seconds=max(settings.SESSION_LIFETIME_S, settings.GUEST_SESSION_S))
     HeldSeat.objects.filter(taken_at__lt=now - lifetime - LATE).delete()

@@ -18,7 +18,7 @@ Tick = Callable[[int], None]
 
 
 class Ticker:
-    """Calls everybody who joined, in the order of joining. Runs only while somebody is there.
+    """Calls all that joined, in the order of joining. Runs only while there is one.
 
     Belongs to one event loop.
     """

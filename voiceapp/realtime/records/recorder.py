@@ -314,7 +314,8 @@ class Recorder:
 
 
 async def record_relayed(beginning: Beginning) -> None:
-    """The only row of a conversation that a service elsewhere holds. Its end is not seen here: see `stale_sessions`."""
+    """Write the only row of a conversation that another service holds. Its end is not seen here: see
+    `stale_sessions`."""
     try:
         async with asyncio.timeout(FINISH_S):
             await run_in_db_thread(_write_beginning, beginning, "", timezone.now())

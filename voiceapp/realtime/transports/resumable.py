@@ -57,7 +57,7 @@ class _Connection:
         self.transport.cut_playout()
 
     def release(self) -> None:
-        """Stop using it; whoever carries the connection then closes it."""
+        """Stop using it; its carrier then closes it."""
         for task in self.tasks:
             if task is not asyncio.current_task():
                 task.cancel()

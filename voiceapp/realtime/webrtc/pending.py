@@ -1,7 +1,7 @@
 """Offers that are answered while their callers are not connected yet: bounded, because anyone with a key can make them.
 
 A pending offer holds no seat. It costs this process some memory and some ports, so the oldest one makes way when there
-are too many: first of the same caller, else of whoever has the most.
+are too many: first of the same caller, else of the one with the most.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ async def read_offer(body: bytes, *, allow_private: bool) -> str:
 def sound_and_channel(offer: str) -> str:
     """Return the part of an offer that aiortc gets: the audio and the channel.
 
-    Other sections would be negotiated, and an offer refused for a codec that nobody wants. Bundled sections get the
+    Other sections would be negotiated, and an offer refused for a codec that is not needed. Bundled sections get the
     transport of the one that leads the bundle, which may be the only one that has any (RFC 9143, 7.1). That no more
     candidates follow is left out: aioice gives up when those are tried, and a caller who has none that may be tried is
     found by the checks that come from there.

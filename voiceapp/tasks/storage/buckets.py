@@ -16,7 +16,7 @@ from storages.utils import clean_name
 
 
 class Bucket(S3Storage):
-    """Nobody reads it but this server: links to its files are ours, as with a folder."""
+    """Only this server reads it: links to its files are ours, as with a folder."""
 
     def get_default_settings(self) -> dict[str, Any]:
         defaults: dict[str, Any] = super().get_default_settings()
@@ -51,7 +51,8 @@ class Bucket(S3Storage):
             raise OSError(str(error)) from error
 
     def _open(self, name: str, mode: str = "rb") -> File:
-        """To be read once, from its beginning, as it comes: whoever fetches a film need not wait for all of it here.
+        """To be read once, from its beginning, as it comes: a client that fetches a film need not wait for all of it
+        here.
 
         Raises:
             FileNotFoundError: if it is not there.
@@ -67,7 +68,7 @@ class Bucket(S3Storage):
 
 
 class _Kept(File):
-    """File in a bucket; to begin elsewhere than at the beginning, it is requested anew."""
+    """File in a bucket; to begin at another position, it is requested anew."""
 
     file: Any
 

@@ -1,6 +1,6 @@
 """Files of tasks, in Django's storage: a folder by default, a bucket by the setting `TASK_STORAGE`.
 
-A link to one is signed and expires; whoever has it may fetch the file without a key, as with an object store.
+A link to one is signed and expires; its holder may fetch the file without a key, as with an object store.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MAX_LINES_BYTES = 50_000_000
 MAX_LINES = 50_000
 MAX_LINE_BYTES = 256 * 1024
 AT_ONCE = 4
-"""Lines of one file that are worked on at once: a model served elsewhere answers several in parallel."""
+"""Lines of one file that are worked on at once: another server answers several in parallel."""
 FAULT = "The server failed on this line; its log says why under the task's id."
 
 
@@ -96,7 +96,7 @@ async def results_of(
 
 
 def _name(value: object) -> dict[str, str | int]:
-    """The `custom_id` by which whoever sent a line knows it again."""
+    """The `custom_id` by which the sender of a line knows it again."""
     name = value.get("custom_id") if isinstance(value, dict) else None
     return {"custom_id": name} if isinstance(name, str | int) else {}
 

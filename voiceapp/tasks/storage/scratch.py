@@ -58,5 +58,5 @@ def _remove_if_left(folder: Path) -> None:
         with (folder / LOCK).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
-    except (FileNotFoundError, BlockingIOError):  # somebody else has just removed it; or it is in use
+    except (FileNotFoundError, BlockingIOError):  # another process has just removed it; or it is in use
         pass

@@ -66,7 +66,7 @@ class PolicyData(Schema):
     max_file_size_mb: int
     capacity_limit_mb: int
     oss_access_key_id: str
-    """Sent as `OSSAccessKeyId`; it names nobody."""
+    """Sent as `OSSAccessKeyId`; it names no account."""
     x_oss_object_acl: str
     x_oss_forbid_overwrite: str
 

@@ -1,4 +1,4 @@
-"""Files that somebody sends to be the input of tasks: kept for a while, and named `oss://…` where an address may be.
+"""Files that callers send to be the input of tasks: kept for a while, and named `oss://…` where an address may be.
 
 The name is what client libraries of the hosted service make of a file on their user's disk: they ask for a policy,
 which says where to send it and proves that they may; send the file there by a form without a key; and name it in the
@@ -106,7 +106,7 @@ async def put(policy: Policy, key: str, file: File, content_type: str) -> Upload
     keeping = asyncio.create_task(_keep(row, file), name=f"upload {row.name}")
     try:
         return await asyncio.shield(keeping)
-    except asyncio.CancelledError:  # who sent it has left: nobody will name it, and it may be sent anew
+    except asyncio.CancelledError:  # its sender has left, and may send it anew
         await asyncio.wait([keeping])
         if keeping.exception() is None and keeping.result() is row:
             await _give_up(row)
@@ -121,7 +121,7 @@ async def _keep(row: Upload, file: File) -> Upload:
             return earlier
         raise InvalidParameter("Another file of this name was sent before, with the same policy.", param="key")
     try:
-        # Under this very name: nobody else draws the same number.
+        # Under this very name: no other upload draws the same number.
         await files.at_the_storage(lambda: files.storage().save(row.name, file))
     except Exception:
         await run_in_db_thread(_let_go, row)  # what failed may lie there all the same: the row stays for the purge

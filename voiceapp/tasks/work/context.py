@@ -79,7 +79,7 @@ class TaskContext:
         self.running.note_progress(self.lease, self.number, share)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """For a block that only waits for something elsewhere: meanwhile its place is another account's."""
+        """For a block that only waits for another service: meanwhile its place is another account's."""
         return self.running.waiting(self.lease)
 
     def require_room(self, count: int) -> None:
@@ -111,7 +111,8 @@ class TaskContext:
         return await asyncio.to_thread(files.get, stored, self.folder)
 
     async def remember(self, what: Mapping[str, Any]) -> None:
-        """Keep what the next attempt must know if this worker dies: the number of a job that was begun elsewhere."""
+        """Keep what the next attempt must know if this worker dies: the number of a job that another service has
+        begun."""
         await self.database(self._remember, dict(what))
 
     def _remember(self, what: dict[str, Any]) -> None:

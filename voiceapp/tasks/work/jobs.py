@@ -76,7 +76,7 @@ def job_of(lease: Lease) -> Job:
 
 
 def as_finished(task: Task, name: str, changes: Mapping[str, Any]) -> Task:
-    """The row after its last step, as it was just written; when it ended is read from the table if somebody asks."""
+    """The row after its last step, as it was just written; when it ended is read from the table where it is needed."""
     task.status = step(TASK_STEPS, Status(task.status), name)
     for column, value in changes.items():
         setattr(task, column, value)

@@ -58,7 +58,7 @@ class TaskQueue:
     within an account, priority and then age decide.
 
     One place is kept for an account with nothing under way, so that however long the tasks of others take, it need not
-    wait for their end; and one more for each task that only waits for something elsewhere.
+    wait for their end; and one more for each task that only waits for another service.
     """
 
     name = QUEUE_NAME
@@ -225,7 +225,7 @@ class TaskQueue:
                 end.write()
 
     def _finish(self, kind: TaskKind | None, job: Job, unwritten: Sequence[PartEnd]) -> bool:
-        """One transaction: the task's end, what it came to, and the word to whoever listens."""
+        """One transaction: the task's end, its result, and the signal that it ended."""
         with transaction.atomic():
             for end in unwritten:
                 end.tell_row()

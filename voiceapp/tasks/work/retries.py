@@ -14,7 +14,7 @@ MOST_WAITS = 60
 
 
 async def with_patience(call: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of a call that is made again while there is no room for it: nobody waits at the other end.
+    """The result of a call that is made again while there is no room for it: no caller waits for it.
 
     Raises:
         VoiceError: what the call raises, a full lane or a reached rate only after many tries.

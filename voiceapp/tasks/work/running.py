@@ -45,7 +45,7 @@ class RunningTasks:
 
     @contextmanager
     def waiting(self, lease: Lease) -> Iterator[None]:
-        """Until the end of the block, a part of the task only waits for something elsewhere."""
+        """Until the end of the block, a part of the task only waits for another service."""
         with self._guard:
             self._waiting[lease] += 1
         try:

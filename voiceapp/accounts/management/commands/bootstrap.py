@@ -72,7 +72,7 @@ def make_first_things() -> FirstThings | None:
 
 
 def _make_login(account: Account) -> str | None:
-    """The new login's password; None, and no login, when there is a superuser or somebody has the name."""
+    """The new login's password; None, and no login, when there is a superuser or the name is taken."""
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists() or users.filter(username=LOGIN).exists():
         return None

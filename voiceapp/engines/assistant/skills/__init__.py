@@ -43,15 +43,15 @@ SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
     beyond.reply,
 )
 MAX_CHARS = 400
-"""Nobody words a request to a skill at greater length."""
+"""Longer than any request to a skill."""
 
 
 def reply(text: str, scene: Scene) -> SkillReply | None:
     """The reply of the first skill that understands all of `text`, as a person said or typed it, or else its end."""
     if len(text) > MAX_CHARS:
         return None
-    if (elsewhere := languages.foreign(text)) is not None:
-        return elsewhere
+    if (foreign := languages.foreign(text)) is not None:
+        return foreign
     asked = (text, *last_requests(text))
     return next((found for part in asked if (found := _whole(part, scene)) is not None), None)
 

@@ -174,7 +174,7 @@ class RtpSink:
             self._may_send = True
 
     async def _keep_consent(self) -> None:
-        """Stands in the place of aioice's checks, which find out after 30 s that nobody is there."""
+        """Stands in the place of aioice's checks, which find out after 30 s that the peer is gone."""
         now = asyncio.get_running_loop().time
         connection = self._connection
         consented_at = asked_at = now()
@@ -209,7 +209,7 @@ class RtpSink:
         session = self._dtls._rx_srtp
         payload_type = data[1] & 0x7F
         if session is None or payload_type not in (self._payload_type, self._redundant_type):
-            return  # before the keys are known; or video, which nobody looks at
+            return  # before the keys are known; or video, which is not used
         try:
             packet = rtp.parse(session.unprotect(data))
             if payload_type == self._redundant_type:

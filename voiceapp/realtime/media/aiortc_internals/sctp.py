@@ -45,7 +45,7 @@ def bound_messages(peer: RTCPeerConnection, refuse: Callable[[], None]) -> None:
 async def wait_delivered(peer: RTCPeerConnection) -> None:
     """Return when the other side has acknowledged everything said on the channels; closing drops what is under way.
 
-    aiortc tells nobody when that is, so it is looked at now and then. Bound the wait: the other side may be gone.
+    aiortc does not tell when that is, so it is looked at now and then. Bound the wait: the other side may be gone.
     """
     sctp: Any = peer.sctp
     while sctp is not None and (sctp._data_channel_queue or sctp._outbound_queue or sctp._sent_queue):  # noqa: ASYNC110

@@ -35,7 +35,7 @@ class RelayAdapter:
         await self._running.enter_async_context(self._listener.listen())
 
     def stop_listening(self) -> None:
-        """A relay shares its port with nobody: it refuses new sessions while it drains."""
+        """A relay does not share its port: it refuses new sessions while it drains."""
 
     def close_sockets(self, code: int, reason: str) -> None:
         self._listener.end_sessions()

@@ -76,7 +76,7 @@ def refuse_development(host: str) -> None:
 
 
 async def _keep_house(host: str, port: int) -> None:
-    """Tidy, be a relay, look at services elsewhere and, unless other processes do, work on what waits; until
+    """Tidy, be a relay, probe other services and, unless other processes do, work on what waits; until
     cancelled."""
     async with asyncio.TaskGroup() as beside:
         beside.create_task(providers.look_at_services(), name="looks at services")
