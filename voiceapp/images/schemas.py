@@ -109,7 +109,6 @@ class VideoInput(Schema, extra="allow"):
     first_frame_url: Address | None = None
     """The same, for models that are given the last one as well."""
     last_frame_url: Address | None = None
-    """Address of the last frame."""
     head_frame: Address | None = None
     """Another name of `first_frame_url`."""
     tail_frame: Address | None = None

@@ -208,8 +208,6 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ReplySource:
-    """Source of the reply."""
-
     response_id: str
     source: Source
 

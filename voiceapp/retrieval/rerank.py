@@ -18,7 +18,6 @@ from voiceapp.errors import InvalidParameter
 MAX_DOCUMENTS = 500
 MAX_ITEM_TOKENS = 4_000
 MAX_REQUEST_TOKENS = 120_000
-MAX_INSTRUCT_TOKENS = 4_000
 
 
 @dataclass(frozen=True, slots=True)

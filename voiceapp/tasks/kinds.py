@@ -34,8 +34,6 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """Result of a part."""
-
     result: Mapping[str, Any] = field(default_factory=dict)
     """Its item of `results`. A value `{"file": …}` becomes a link."""
     usage: Mapping[str, int | float | str] = field(default_factory=dict)

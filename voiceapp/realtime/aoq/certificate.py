@@ -72,16 +72,6 @@ class RelayCertificate:
             raise
 
 
-def fingerprint_of(path: Path) -> str:
-    """SHA-256 of the first certificate in a PEM file, in lower-case hexadecimal.
-
-    Raises:
-        OSError: if the file cannot be read.
-        ValueError: if it holds no certificate.
-    """
-    return x509.load_pem_x509_certificate(path.read_bytes()).fingerprint(SHA256()).hex()
-
-
 def mint(endpoint: str, now: datetime) -> bytes:
     """A fresh certificate and its key, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())

@@ -45,8 +45,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """End of a part."""
-
     row: Subtask
     done: PartResult = field(default_factory=PartResult)
     code: str = ""

@@ -12,9 +12,9 @@ import pytest
 from aioice.turn import TurnClientUdpProtocol, TurnTransport
 from aiortc import RTCPeerConnection
 
+from tests.realtime.media.aiortc_internals.names import INSIDE, INSIDE_INSTANCES, VERSIONS
 from voiceapp.realtime.media import aiortc_internals
 from voiceapp.realtime.media.aiortc_internals import sctp as _timers_are_set  # noqa: F401
-from voiceapp.realtime.media.aiortc_internals.names import INSIDE, INSIDE_INSTANCES, VERSIONS
 from voiceapp.realtime.media.aiortc_internals.rtp_sink import RtpSink
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent.parent

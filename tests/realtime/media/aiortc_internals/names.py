@@ -1,4 +1,4 @@
-"""The private attributes of aiortc and aioice that this package relies on, and the versions that have them."""
+"""The private attributes of aiortc and aioice that `aiortc_internals` relies on, and the versions that have them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aioice.ice import StunProtocol
 from aiortc import RTCPeerConnection, RTCRtpTransceiver
 
 VERSIONS = {"aiortc": "1.16.0", "aioice": "0.13.0", "pylibsrtp": "1.0.0"}
-"""For which this package was written."""
+"""For which it was written."""
 
 INSIDE: dict[type, Sequence[str]] = {
     aioice.Connection: (
