@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import PATIENCE_S
-from tests.realtime.webrtc.caller import LOUD, Caller, calling, post_offer
+from tests.realtime.webrtc.caller import LOUD, Caller, calling
 from tests.realtime.webrtc.network import Faults
 
 PROMPT_S = 15.0
 """Five seconds are promised, to those whose machine does not run tests meanwhile. Without a look at what comes from a
 caller, it would be thirty."""
 AT_ONCE = 5
-WARM_UP = 150
-CALLS = int(os.environ.get("CALLS_IN_A_ROW", "100"))
+WARM_UP = 100
+CALLS = int(os.environ.get("CALLS_IN_A_ROW", "60"))
 """`make soak` has thousands; what is left of them may be no more."""
+GROWTH_MB = 12
+"""A call that stays holds about 0.25 MB, so 15 MB here. Those that are over wait for the collector, some dozens."""
 
 
 async def closed_books(product: Product, caller: Caller) -> dict[str, Any]:
@@ -90,37 +88,6 @@ async def test_a_caller_whose_network_is_cut_is_missed(product: Product) -> None
     assert product.rows("select * from realtime_turn where session_id = ?", row["id"])
 
 
-async def test_a_short_cut_ends_nothing(product: Product) -> None:
-    faults = Faults()
-    async with calling(product.origin, product.keys["good"], faults=faults) as caller:
-        faults.is_cut = True
-        await asyncio.sleep(1.5)  # shorter than any patience
-        faults.is_cut = False
-        await caller.ask("What is twelve times twelve?")
-        assert (await caller.wait("response.done"))["response"]["status"] == "completed"
-
-
-async def test_a_caller_who_is_killed_is_missed(product: Product) -> None:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "tests.realtime.webrtc.victim", product.origin, product.keys["good"]),
-        cwd=settings.BASE_DIR,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert child.stdout is not None
-        async with asyncio.timeout(PATIENCE_S):
-            session_id = (await child.stdout.readline()).decode().strip()
-        assert session_id.startswith("sess_")
-    finally:
-        child.kill()
-        await child.wait()
-    gone = time.monotonic()
-    row = await product.row("select * from realtime_realtimesession where id = ? and ended_at is not null", session_id)
-    await all_gone(product, gone)
-    assert row["close_code"] == 1006
-
-
 async def test_a_caller_who_sends_no_sound_stays(product: Product) -> None:
     """A muted microphone may send nothing at all; the channel is used, and consent given, all the same."""
     async with calling(product.origin, product.keys["good"]) as caller:
@@ -139,24 +106,6 @@ async def test_the_session_s_lifetime_is_announced(serve: Serve) -> None:
     assert closing["code"] == row["close_code"] == 4000
 
 
-async def test_a_stopping_server_says_so_and_refuses_new_calls(serve: Serve) -> None:
-    product = serve(DRAIN_S="8")
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.ask("What can you do?")
-        await caller.wait_loud()
-        product.signal()
-        assert (await caller.wait("session.closing"))["code"] == 4012
-        status, body, _ = await post_offer(product.origin, product.keys["good"], "v=0\r\n")
-        assert status == 503, body
-        await caller.wait_closed()
-        await all_gone(product, time.monotonic())
-    assert await asyncio.to_thread(product.stop) == 0
-    (row,) = product.rows("select * from realtime_realtimesession")
-    assert row["close_code"] == 4012
-    assert "Traceback" not in product.log
-    assert "was destroyed" not in product.log
-
-
 async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
     product = serve(DRAIN_S="15")
 
@@ -167,6 +116,7 @@ async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
             await caller.wait_loud()
             if is_stopped:
                 product.signal()
+                assert (await caller.wait("session.closing"))["code"] == 4012
                 await caller.wait_closed()
             await caller.wait_quiet()
         positions = [sound.pts for sound in caller.sounds if sound.peak > LOUD]
@@ -174,6 +124,11 @@ async def test_a_stopping_server_speaks_to_the_end(serve: Serve) -> None:
 
     whole_s = await spoken_s(is_stopped=False)
     assert await spoken_s(is_stopped=True) > whole_s - 0.1
+    assert await asyncio.to_thread(product.stop) == 0
+    rows = product.rows("select close_code from realtime_realtimesession order by started_at")
+    assert rows[1] == {"close_code": 4012}
+    assert "Traceback" not in product.log
+    assert "was destroyed" not in product.log
 
 
 def has_answers(caller: Caller, count: int) -> bool:
@@ -230,6 +185,6 @@ async def test_many_calls_leave_nothing_behind(serve: Serve) -> None:
     assert after[0] <= before[0]
     assert media_sockets(product) == 0
     assert after[1] <= before[1] + 2  # pools grow to their size
-    # A call that stays holds about 0.25 MB, so 25 MB here. Those that are over wait for the collector, some dozens.
-    assert after[2] - before[2] < 20
+    print(f"{CALLS} calls: {before[2]:.1f} MB before, {after[2]:.1f} MB after")
+    assert after[2] - before[2] < GROWTH_MB
     assert len(product.rows("select 1 from realtime_realtimesession")) == WARM_UP + CALLS

@@ -20,7 +20,7 @@ from typing import cast
 import aiohttp
 import pytest
 from aioice import stun
-from aiortc import RTCConfiguration, RTCIceTransportPolicy, RTCPeerConnection
+from aiortc import RTCIceTransportPolicy, RTCPeerConnection
 from pytest_django import Settings
 
 from tests.browser import turn_server
@@ -64,9 +64,9 @@ def test_the_server_uses_the_relay_only_where_it_must(settings: Settings) -> Non
     assert forced.iceServers[0].username
 
 
-async def test_the_public_address_takes_the_place_of_the_machine_s(settings: Settings) -> None:
+async def test_the_public_address_takes_the_place_of_the_machine_s(settings: Settings, offer: str) -> None:
     settings.RTC_PUBLIC_ADDRESS = "203.0.113.9"
-    answer = await answer_of_this_process()
+    answer = await answer_to(offer)
     found = CANDIDATE.findall(answer)
     assert found
     assert {(address, kind) for address, _, kind in found} == {("203.0.113.9", "host")}
@@ -102,64 +102,56 @@ class Stun(asyncio.DatagramProtocol):
         self.transport.sendto(bytes(answer), address)
 
 
-async def answer_of_this_process() -> str:
-    """To a plain offer, by the settings."""
-    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    caller.addTransceiver("audio")
-    caller.createDataChannel("any")
-    await caller.setLocalDescription(await caller.createOffer())
-    offer = await sdp.read_offer(caller.localDescription.sdp.encode(), allow_private=True)
+async def answer_to(offer: str) -> str:
+    """What this process answers, by the settings."""
+    checked = await sdp.read_offer(offer.encode(), allow_private=True)
     transport = WebRtcTransport(RTCPeerConnection(ice_config.configuration(60)))
     try:
-        return await transport.accept(offer)
+        return await transport.accept(checked)
     finally:
         await transport.hang_up()
-        await caller.close()
 
 
 @pytest.mark.parametrize("ports", ["", "41020-41035"])
-async def test_a_stun_server_s_view_is_told_with_a_range_of_ports_as_well(settings: Settings, ports: str) -> None:
+async def test_a_stun_server_s_view_is_told_with_a_range_of_ports_as_well(
+    settings: Settings, offer: str, ports: str
+) -> None:
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Stun, local_addr=("127.0.0.1", 0))
     settings.ICE_SERVERS = [f"stun:127.0.0.1:{transport.get_extra_info('sockname')[1]}"]
     settings.RTC_PORT_RANGE = ports
-    found = CANDIDATE.findall(await answer_of_this_process())
+    found = CANDIDATE.findall(await answer_to(offer))
     transport.close()
     mine = {port for address, port, kind in found if kind == "host" and ":" not in address}
     assert mine
     assert {(address, port) for address, port, kind in found if kind == "srflx"} == {(Stun.SEEN, port) for port in mine}
 
 
-async def test_a_relay_that_does_not_answer_is_passed_over(settings: Settings, tmp_path: Path) -> None:
+async def test_a_relay_that_does_not_answer_is_passed_over(settings: Settings, tmp_path: Path, offer: str) -> None:
     settings.RTC_FORCE_RELAY, settings.TURN_SECRET = True, turn_server.SECRET
     with closing(socket.create_server(("127.0.0.1", 0))) as mute, turn_server.relaying(tmp_path) as relay:
         settings.TURN_URLS = [f"turn:127.0.0.1:{mute.getsockname()[1]}?transport=tcp", relay.url]
         assert ice_config.relays.in_order() == settings.TURN_URLS
-        found = CANDIDATE.findall(await answer_of_this_process())
+        found = CANDIDATE.findall(await answer_to(offer))
         assert {kind for _, _, kind in found} == {"relay"}
         assert ice_config.relays.in_order() == settings.TURN_URLS[::-1]  # the next call does not wait
 
 
-async def test_without_a_way_for_media_an_offer_is_refused_and_operators_are_told(serve: Serve) -> None:
+async def test_without_a_way_for_media_an_offer_is_refused_and_operators_are_told(serve: Serve, offer: str) -> None:
     nobody = f"turn:127.0.0.1:{free_port()}?transport=tcp"
     product = serve(RTC_FORCE_RELAY="1", TURN_URLS=nobody, TURN_SECRET="secret")
-    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    caller.addTransceiver("audio")
-    caller.createDataChannel("any")
-    await caller.setLocalDescription(await caller.createOffer())
-    status, body, _ = await post_offer(product.origin, product.keys["good"], caller.localDescription.sdp)
-    await caller.close()
+    status, body, _ = await post_offer(product.origin, product.keys["good"], offer)
     assert status == 503
     assert json.loads(body)["code"] == "ModelUnavailable"
     await product.logged("no way for media leads here: no relay of TURN_URLS")
 
 
-async def test_without_a_free_port_an_offer_is_refused(settings: Settings) -> None:
+async def test_without_a_free_port_an_offer_is_refused(settings: Settings, offer: str) -> None:
     with closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as taken:
         taken.bind(("::", 0))  # of both kinds of addresses
         port = taken.getsockname()[1]
         settings.RTC_PORT_RANGE = f"{port}-{port}"
         with pytest.raises(EngineUnavailable):
-            await answer_of_this_process()
+            await answer_to(offer)
 
 
 @pytest.mark.parametrize(
@@ -215,16 +207,11 @@ async def test_callers_with_addresses_that_are_not_tried_are_found_by_their_chec
         assert (await caller.wait("response.done"))["response"]["status"] == "completed"
 
 
-async def test_where_it_is_switched_off_pages_do_not_try_and_offers_are_refused(serve: Serve) -> None:
+async def test_where_it_is_switched_off_pages_do_not_try_and_offers_are_refused(serve: Serve, offer: str) -> None:
     product = serve(RTC_ENABLED="0")
     async with aiohttp.ClientSession() as session, session.get(f"{product.origin}/voice/config") as answer:
         (voice,) = (model for model in (await answer.json())["models"] if model["name"] == "voice")
     assert voice["transports"] == ["websocket"]
-    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    caller.addTransceiver("audio")
-    caller.createDataChannel("any")
-    await caller.setLocalDescription(await caller.createOffer())
-    status, body, _ = await post_offer(product.origin, product.keys["good"], caller.localDescription.sdp)
-    await caller.close()
+    status, body, _ = await post_offer(product.origin, product.keys["good"], offer)
     assert status == 503
     assert "switched off" in body

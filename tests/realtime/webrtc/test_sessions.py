@@ -7,22 +7,11 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from tests.engines.speech import word_errors
-from tests.realtime.chat_server import KEY, ChatServer
-from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.test_chat_elsewhere import WEATHER
 from tests.realtime.webrtc.caller import calling, post_offer
 from tests.realtime.webrtc.network import Faults
 from tests.realtime.webrtc.test_turns import QUESTION, Voices, ask_aloud, question_errors
-from voiceapp.engines.embedded.asr import Moonshine
-
-
-@pytest.fixture(scope="module")
-def with_tools(serve: Serve, chat_server: ChatServer) -> Product:
-    return serve(CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard")
 
 
 async def test_what_is_said_before_the_session_is_created_is_not_heard(product: Product, voices: Voices) -> None:
@@ -106,22 +95,6 @@ async def test_a_turn_ends_by_its_sense(product: Product, voices: Voices) -> Non
     assert word_errors(QUESTION, understood) <= 1
 
 
-async def test_turns_can_be_ended_by_hand(product: Product, voices: Voices) -> None:
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.send("session.update", session={"turn_detection": None})
-        await caller.wait("session.updated")
-        await caller.microphone.say(voices(QUESTION))
-        await caller.microphone.say(voices(QUESTION)[:8000] * 0)  # half a second for what is under way to arrive
-        assert "input_audio_buffer.committed" not in caller.types
-        await caller.send("input_audio_buffer.commit")
-        await caller.wait("input_audio_buffer.committed")
-        await caller.send("response.create")
-        done = await caller.wait("response.done")
-        (transcript,) = caller.all("conversation.item.input_audio_transcription.completed")
-    assert done["response"]["status"] == "completed"
-    assert word_errors(QUESTION, transcript["transcript"]) <= 1
-
-
 async def test_answers_of_words_alone_leave_the_track_silent(product: Product) -> None:
     async with calling(product.origin, product.keys["good"]) as caller:
         await caller.ask(QUESTION, modalities=["text"])
@@ -130,27 +103,6 @@ async def test_answers_of_words_alone_leave_the_track_silent(product: Product) -
     assert "144" in json.dumps(done["output"])
     assert "response.text.done" in caller.types
     assert not [sound for sound in caller.sounds if sound.peak > 300]
-
-
-async def test_a_function_is_called_and_its_answer_spoken(with_tools: Product) -> None:
-    async with calling(with_tools.origin, with_tools.keys["good"]) as caller:
-        await caller.send("session.update", session={"tools": [WEATHER]})
-        await caller.ask("What is the weather in Paris?")
-        (item,) = (await caller.wait("response.done"))["response"]["output"]
-        assert (item["type"], item["name"], json.loads(item["arguments"])) == (
-            "function_call",
-            "weather",
-            {"city": "Paris"},
-        )
-        await caller.send(
-            "conversation.item.create",
-            item={"type": "function_call_output", "call_id": item["call_id"], "output": '{"degrees": 21}'},
-        )
-        await caller.send("response.create")
-        await caller.wait("response.done", count=2)
-        await caller.wait_quiet()
-        heard = (await Moonshine().recognize(caller.speech())).text
-    assert min(word_errors(said, heard) for said in ("It is 21 degrees.", "It is twenty one degrees.")) <= 1, heard
 
 
 async def test_finishing_ends_the_turn_that_is_being_spoken(product: Product, voices: Voices) -> None:

@@ -67,17 +67,6 @@ async def test_a_spoken_question_is_answered_aloud_whoever_opens_the_channel(
     assert not caller.all("error")
 
 
-async def test_a_question_is_understood_whatever_rate_a_model_s_name_stands_for(
-    product: Product, voices: Voices
-) -> None:
-    """Clients of this name send 24 kHz over a WebSocket; the track has a rate of its own."""
-    async with calling(product.origin, product.keys["good"], model="gpt-4o-realtime-preview") as caller:
-        created = caller.all("session.created")[0]["session"]
-        understood, _ = await ask_aloud(caller, voices(QUESTION))
-    assert question_errors(understood) <= 1, understood
-    assert created["audio"]["input"]["format"]["sample_rate"] == 16_000
-
-
 @pytest.mark.parametrize("has_copies", [False, True], ids=["sends again", "sends copies"])
 async def test_every_question_gets_through_a_bad_network(product: Product, voices: Voices, has_copies: bool) -> None:
     """Callers who send again what is asked for, as aiortc does, and callers who send all twice, as browsers do."""
@@ -109,7 +98,7 @@ async def test_every_question_gets_through_a_bad_network(product: Product, voice
             tries.append((understood, heard, late_s))
         pytest.fail(f"seed {seed}: {tries}")
 
-    copies = [await asyncio.gather(*(one(seed) for seed in seeds)) for seeds in usually((1, 2, 3), more=((4, 5, 6),))]
+    copies = [await asyncio.gather(*(one(seed) for seed in seeds)) for seeds in usually((1,), more=((2, 3), (4, 5, 6)))]
     assert (sum(map(sum, copies)) > 0) == has_copies
 
 
@@ -129,14 +118,6 @@ async def test_two_calls_do_not_hear_each_other(product: Product, voices: Voices
     assert word_errors(QUESTION, understood) <= 1
     assert answer_errors(first) <= 3, first
     assert word_errors(SENTENCE, second) <= 3, second
-
-
-async def test_video_is_accepted_and_ignored(product: Product) -> None:
-    async with calling(product.origin, product.keys["good"], has_video=True) as caller:
-        video = caller.answer[caller.answer.index("m=video") :]
-        assert "a=inactive" in video
-        await caller.ask(QUESTION)
-        assert (await caller.wait("response.done"))["response"]["status"] == "completed"
 
 
 async def silence_after(product: Product, speech: Samples | None) -> float:
@@ -207,14 +188,17 @@ async def test_a_call_is_finished_in_words_and_sound(product: Product) -> None:
     assert answer_errors(heard.text) <= 2, heard.text
 
 
-@pytest.mark.parametrize("flat", ["pcm24", "g711_ulaw"])
-async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product, flat: str) -> None:
+async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product) -> None:
+    """Clients of this name send 24 kHz over a WebSocket; the track has a rate of its own."""
     async with calling(product.origin, product.keys["good"], model="gpt-realtime") as caller:
-        patch = {"output_audio_format": flat, "audio": {"output": {"format": {"type": "pcm", "sample_rate": 8000}}}}
-        await caller.send("session.update", session={**patch, "instructions": "Be brief."})
-        updated = (await caller.wait("session.updated"))["session"]
-        assert updated["instructions"] == "Be brief."
-        assert updated["output_audio_format"] == "pcm16"
+        created = caller.all("session.created")[0]["session"]
+        assert created["audio"]["input"]["format"]["sample_rate"] == 16_000
+        for count, flat in enumerate(("pcm24", "g711_ulaw"), 1):
+            patch = {"output_audio_format": flat, "audio": {"output": {"format": {"type": "pcm", "sample_rate": 8000}}}}
+            await caller.send("session.update", session={**patch, "instructions": "Be brief."})
+            updated = (await caller.wait("session.updated", count=count))["session"]
+            assert updated["instructions"] == "Be brief."
+            assert updated["output_audio_format"] == "pcm16"
         await caller.send("input_audio_buffer.append", audio="AAAA")
         assert (await caller.wait("error"))["error"]["param"] == "audio"
         await caller.ask(QUESTION)
