@@ -70,7 +70,7 @@ function start(config) {
     retry: () => (session.isLive ? session.openMicrophone() : session.start()),
     hurry: () => session.hurry(),
     "talk-here": async () => {
-      if ((await session.takeOver()) && byId("message", HTMLInputElement).value) {
+      if ((await session.takeOver()) && byId("message", HTMLTextAreaElement).value) {
         byId("composer", HTMLFormElement).requestSubmit(); // what was to be sent when the other tab was in the way
       }
     },

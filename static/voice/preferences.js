@@ -11,7 +11,8 @@ const DEFAULTS = {
   isPushToTalk: false,
   isSpoken: true,
   isRecording: false,
-  isTranscriptOpen: null,
+  isTranscriptOpen: false,
+  isDeveloper: false,
 };
 
 /** @typedef {typeof DEFAULTS} Choices */

@@ -148,7 +148,7 @@ def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[
     `look`, the choice of fonts and size of text that `launch` has, is for a browser that is not given.
 
     The WebSocket carries the conversation unless another transport is asked for: it is what the proxy can cut. None
-    leaves the choice to the page.
+    leaves the choice to the page. Developer tools and transcript are open, but on a `first_visit`.
     What the console or the content policy objected to fails the test.
     """
     opened: list[VoicePage] = []
@@ -159,6 +159,7 @@ def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[
             *,
             browser: Browser | None = None,
             transport: str | None = "websocket",
+            first_visit: bool = False,
             look: dict[str, Any] | None = None,
             **options: Any,
         ) -> VoicePage:
@@ -170,7 +171,8 @@ def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[
             context.set_default_timeout(PATIENCE_MS)
             contexts.callback(context.close)
             address = address or f"http://127.0.0.1:{proxy.port}/"
-            opened.append(VoicePage(context.new_page(), address, transport))
+            chosen = {"isDeveloper": True, "isTranscriptOpen": True} | ({"transport": transport} if transport else {})
+            opened.append(VoicePage(context.new_page(), address, {} if first_visit else chosen))
             return opened[-1]
 
         yield open_page

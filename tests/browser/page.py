@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -17,7 +18,7 @@ LIVE = ("listening", "user-speaking", "processing", "ai-speaking")
 class VoicePage:
     """One open page. `complaints` holds what the console and the content policy objected to."""
 
-    def __init__(self, page: Page, address: str, transport: str | None) -> None:
+    def __init__(self, page: Page, address: str, preferences: dict[str, Any]) -> None:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", self._note_complaint)
@@ -27,10 +28,10 @@ class VoicePage:
                 console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
             });"""
         )
-        if transport is not None:
+        if preferences:
             page.add_init_script(
                 f"""if (!localStorage.getItem('voiceapp.preferences')) {{
-                    localStorage.setItem('voiceapp.preferences', JSON.stringify({{ transport: {transport!r} }}));
+                    localStorage.setItem('voiceapp.preferences', {json.dumps(json.dumps(preferences))});
                 }}"""
             )
         page.goto(address)

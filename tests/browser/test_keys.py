@@ -23,8 +23,8 @@ def test_tab_reaches_everything_in_order_and_focus_is_seen(open_page: OpenPage) 
         )
         reached.append(name)
         assert outline != "none", name
-    assert reached[:6] == ["skip", "brand", "open-transcript", "open-drawer", "open-settings", "sign-in"]
-    assert reached[6:] == ["orb", "try", "try", "try"]
+    assert reached[:6] == ["skip", "brand", "open-transcript", "open-drawer", "open-about", "open-settings"]
+    assert reached[6:] == ["sign-in", "orb", "try", "try"]
 
 
 def test_a_conversation_starts_stops_and_is_interrupted_by_keyboard(open_page: OpenPage) -> None:

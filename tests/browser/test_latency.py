@@ -18,7 +18,7 @@ STAGES = ("end of turn", "recognition", "first word", "first sound", "playback")
 
 def shown(voice: VoicePage) -> tuple[str, dict[str, int]]:
     """What the page says of the last reply: what the total measures, and the time of each stage."""
-    total, *parts = voice.page.locator(".waterfall-legend > span").all_inner_texts()
+    total, *parts = voice.page.locator(".waterfall-legend > span").all_text_contents()
     stages = {name: int(ms) for name, ms in (part.rsplit(" ", 1) for part in parts)}
     found = re.fullmatch(r"heard (\d+) ms (.+)", total)
     assert found is not None, total

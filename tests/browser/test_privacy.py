@@ -27,29 +27,35 @@ LINKS = {"Privacy": "Privacy", "Help": "Talking on the page", "For developers": 
 def test_visitors_read_what_is_kept_before_they_talk(
     open_page: OpenPage, screenshots: Path, width: int, height: int, fonts: str
 ) -> None:
-    voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": height})
+    voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": height}, first_visit=True)
     about = voice.page.locator("#about")
     expect(about).to_contain_text(KEPT)
     expect(about).to_be_in_viewport(ratio=1)
     expect(voice.page.locator(".try").last).to_be_in_viewport(ratio=1)
     voice.page.screenshot(path=screenshots / f"about-{width}-{fonts}.png")
+    for developer_only in ("#open-drawer", "#link", "#waterfall"):
+        expect(voice.page.locator(developer_only)).to_be_hidden()
+    expect(voice.page.locator("#transcript")).to_be_hidden()
+    voice.page.click("#open-transcript")
+    for without_words in ("copy-transcript", "export-text", "export-json", "new-conversation"):
+        expect(voice.page.locator(f"#{without_words}")).to_be_disabled()
+    voice.page.click("#close-transcript")
     assert voice.overflow <= 0
     assert violations(voice) == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (1280, 800)])
-def test_settings_lead_there_in_the_middle_of_a_conversation(
+def test_a_button_leads_there_in_the_middle_of_a_conversation(
     open_page: OpenPage, screenshots: Path, width: int, height: int
 ) -> None:
     voice = open_page(viewport={"width": width, "height": height})
     voice.talk()
     expect(voice.page.locator("#about")).to_be_hidden()
-    voice.page.click("#open-settings")
-    about = voice.page.locator("#settings .about")
-    about.scroll_into_view_if_needed()
+    voice.page.click("#open-about")
+    about = voice.page.locator("#about-page .about")
     expect(about).to_contain_text(KEPT)
     expect(about).to_be_in_viewport(ratio=1)
-    voice.page.screenshot(path=screenshots / f"settings-about-{width}.png")
+    voice.page.screenshot(path=screenshots / f"conversation-about-{width}.png")
     with voice.page.context.expect_page() as opened:
         about.get_by_role("link", name="Privacy").click()
     expect(opened.value.get_by_role("heading", level=1)).to_have_text("Privacy")

@@ -26,7 +26,7 @@ WATCH_MICROPHONE = """() => {
 
 def second_tab(first: VoicePage) -> VoicePage:
     """The page once more, in another tab of the same browser."""
-    tab = VoicePage(first.page.context.new_page(), first.page.url, None)
+    tab = VoicePage(first.page.context.new_page(), first.page.url, {})
     tab.page.evaluate(WATCH_MICROPHONE)
     return tab
 

@@ -20,8 +20,8 @@ def test_a_typed_question_is_answered_aloud_without_a_microphone(open_page: Open
     voice = open_page()
     voice.page.click(".try >> nth=1")
     voice.wait("ai-speaking")
-    expect(voice.caption("assistant")).to_contain_text("miles")
-    assert voice.turns()[0] == ("user", "How many miles are ten kilometres?")
+    expect(voice.caption("assistant")).not_to_be_empty()
+    assert voice.turns()[0] == ("user", "Tell me a joke.")
     assert voice.sent("input_audio_buffer.append") == 0
     voice.wait("listening")
     expect(voice.page.locator("#status")).to_have_text("Type a message, or tap to talk")

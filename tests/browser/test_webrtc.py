@@ -144,7 +144,7 @@ def misheard(spoken_page: SpokenPage, place: Path) -> tuple[int, int, float]:
 
     reply = voice.caption("assistant").inner_text()
     expect(voice.page.locator("#waterfall")).to_contain_text("playback")
-    parts = voice.page.locator("#waterfall").inner_text()
+    parts = voice.page.locator(".waterfall-legend").text_content() or ""
     for stage in ("end of turn", "recognition", "first word", "first sound"):
         assert stage in parts
     total = re.search(r"(\d+) ms", parts)

@@ -241,17 +241,29 @@ export class Controls {
   }
 
   #listenToComposer() {
-    const input = byId("message", HTMLInputElement);
+    const input = byId("message", HTMLTextAreaElement);
+    const composer = byId("composer", HTMLFormElement);
+    const write = (text) => {
+      input.value = text;
+      fit(input);
+    };
     const send = async (text) => {
       if (!(await this.#session.sendText(text)) && !input.value) {
-        input.value = text; // nothing is lost when the server cannot be reached
+        write(text); // nothing is lost when the server cannot be reached
       }
     };
-    byId("composer").addEventListener("submit", (event) => {
+    input.addEventListener("input", () => fit(input));
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        composer.requestSubmit();
+      }
+    });
+    composer.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = input.value.trim();
       if (text) {
-        input.value = "";
+        write("");
         send(text);
       }
     });
@@ -259,4 +271,10 @@ export class Controls {
       button.addEventListener("click", () => send(button.textContent.trim()));
     }
   }
+}
+
+/** As high as its words, up to what the style allows. */
+function fit(area) {
+  area.style.height = "auto";
+  area.style.height = `${area.scrollHeight}px`;
 }

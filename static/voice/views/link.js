@@ -32,6 +32,7 @@ export class Link {
 
   #show() {
     const [link, text] = this.#words();
+    this.#place.hidden = text === "";
     this.#place.dataset.link = link;
     if (this.#text.textContent !== text) {
       this.#text.textContent = text;
@@ -59,7 +60,7 @@ export class Link {
       return ["lost", "reconnecting"];
     }
     if (!this.#session.isLive) {
-      return ["off", { connecting: "connecting", queued: "waiting", "your-turn": "your turn" }[this.#session.state] ?? "not connected"];
+      return ["off", { connecting: "connecting", queued: "waiting", "your-turn": "your turn" }[this.#session.state] ?? ""];
     }
     if (this.#isSlow) {
       return ["slow", "slow network"];

@@ -53,13 +53,13 @@ export class Panels {
   constructor(preferences) {
     const transcript = new Panel("transcript", () => !WIDE.matches);
     const drawer = new Panel("drawer", () => !ROOMY.matches);
-    transcript.toggle(WIDE.matches && preferences.isTranscriptOpen !== false);
+    transcript.toggle(WIDE.matches && preferences.isTranscriptOpen);
     transcript.onToggle = (isOpen) => {
       if (WIDE.matches) {
         preferences.isTranscriptOpen = isOpen;
       }
     };
-    WIDE.addEventListener("change", () => transcript.toggle(WIDE.matches && preferences.isTranscriptOpen !== false));
+    WIDE.addEventListener("change", () => transcript.toggle(WIDE.matches && preferences.isTranscriptOpen));
     ROOMY.addEventListener("change", () => drawer.shade());
   }
 }

@@ -36,9 +36,12 @@ export class Settings {
     this.#bindSelect("speaker");
     byId("speaker-field").hidden = !sound.canChooseSpeaker;
     this.#bindInstructions(config.models);
-    for (const [id, name] of [["is-push-to-talk", "isPushToTalk"], ["is-spoken", "isSpoken"], ["is-recording", "isRecording"]]) {
+    for (const [id, name] of [["is-push-to-talk", "isPushToTalk"], ["is-spoken", "isSpoken"], ["is-recording", "isRecording"], ["is-developer", "isDeveloper"]]) {
       this.#bindSwitch(byId(id), name);
     }
+    const showTools = () => document.body.toggleAttribute("data-developer", preferences.isDeveloper);
+    preferences.addEventListener("change", showTools);
+    showTools();
     byId("open-settings").addEventListener("click", () => this.#open());
     navigator.mediaDevices?.addEventListener?.("devicechange", () => this.#listDevices());
   }

@@ -17,6 +17,9 @@ export class Transcript {
     conversation.addEventListener("item", ({ detail }) => this.#show(detail));
     conversation.addEventListener("removed", ({ detail }) => this.#remove(detail));
     conversation.addEventListener("cleared", () => this.#clear());
+    for (const type of ["item", "removed", "cleared"]) {
+      conversation.addEventListener(type, () => this.#allow());
+    }
     byId("copy-transcript").addEventListener("click", ({ currentTarget }) => this.#copy(currentTarget));
     byId("export-text").addEventListener("click", () => download(fileName("txt"), "text/plain", asText(this.#conversation.items)));
     byId("export-json").addEventListener("click", () => download(fileName("json"), "application/json", asJson(this.#conversation.items)));
@@ -24,6 +27,13 @@ export class Transcript {
       download(fileName("wav"), "audio/wav", this.#sound.recording.toWav());
     });
     byId("new-conversation").addEventListener("click", onNew);
+  }
+
+  /** What needs something that was said. */
+  #allow() {
+    for (const id of ["copy-transcript", "export-text", "export-json", "new-conversation"]) {
+      byId(id, HTMLButtonElement).disabled = this.#rows.size === 0;
+    }
   }
 
   #show(item) {
@@ -73,7 +83,7 @@ export class Transcript {
     }
     if (item.metrics?.first_audio_ms != null) {
       const totalMs = item.metrics.first_audio_ms + (item.playoutMs ?? 0);
-      const latency = make("span", "", `${(totalMs / 1000).toFixed(2)} s`);
+      const latency = make("span", "developer", `${(totalMs / 1000).toFixed(2)} s`);
       latency.title = total(item.metrics, item.playoutMs);
       head.append(latency);
     }
@@ -103,7 +113,7 @@ export class Transcript {
     const parts = stages(item.metrics, item.playoutMs);
     const told = parts.map(({ title, ms }) => `${title} ${ms} ms`).join(", ");
     const words = `${total(item.metrics, item.playoutMs)}: ${told}`;
-    const figure = make("div", "turn-latency", stageBar(parts), make("span", "visually-hidden", words));
+    const figure = make("div", "turn-latency developer", stageBar(parts), make("span", "visually-hidden", words));
     figure.title = words;
     return figure;
   }

@@ -62,8 +62,13 @@ export class Waterfall {
 
   constructor(conversation) {
     conversation.addEventListener("item", ({ detail }) => {
-      if (detail.metrics && detail === conversation.last("assistant")) {
+      if (detail !== conversation.last("assistant")) {
+        return;
+      }
+      if (detail.metrics) {
         this.#show(detail);
+      } else {
+        this.#figure.hidden = true; // what is there is about the reply before
       }
     });
     conversation.addEventListener("cleared", () => {
@@ -74,7 +79,7 @@ export class Waterfall {
   #show({ metrics, playoutMs }) {
     const parts = stages(metrics, playoutMs);
     this.#figure.hidden = parts.length === 0;
-    const legend = make("figcaption", "waterfall-legend", make("span", "waterfall-total", total(metrics, playoutMs)));
+    const legend = make("div", "waterfall-legend", make("span", "waterfall-total", total(metrics, playoutMs)));
     for (const { name, title, meaning, ms } of parts) {
       const entry = make("span", `part-${name}`, `${title} ${ms}`);
       entry.title = `${title}: ${ms} ms ${meaning}`;
@@ -84,6 +89,7 @@ export class Waterfall {
     if (server) {
       legend.append(make("span", "waterfall-server", server));
     }
-    this.#figure.replaceChildren(stageBar(parts), legend);
+    const totalMs = parts.reduce((sum, { ms }) => sum + ms, 0);
+    this.#figure.replaceChildren(make("summary", "", `${(totalMs / 1000).toFixed(1)} s`), stageBar(parts), legend);
   }
 }
