@@ -171,8 +171,8 @@ def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[
             context.set_default_timeout(PATIENCE_MS)
             contexts.callback(context.close)
             address = address or f"http://127.0.0.1:{proxy.port}/"
-            chosen = {"isDeveloper": True, "isTranscriptOpen": True} | ({"transport": transport} if transport else {})
-            opened.append(VoicePage(context.new_page(), address, {} if first_visit else chosen))
+            chosen = {} if first_visit else {"isDeveloper": True, "isTranscriptOpen": True}
+            opened.append(VoicePage(context.new_page(), address, {**chosen, "transport": transport or "automatic"}))
             return opened[-1]
 
         yield open_page

@@ -80,3 +80,22 @@ def test_a_panel_takes_the_focus_and_gives_it_back(open_page: OpenPage) -> None:
     voice.page.keyboard.press("Escape")
     expect(voice.page.locator("#open-transcript")).to_be_focused()
     assert not voice.page.evaluate("document.querySelector('.stage').inert")
+
+
+def test_a_message_has_lines_and_enter_sends_it(open_page: OpenPage) -> None:
+    voice = open_page()
+    message = voice.page.locator("#message")
+    one_line = message.bounding_box()
+    message.press_sequentially("Tell me")
+    message.press("Shift+Enter")
+    message.press_sequentially("a joke.")
+    two_lines = message.bounding_box()
+    assert one_line is not None
+    assert two_lines is not None
+    assert two_lines["height"] > one_line["height"]
+    message.press("Enter")
+    expect(voice.page.locator('.turn[data-role="user"]')).to_contain_text("Tell me\na joke.")
+    assert message.input_value() == ""
+    sent = message.bounding_box()
+    assert sent is not None
+    assert sent["height"] == one_line["height"]

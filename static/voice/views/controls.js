@@ -275,6 +275,8 @@ export class Controls {
 
 /** As high as its words, up to what the style allows. */
 function fit(area) {
-  area.style.height = "auto";
-  area.style.height = `${area.scrollHeight}px`;
+  area.style.height = ""; // one line, whatever the placeholder would take
+  if (area.value) {
+    area.style.height = `${area.scrollHeight}px`;
+  }
 }
