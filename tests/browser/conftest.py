@@ -132,7 +132,7 @@ QUESTION = "What can you do?"
 def whole_reply(quiet_browser: Browser, server: Server) -> tuple[str, str]:
     """What the assistant says to QUESTION when nothing comes between: all but the last sentence, and that."""
     with quiet_browser.new_context() as context:
-        voice = VoicePage(context.new_page(), f"http://127.0.0.1:{server.port}/", "websocket")
+        voice = VoicePage(context.new_page(), f"http://127.0.0.1:{server.port}/", {"transport": "websocket"})
         voice.set_switch("is-spoken", False)
         voice.type(QUESTION)
         expect(voice.page.locator('.event[data-type="response.done"]')).to_have_count(1)

@@ -59,7 +59,8 @@ def resize(voice: VoicePage, width: int, height: int) -> None:
 
 @pytest.mark.parametrize(("fonts", "text_percent"), LOOKS)
 def test_everything_has_its_place(open_page: OpenPage, screenshots: Path, fonts: str, text_percent: int) -> None:
-    voice = open_page(look={"fonts": fonts, "text_percent": text_percent}, viewport={"width": 320, "height": 800})
+    sized = {"look": {"fonts": fonts, "text_percent": text_percent}, "viewport": {"width": 320, "height": 800}}
+    voice = open_page(**sized, first_visit=text_percent > 100)
     look = f"{text_percent}-{fonts}"
     assert drawn_fonts(voice) == FONTS[fonts][1]
     check_that_nothing_is_cut_off(voice, screenshots, look)
