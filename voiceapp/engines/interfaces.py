@@ -151,7 +151,7 @@ class SessionFacts:
     """Facts about the session that engines may use in a reply."""
 
     model: str = ""
-    """As the caller spelled it."""
+    """Name of the model, as the caller spelled it."""
     voice: str = ""
     time_zone: str = ""
     """IANA name of the zone the caller lives in; empty when it is not known."""
@@ -166,7 +166,7 @@ class SessionFacts:
     speaks: bool = False
     """The reply is spoken, so it has to be fit to be listened to."""
     reminders: tuple[Reminder, ...] = ()
-    """Those that are set, the next one first."""
+    """Timers and reminders that are set, the next one first."""
     knows_tasks: bool = False
     """The caller's tasks can be watched."""
 

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 IDLE_S = {SERVER_COMMIT: 60.0, COMMIT: 60.0, TASK: 23.0}
 """A client that sends nothing for this long, while nothing is spoken, is gone; that of tasks is the vendor's."""
 PAUSE_S = 1.0
-"""With `server_commit`, text that does not go on for this long is complete."""
+"""Pause after which text is complete with `server_commit`."""
 MAX_UNSPOKEN = 200_000
 """Characters that were not spoken yet, some hours of speech."""
 MAX_AHEAD = 4
@@ -144,7 +144,7 @@ class ReadAloudStream:
         """An event was taken, or a response has ended."""
         self._response: asyncio.Task[None] | None = None
         self._is_cancelled = False
-        """By the client, and not told yet."""
+        """The client has cancelled the response, and was not told yet."""
         self._is_finished = False
         self._turns = 0
         self._say(ev.SessionCreated(session=self._shown()))

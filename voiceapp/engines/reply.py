@@ -1,4 +1,4 @@
-"""From a chat model to speech: the replies of one session, written, cut into sentences and spoken."""
+"""Replies of one session: written by a chat model, cut into sentences and spoken."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SENTENCE_PAUSE_MS = 200
 SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
 SPARE_S = 0.4
-"""More speech is needed so long before the listener has heard what there is."""
+"""Speech that is still to be heard when more is needed."""
 
 
 class _Reply:
@@ -107,7 +107,7 @@ class ReplyPipeline:
         self._started_at = time.time()
         self._speech_rate = 1.0
         self._replies: WeakValueDictionary[str, _Reply] = WeakValueDictionary()
-        """By the id of their response, for as long as the task lives that carries them out."""
+        """Replies by the id of their response, for as long as their task lives."""
 
     def respond(self, work: Respond) -> Coroutine[Any, Any, None]:
         """Write and speak one reply; every way out but cancellation ends it for the session.

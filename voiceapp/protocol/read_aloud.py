@@ -154,7 +154,7 @@ class ReadAloudDialect:
 
 
 READ_ALOUD = ReadAloudDialect()
-"""It remembers nothing, so one serves all sessions."""
+"""Dialect of all sessions: it has no state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,15 +52,15 @@ class Admitted:
         return self.beginning.is_passed_on
 
     def opened_with(self, settings: dict[str, Any], *, listens_only: bool) -> Admitted:
-        """The same session with settings that came with its handshake; see `Call`."""
+        """Return the session with settings that came with its handshake; see `Call`."""
         return replace(self, call=replace(self.call, opening=settings, listens_only=listens_only))
 
     def forwarded(self) -> Admitted:
-        """The same session, whose caller's messages may pass as they are."""
+        """Return the session, with the caller's messages passed on as they are."""
         return replace(self, call=replace(self.call, is_forwarded=True))
 
     async def prepared(self) -> Admitted:
-        """The same session when its model was reached; its seat is given back when it cannot be.
+        """Return the session when its model was reached; its seat is given back if it cannot be.
 
         Raises:
             EngineError: the model cannot be reached.

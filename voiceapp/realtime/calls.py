@@ -138,7 +138,7 @@ class JoinableCall:
         self._joined: set[_Joined] = set()
         self._pace = asyncio.Lock()
         self._session: dict[str, object] = {}
-        """As it was shown last."""
+        """The session as it was shown last."""
         self.receive = transport.receive
         self.cut_playout = transport.cut_playout
         self.close = transport.close
@@ -249,14 +249,14 @@ class Calls:
 
 
 calls = per_loop(Calls)
-"""Those of the running event loop."""
+"""Calls of the running event loop."""
 
 
 # ── Held by another process of this host ─────────────────────────────────────────────────────────────────────────────
 
 
 def own_tag() -> str:
-    """By which other processes of this host reach this one."""
+    """Tag by which other processes of this host reach this one."""
     return hashlib.sha256(own_name().encode()).hexdigest()[:32]
 
 

@@ -102,4 +102,4 @@ def _standing(session_ids: Collection[str], listening_since: datetime) -> tuple[
 
 
 forwarded_seats = per_loop(ForwardedSeats)
-"""Those of the running event loop."""
+"""Seats of the running event loop."""

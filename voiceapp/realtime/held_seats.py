@@ -94,4 +94,4 @@ class HeldSeats:
 
 
 held_seats = per_loop(HeldSeats)
-"""Those of the running event loop."""
+"""Seats of the running event loop."""

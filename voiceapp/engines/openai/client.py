@@ -101,7 +101,7 @@ class RemoteServer:
         return await self._good("POST", path, body, {"Accept": accept, "Content-Type": content_type, **headers})
 
     async def get(self, path: str) -> aiohttp.ClientResponse:
-        """As `post`, without a body."""
+        """Send a GET request; see `post`."""
         return await self._good("GET", path, None, {"Accept": "application/json"})
 
     async def probe(self) -> None:

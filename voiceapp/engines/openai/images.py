@@ -28,7 +28,7 @@ class OpenAIImages(ServerProvider):
         self.base_url = base_url
 
     async def paint(self, request: ImageRequest) -> GeneratedImage:
-        """One image, in whichever of the two ways the server gives it: servers differ in whether they let one choose.
+        """Return one image, sent as base64 or by address: not every server lets clients choose.
 
         Raises:
             EngineUnavailable: if the server cannot serve now.

@@ -144,7 +144,7 @@ class AudioReplay:
             self._length_ms -= self._messages.popleft()[1]
 
     def forget(self) -> None:
-        """The service has taken what was said."""
+        """Forget the audio: the service has taken it."""
         self._messages.clear()
         self._length_ms = 0.0
         self.is_open = False
@@ -155,7 +155,7 @@ class AudioReplay:
         return self._total_ms - self._length_ms
 
     def messages(self) -> list[str | JsonObject]:
-        """Those to be sent again."""
+        """Return the messages to be sent again."""
         return [message for message, _ in self._messages]
 
 

@@ -35,7 +35,7 @@ MOST_LOSSES = 3
 """Sessions lost in a row without a response or a transcript between them."""
 LOST = "upstream_connection_lost"
 AGAIN_S = 30.0
-"""Until a session that should end soon, and could not be begun anew, is tried again."""
+"""Pause after a session that should end soon could not be replaced."""
 _NOTHING_SAID = {"output": [], "usage": None, "conversation_id": None, "modalities": ["text", "audio"], "voice": ""}
 """Fields of a response whose end the service did not tell."""
 _ASKED = frozenset(ANSWERS.values())
@@ -51,7 +51,7 @@ class TurnSettings:
 
     @classmethod
     def of(cls, session: JsonObject) -> TurnSettings:
-        """Those of a session object."""
+        """Read the settings of a session object."""
         turns = session.get("turn_detection")
         return cls(
             is_manual="turn_detection" in session and turns is None,
@@ -146,17 +146,17 @@ class ForwardedSession:
         return self._handed_on(self._shown(created), "", now)
 
     def begun(self, now: float) -> None:
-        """A session at the service is in use from now on."""
+        """Use the next session at the service from now on."""
         self.phase = step(PHASE_STEPS, self.phase, "open")
         self._began_ms = self.audio.begins_ms
         self._due_at = now + self._limit_s if self._limit_s else None
 
     def renew(self) -> None:
-        """Another session is being begun while this one is quiet."""
+        """Enter the renewal: the next session at the service is being begun."""
         self.phase = step(PHASE_STEPS, self.phase, "renew")
 
     def kept(self, now: float) -> None:
-        """No other session could be begun: this one goes on for a while."""
+        """Go on with the session, for no other could be begun."""
         self.phase = step(PHASE_STEPS, self.phase, "open")
         self._due_at = now + AGAIN_S
 
@@ -192,7 +192,7 @@ class ForwardedSession:
     # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, wire: JsonObject) -> tuple[int, int]:
-        """A response has begun: its ordinal, and the length of the speech that it follows, in ms."""
+        """Note a response that has begun; returns its ordinal, and the length of the speech that it follows, in ms."""
         self._floor = step(FLOOR_STEPS, self._floor, "settle")
         return self.turns.begin(response_id_of(wire))
 

@@ -48,7 +48,7 @@ class ForwardedMessage(ClientEvent):
     type: ClassVar[str] = "forwarded"
     text: str
     wire: JsonObject | None = None
-    """The same, read; None where it carries audio."""
+    """The parsed text; None where it carries audio."""
     audio_bytes: int = 0
     """Length of the audio that it carries."""
 
@@ -73,7 +73,7 @@ def appended_bytes(text: str) -> int | None:
 
 
 def spoken_bytes(text: str) -> int | None:
-    """The same of a service's text."""
+    """Return the length of the audio in a service's text; None where that takes reading it."""
     return _base64_bytes(text, _DELTA, _AFTER_DELTA)
 
 
@@ -161,4 +161,4 @@ def _check_images(wire: JsonObject, item: object, at: str) -> None:
 
 
 FORWARDING = ForwardingDialect()
-"""It remembers nothing, so one serves all sessions."""
+"""Dialect of all sessions: it has no state."""

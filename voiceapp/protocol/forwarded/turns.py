@@ -41,9 +41,9 @@ class _Exchange:
     spoken: _Spoken | None
     typed: str
     words: dict[str, str] = field(default_factory=dict)
-    """By item."""
+    """Words by item."""
     heard: dict[str, str] = field(default_factory=dict)
-    """By item that was cut off: what of it was heard."""
+    """Words that were heard, by item that was cut off."""
     audio_bytes: int = 0
     done: Wire | None = None
 

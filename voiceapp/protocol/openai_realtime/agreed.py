@@ -31,15 +31,15 @@ class _Update:
 
 
 class AgreedSettings:
-    """Those of one session. A change counts from when it is asked for until it is refused."""
+    """Settings of one session. A change counts from when it is asked for until it is refused."""
 
     def __init__(self, config: SessionConfig) -> None:
         self.config = config
         """The settings as the caller has them."""
         self.source = self.sink = AudioFormat("pcm16", PCM_RATE_HZ)
-        """In which the service takes audio, and gives it."""
+        """Audio formats that the service takes and sends."""
         self._updates: OrderedDict[str, _Update] = OrderedDict()
-        """By our id."""
+        """Changes that were not answered, by our id."""
 
     def change(self, patch: JsonObject, about: str | None) -> str:
         """The id under which the service is to be asked for a change; `about` is the caller's.

@@ -114,7 +114,7 @@ def call_there(opening: Mapping[str, Any], transcription_model: str) -> JsonObje
 def older_session_there(
     config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
 ) -> JsonObject:
-    """The same in the older dialect."""
+    """`session` of `session.update` in the older dialect; see `session_there`."""
     if kind == TRANSCRIPTION:
         listens = [what for what in about if what in _LISTENS]
         return {"input_audio_format": source.name, **_older(config, listens, source, sink, kind=kind)}

@@ -19,9 +19,10 @@ class Awaited:
         self.is_speaking = False
         """The service hears the caller speak, or has not committed what was said."""
         self._commits: OrderedDict[str, None] = OrderedDict()
-        """By id of the event that asks for one."""
+        """Commits by the id of the event that asks for one."""
         self._responses: OrderedDict[str, None] = OrderedDict()
-        """Those that do not exist yet, by id of the event that asks for one, or of the item that is to be answered."""
+        """Responses that do not exist yet, by the id of the event that asks for one or of the item that is to be
+        answered."""
         self._begun: OrderedDict[str, None] = OrderedDict()
         """Responses under way."""
         self._words: OrderedDict[str, None] = OrderedDict()

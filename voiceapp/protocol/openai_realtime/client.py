@@ -117,12 +117,12 @@ class OpenAIService:
 
     @property
     def source(self) -> AudioFormat:
-        """In which the service takes audio."""
+        """Audio format that the service takes."""
         return self._agreed.source
 
     @property
     def sink(self) -> AudioFormat:
-        """In which it gives audio."""
+        """Audio format that the service sends."""
         return self._agreed.sink
 
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ class Lengths:
         self._lengths_ms: dict[str, float] = {}
 
     def appended(self, event: Event) -> Event:
-        """More audio came from the client."""
+        """Count audio of the client."""
         if isinstance(event, ev.AudioAppend):
             self._appended_bytes += len(event.audio)
         return event

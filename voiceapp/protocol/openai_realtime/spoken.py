@@ -21,19 +21,19 @@ class _Item:
 
 
 class SpokenItems:
-    """Those of one session."""
+    """The assistant's latest items of one session."""
 
     def __init__(self) -> None:
         self._items: OrderedDict[str, _Item] = OrderedDict()
 
     def said(self, item_id: object, words: object) -> None:
-        """More words of an item came."""
+        """Add words of an item."""
         if isinstance(item_id, str) and isinstance(words, str):
             item = self._item(item_id)
             item.words = (item.words + words)[:MAX_CHARACTERS]
 
     def sounded(self, item_id: object, n_bytes: int) -> None:
-        """More audio of an item came."""
+        """Count audio of an item."""
         if isinstance(item_id, str):
             self._item(item_id).sound_bytes += n_bytes
 

@@ -43,7 +43,7 @@ class Ducking:
         self._ducked: _Ducked | None = None
 
     def begin(self, utterance: Utterance, now: float) -> None:
-        """This may interrupt the reply."""
+        """Duck the reply, which may have been interrupted."""
         response = self._responder.response
         if response is not None and self._ducked is None:
             self._ducked = _Ducked(response, utterance, now, response.playout.heard_ms(now))
@@ -58,14 +58,14 @@ class Ducking:
         return ducked.at + HOLD_S if is_paced else None
 
     def hold(self, now: float) -> None:
-        """It is still not known what the sound is: the reply waits."""
+        """Hold the reply: it is still not known what the sound is."""
         if self._ducked is not None:
             self._ducked.is_held = True
             self._ducked.response.playout.hold(now)
             self._responder.cut_playout()
 
     def restore(self, now: float) -> None:
-        """It was no interruption: the reply is as loud as before, and goes on where it was held."""
+        """Restore the volume, and go on where the reply was held: it was not interrupted."""
         ducked, self._ducked = self._ducked, None
         if ducked is None:
             return

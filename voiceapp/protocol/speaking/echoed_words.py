@@ -21,14 +21,14 @@ SAME_SHARE = 0.45
 more."""
 SURELY_SAME_IN_A_ROW = 4
 OWN_IN_A_ROW = 16
-"""So many letters with no more than three of the reply's among them are the caller's, whatever else was heard."""
+"""Letters in a row, with at most three of the reply's among them, that are the caller's whatever else was heard."""
 UNFOUND_SAME_SHARE = 0.8
 UNFOUND_OWN_IN_A_ROW = 4
 """Limits where no echo was found in the sound: a question about a reply has many of its words, and one of its own."""
 COMPARED_CHARACTERS = 160
 """The last words decide; what was said meanwhile and shortly before is at most twice as long."""
 CHARACTERS_PER_S = 20.0
-"""As fast as a voice reads, where it is not known yet how long a text takes."""
+"""Speed of a voice, where it is not known yet how long a text takes."""
 
 
 def said_between(message: Message, start_ms: float, end_ms: float) -> str:

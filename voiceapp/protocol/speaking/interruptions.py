@@ -29,9 +29,9 @@ ECHO_TAIL_S = 1.0
 LONG_SPEECH_MS = 900
 """Longer than any "mm-hm"."""
 UNBROKEN_SPEECH_MS = 640
-"""So long without a pause, and no reading of it is a word that shows attention."""
+"""Speech without a pause that is longer than any word that shows attention."""
 WORD_MS = 400
-"""So much speech is a word and not the beginning of a longer one."""
+"""Least length of a whole word."""
 NEARLY_OVER_S = 0.5
 """A short "yes" at the end of a reply is an answer to it."""
 EARLY_CONFIDENCE = 0.6
@@ -57,13 +57,13 @@ class ListenerWords:
     """The words of a language by which interruptions are told from attention."""
 
     commands: frozenset[str]
-    """They interrupt as soon as they are heard."""
+    """Words that interrupt as soon as they are heard."""
     openings: frozenset[str]
     """First words of requests, which count even when recognition has little confidence."""
     nods: frozenset[str]
-    """A listener says them to show attention."""
+    """Words by which listeners show attention."""
     particles: frozenset[str]
-    """They ask for nothing by themselves; "hmm" is often understood as one of them."""
+    """Words that ask for nothing by themselves; "hmm" is often understood as one of them."""
 
     def says_nothing(self, word: str) -> bool:
         return len(word) == 1 or word in self.nods or word in self.particles
@@ -78,7 +78,7 @@ def _by_language() -> dict[str, ListenerWords]:
 
 
 LISTENER_WORDS = _by_language()
-"""By ISO 639-1 code. Speech in another language is judged by its length alone."""
+"""Words by ISO 639-1 code. Speech in another language is judged by its length alone."""
 NO_WORDS = ListenerWords(frozenset(), frozenset(), frozenset(), frozenset())
 
 

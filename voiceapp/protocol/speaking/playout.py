@@ -110,7 +110,7 @@ class Playout:
         self._is_held = True
 
     def go_on(self, from_ms: float, now: float) -> float:
-        """From the beginning of the word that was heard at `from_ms`; returns where that is."""
+        """Go on from the beginning of the word that was heard at `from_ms`; returns its position."""
         self._rewind(self.word_start(from_ms))
         self._is_held = False
         self._began_at = now - self.sent_ms / 1000

@@ -151,7 +151,7 @@ class Responder:
             self.owes_response = self._owes_stock_reply = wants_response
 
     def turn_is_void(self, turn: Utterance) -> None:
-        """There is nothing to respond to: no words, or its item was deleted."""
+        """End the turn without a response: it has no words, or its item was deleted."""
         self._speculation.drop()
         if self._waiting_turn is turn:
             self._waiting_turn = None

@@ -132,7 +132,7 @@ class Response:
         self._step("generate")
 
     def note_turn(self, turn: Utterance) -> None:
-        """This follows a spoken turn: take over its length and times."""
+        """Take over the length and times of the spoken turn that it answers."""
         self.usage.input_audio_ms = turn.length_ms
         if turn.origin is not None:
             self.origin = turn.origin
@@ -142,7 +142,7 @@ class Response:
             self.metrics.recognition_ms = self.since_origin(turn.recognized_at)
 
     def add_text(self, delta: str, now: float) -> None:
-        """More words of the reply."""
+        """Add words of the reply."""
         self._note_first_token(now)
         item = self._open_message()
         item.text += delta
@@ -150,7 +150,7 @@ class Response:
         self.send(event(**self._where(item), delta=delta))
 
     def add_audio(self, pcm: bytes, now: float) -> None:
-        """More speech, in the output format, spoken after all that came before."""
+        """Add speech in the output format, spoken after all that came before."""
         message = self._open_message()
         if self.config.output_format.name == "wav" and not self.playout.pushed_ms:
             pcm = wav_header(self.config.output_format.sample_rate_hz) + pcm

@@ -13,7 +13,7 @@ class StockReply(Enum):
     NO_REPLY = "no_reply"
     """The model that writes replies cannot be asked."""
     BROKEN_OFF = "broken_off"
-    """It stopped in the middle of a reply."""
+    """The model stopped in the middle of a reply."""
 
 
 _SENTENCES: dict[StockReply, dict[str, str]] = {

@@ -13,7 +13,7 @@ from enum import Enum
 from voiceapp.errors import LocalProtocolError
 
 MOST_FAILURES = 5
-"""In a row; then the circuit opens."""
+"""Failures in a row after which the circuit opens."""
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 30.0
 """The pause doubles with each trial that fails, from the first to the longest."""

@@ -33,7 +33,7 @@ RERANK_PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
 REPEATABLE = frozenset({EMBEDDING_PATH, RERANK_PATH})
 """Work whose result is the same however often it is done."""
 INSPECTION_CODES = ("DataInspectionFailed", "data_inspection_failed")
-"""In the native style and in OpenAI's."""
+"""Codes of content inspection, in the native style and in OpenAI's."""
 MAX_ID_CHARS = 64
 PROBED_S = 10.0
 """Time for which the result of a probe is used."""
@@ -99,7 +99,7 @@ class UpstreamServer(RemoteServer):
             await super().probe()
 
     async def _good(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        """As in `RemoteServer`, sent again where that is safe; a connection that fails is an `EngineError` here.
+        """Send as `RemoteServer` does, and again where that is safe; a connection that fails is an `EngineError` here.
 
         Raises:
             CircuitOpen: at once, while the service is not asked.
@@ -164,13 +164,13 @@ class UpstreamServer(RemoteServer):
         return error
 
     def _declined(self, found: object, message: str) -> EngineRefused:
-        """As in `RemoteServer`; what content inspection there does not let pass is refused as it is here."""
+        """Return the error as `RemoteServer` does; a refusal of the service's content inspection is one of ours."""
         error = found.get("error", found) if isinstance(found, dict) else None
         code = error.get("code") if isinstance(error, dict) else None
         return DataInspectionFailed(message) if code in INSPECTION_CODES else EngineRefused(message)
 
     async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        """As in `RemoteServer`; the log has the service's id of the request, by which its operators find it."""
+        """Send as `RemoteServer` does, and log the service's id of the request, by which its operators find it."""
         response = await super()._send(method, path, body, headers)
         request_id = self._shown(one_line(response.headers.get("X-Request-ID", "")))[:MAX_ID_CHARS]
         logger.log(
@@ -198,7 +198,7 @@ class Services:
         return self._servers[address]
 
     def all(self) -> Sequence[UpstreamServer]:
-        """Those that a model was built for."""
+        """Services for which a model was built."""
         return list(self._servers.values())
 
 

@@ -19,7 +19,7 @@ from voiceapp.errors import EngineRefused, EngineUnavailable
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 60.0
-"""For each response of the store of files."""
+"""Timeout of each response of the store of files."""
 BOOKKEEPING = frozenset(
     {"task_id", "task_status", "submit_time", "scheduled_time", "end_time", "task_metrics", "progress"}
 )

@@ -52,7 +52,7 @@ REFUSED_FOR_GOOD = {
     4408: "was sent too much at once",
     4410: "does not accept the key of this server any more",
 }
-"""By close code: why the service ended a session that another one could not go on with."""
+"""Reasons by close code, for which the service would end the next session as well."""
 
 
 class ServiceFull(EngineUnavailable):

@@ -29,7 +29,7 @@ MAX_ANSWER_BYTES = 64 * 1024
 GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
 GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
 ANSWER_TIMEOUT_S = 15.0
-"""For the whole exchange; the other side gathers its candidates meanwhile."""
+"""Timeout of the whole exchange, in which the service gathers its candidates."""
 
 
 class MediaRelay(Provider):

@@ -30,7 +30,7 @@ STATUSES = {
     "overloaded_error": 503,
     "service_unavailable_error": 503,
 }
-"""By code, or else type, of an error in the place of a session: the status of a handshake that is refused for the same
+"""Statuses by code, or else type, of an error in the place of a session, as of a handshake that is refused for the same
 reason."""
 
 

@@ -96,7 +96,7 @@ class UpstreamRealtime(MediaRelay):
             transcription_model=transcription_model,
         )
         self._prepared: dict[str, ServiceConnection] = {}
-        """By session: connections that were dialled before the session began."""
+        """Connections that were dialled before their session began, by its id."""
         self._closing: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:

@@ -28,13 +28,13 @@ from voiceapp.protocol.work import PlayoutCut, TurnEnded
 logger = logging.getLogger(__name__)
 
 BEGIN_S = 15.0
-"""For the first exchange of a session at the service."""
+"""Timeout of the first exchange of a session at the service."""
 ITEMS_AT_ONCE = 20
 """Items that are created before their answers are waited for: the service may be far away."""
 RENEW_S = 10.0
 """Longest time in which a lost session is begun again."""
 PAUSE_S = 0.5
-"""Between two attempts."""
+"""Pause between two attempts."""
 
 
 class UpstreamSession:
