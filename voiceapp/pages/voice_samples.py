@@ -18,15 +18,24 @@ SAMPLE_RATE_HZ = 24_000
 MOST_KEPT = 64
 """Samples, of about 20 kB each."""
 SENTENCES = {
+    "ar": "مرحبا! هكذا يبدو صوتي.",
     "de": "Guten Tag! So klinge ich, wenn ich spreche.",
+    "el": "Γεια σας! Έτσι ακούγεται η φωνή μου.",
     "en": "Hello! This is what I sound like when I talk.",
     "es": "¡Hola! Así sueno cuando hablo.",
     "fr": "Bonjour ! Voici comment je parle.",
+    "he": "שלום! כך נשמע הקול שלי.",
+    "hi": "नमस्ते! मेरी आवाज़ ऐसी है।",
     "it": "Buongiorno! Ecco come parlo.",
+    "ja": "こんにちは。これがわたしのこえです。",
+    "ko": "안녕하세요! 제 목소리는 이렇습니다.",
     "nl": "Hallo! Zo klink ik als ik praat.",
     "pl": "Dzień dobry! Tak brzmi mój głos.",
     "pt": "Olá! É assim que eu falo.",
+    "ru": "Здравствуйте! Так звучит мой голос.",
     "sv": "Hej! Så här låter jag när jag talar.",
+    "tr": "Merhaba! Sesim böyle geliyor.",
+    "uk": "Добрий день! Так звучить мій голос.",
     "zh": "你好！这就是我的声音。",
 }
 

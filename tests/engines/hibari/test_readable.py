@@ -11,6 +11,7 @@ from voiceapp.engines.hibari.readable import readable
 from voiceapp.engines.voices.plain_text import plain_text
 
 CASES = [
+    ("9" * 40, " ".join(["nine"] * 40)),
     # Numbers
     ("I counted 42 of them.", "I counted forty-two of them."),
     (

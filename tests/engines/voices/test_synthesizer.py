@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from hibari.voices import VOICES, voice_path
 from pytest_django.fixtures import Settings
 
 from tests.engines.piper.tiny_voice import write_voice
@@ -184,6 +186,22 @@ async def test_what_the_english_voices_cannot_read_is_spoken_by_another(
     theirs = b"".join([part async for part in speech.espeak.speak(text, voice=voice, sample_rate_hz=24_000)])
     assert len(await pcm(speech, text, voice="woman")) == pytest.approx(len(theirs), abs=480)
     assert len(theirs) > 0.3 * RATE_HZ * 2
+
+
+async def test_what_the_rules_find_nothing_in_is_spoken_by_espeak(
+    speech: EmbeddedSpeech, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert len(await pcm(speech, "ƿ", voice="man")) > 0.2 * RATE_HZ * 2
+    assert "voice man: espeak-ng reads a text in its place" in caplog.text
+
+
+async def test_a_file_in_the_folder_goes_before_a_name_of_client_libraries(settings: Settings, tmp_path: Path) -> None:
+    assert EmbeddedSpeech().voice_named("fable") == "man-deep"
+    settings.VOICES_DIR = str(tmp_path)
+    shutil.copy(voice_path("heart"), tmp_path / VOICES["fable"]["file"])
+    speech = EmbeddedSpeech()
+    assert speech.voice_named("fable") == "fable"
+    assert await pcm(speech, "Hello.", voice="fable")
 
 
 async def test_a_foreign_word_is_spoken_where_it_stands(speech: EmbeddedSpeech) -> None:

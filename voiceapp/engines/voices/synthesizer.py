@@ -66,7 +66,7 @@ class EmbeddedSpeech(Provider):
     def default_voice(self) -> str:
         """DEFAULT_VOICE; without one the first neural voice, where there is memory enough for it."""
         if settings.DEFAULT_VOICE:
-            if wanted := self._known(str(settings.DEFAULT_VOICE)):
+            if wanted := self.voice_named(str(settings.DEFAULT_VOICE)):
                 return wanted
             logger.error("DEFAULT_VOICE is %r, which is no voice of this server.", settings.DEFAULT_VOICE)
         if memory_bytes() < settings.NEURAL_VOICE_MIN_MEMORY_MB * 1024**2:
@@ -88,7 +88,7 @@ class EmbeddedSpeech(Provider):
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
         """See `Synthesizer`. Chunks of 100 ms; silence at both ends is at most 60 ms."""
-        name = self._known(voice) or self._default_for(voice)
+        name = self.voice_named(voice) or self._default_for(voice)
         text = plain_text(text)
         pause_s = 0.0
         for piece in [*pieces(text)] or _symbols(text):
@@ -99,14 +99,14 @@ class EmbeddedSpeech(Provider):
                     pcm = b""
                     pause_s = (SENTENCE_PAUSE_S if piece.is_sentence else CLAUSE_PAUSE_S) / rate
 
-    def _known(self, name: str) -> str:
+    def voice_named(self, name: str) -> str:
         """The name of a voice of ours; empty when there is none."""
-        ours = own_name(name)
+        ours = name if name in self._neural else own_name(name)
         return ours if ours in self._neural or any(ours == each.name for each in ROBOTIC) else ""
 
     def _default_for(self, unknown: str) -> str:
         """The voice that speaks for a name that nobody knows, which the log tells once."""
-        name = self._known(self.default_voice) or ROBOTIC[0].name
+        name = self.voice_named(self.default_voice) or ROBOTIC[0].name
         if unknown not in self._unknown and len(self._unknown) < MAX_UNKNOWN:
             self._unknown.add(unknown)
             logger.warning("voice %s: not known, %s speaks in its place", one_line(unknown, 80), name)
