@@ -16,6 +16,7 @@ from hibari.g2p import G2P
 from hibari.voices import DEFAULT, VOICES, voice_path
 
 from voiceapp.engines.hibari.frames import sound_of
+from voiceapp.engines.hibari.packed import Packed
 from voiceapp.engines.hibari.readable import readable
 from voiceapp.engines.interfaces import Samples, Voice
 from voiceapp.engines.models.onnx_sessions import UNLOADABLE
@@ -106,6 +107,9 @@ class Model:
 def _rules(is_british: bool) -> G2P:
     rules = G2P(british=is_british)
     _ = rules.oov  # loads what reads words that are in no lexicon
+    for lexicon in (rules.lexicon.golds, rules.lexicon.silvers):
+        lexicon.d = Packed(lexicon.d)
+    rules.tagger.weights = Packed(rules.tagger.weights)
     return rules
 
 
