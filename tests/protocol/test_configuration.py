@@ -267,10 +267,11 @@ def test_turn_detection_comes_back_with_its_defaults_after_manual_mode() -> None
     assert merge(manual, {"turn_detection": {"type": "server_vad"}}).turn_detection == TurnDetection()
 
 
-def test_a_language_stays_until_it_is_set_to_null() -> None:
+def test_a_language_stays_until_it_is_to_be_detected() -> None:
     english = merge(CONFIG, {"input_audio_transcription": {"language": "en"}})
     assert merge(english, {"input_audio_transcription": {"model": "x"}}).transcription_language == "en"
-    assert merge(english, {"input_audio_transcription": {"language": None}}).transcription_language is None
+    for detected in (None, "auto"):
+        assert merge(english, {"input_audio_transcription": {"language": detected}}).transcription_language is None
 
 
 def test_a_format_name_keeps_the_rate_that_was_set() -> None:

@@ -25,6 +25,8 @@ class ChatCapabilities:
     reads_sources: bool = False
     """It is given passages of the documents as numbered sources. Without this, documents are quoted where skills and
     documents come first, and are not read where a language model replies alone."""
+    is_english: bool = False
+    """It replies in English only, whatever language it is spoken to in."""
     is_small: bool = False
     """A model so small that it is often wrong, which people who talk to it are told."""
 

@@ -75,7 +75,8 @@ class HearingPipeline:
         except EngineError as error:
             self._done(RecognitionFailed(work, error.code, error.message))
         else:
-            self._done(Recognized(work, found.text, found.confidence))
+            detected = found.language if found.is_detected else ""
+            self._done(Recognized(work, found.text, found.confidence, detected))
 
     async def _recognize_item(self, work: RecognizeItem) -> None:
         words = ""

@@ -208,7 +208,7 @@ def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if "language" in given:
         language = given["language"]
         changes["transcription_language"] = (
-            None if language is None else read_text(language, f"{at}.language", limit=16)
+            None if language in (None, "auto") else read_text(language, f"{at}.language", limit=16)
         )
     return changes
 
