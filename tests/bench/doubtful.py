@@ -51,7 +51,7 @@ def noisy(clip: Clip, others: Sequence[Clip], kind: str) -> Samples:
         spectrum = np.fft.rfft(np.random.default_rng(7).normal(size=len(speech)))
         noise = np.fft.irfft(spectrum / np.sqrt(np.arange(1, len(spectrum) + 1)), len(speech))
     else:
-        noise = sum(np.resize(other.pcm / other.pcm.std(), len(speech)) for other in others[:4])
+        noise = np.sum([np.resize(other.pcm / other.pcm.std(), len(speech)) for other in others[:4]], axis=0)
     level = speech.std() / noise.std() * 10 ** (-NOISE_DB / 20)
     return (speech + level * noise).astype(np.float32)
 

@@ -20,8 +20,8 @@ from voiceapp.errors import EngineRefused, EngineUnavailable
 
 DOUBTFUL = 0.82
 """Confidence of Moonshine's (a mean log probability of -0.2) below which Whisper reads the same: the least with which
-one half of the recordings is read best (`python -m tests.bench.doubtful`). The other half then has 1.4 % wrong words (1.4
-without), in pink noise 10 dB below 8.3 % (8.3), and beside four other voices 5.6 % (9.7)."""
+one half of the recordings is read best (`python -m tests.bench.doubtful`). The other half has 1.4 % wrong words with it
+and without, 8.3 % in pink noise 10 dB below, and 5.6 % instead of 9.7 beside four other voices."""
 SURE_OF_LANGUAGE = 0.7
 """Share of the probability of all candidates at which a language counts as detected."""
 FILES = ("model.bin", "config.json", "tokenizer.json")
