@@ -1,4 +1,4 @@
-"""From utterances to words: the turn model and the recognizer at work for one session."""
+"""Recognition of utterances: the turn model and the recognizer at work for one session."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ class ConversationRecognizer(_InConversation, FallbackRecognizer):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Those of all engines; empty where one of them knows any."""
+        """Languages of all engines; empty where one of them knows any."""
         found = [link.engine.languages for link in self._links]
         return tuple(dict.fromkeys(code for codes in found for code in codes)) if all(found) else ()
 
@@ -316,7 +316,7 @@ class ConversationSynthesizer(_InConversation, FallbackSynthesizer):
 
     @property
     def voices(self) -> Sequence[Voice]:
-        """Those of all engines, each name once."""
+        """Voices of all engines, each name once."""
         found = (voice for link in reversed(self._links) for voice in link.engine.voices)
         return tuple({voice.name: voice for voice in found}.values())
 
@@ -338,7 +338,7 @@ FALLBACKS: dict[str, type[_Chain]] = {
     "asr": FallbackRecognizer,
     "tts": FallbackSynthesizer,
 }
-"""By kind of model."""
+"""Chains by kind of model."""
 
 
 def _able(links: Sequence[Link], can: Callable[[Link], bool]) -> Sequence[Link]:
