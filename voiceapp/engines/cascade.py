@@ -146,7 +146,11 @@ class CascadeStream:
         self._idle = asyncio.Event()
         self._room = asyncio.Event()
         self._hearing = HearingPipeline(
-            turns=turns, recognizer=recognizer, done=self._done, refuse=self._session.refuse
+            turns=turns,
+            recognizer=recognizer,
+            done=self._done,
+            refuse=self._session.refuse,
+            terms=lambda: self._session.config.terms,
         )
         self._replies = ReplyPipeline(
             call,

@@ -195,7 +195,9 @@ class FallbackRecognizer(_Chain):
         """See `Recognizer`: false where another server recognizes some turns."""
         return all(link.card.runs_here for link in self._links)
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """Recognition by the first model that can serve.
 
         Raises:
@@ -206,7 +208,7 @@ class FallbackRecognizer(_Chain):
         result: Recognition
         link, result = await self._first(
             self._asked(language, urgent=urgent),
-            lambda link: link.engine.recognize(audio, language=language, urgent=urgent),
+            lambda link: link.engine.recognize(audio, language=language, urgent=urgent, terms=terms),
         )
         return replace(result, served_by=link.card.origin)
 
