@@ -137,7 +137,7 @@ async def test_it_fetches_through_a_hole_and_over_redirects(tmp_path: Path) -> N
         with pytest.raises(ResponseTooLarge):
             await client.download(f"http://127.0.0.1:{port}/new", to=tmp_path / "b", max_bytes=4, total_s=60)
         with pytest.raises(FetchFailed, match="redirects more than"):
-            async with serving(lambda _: _again()) as circle:
+            async with serving(_again) as circle:
                 await client.download(f"http://127.0.0.1:{circle}/", to=tmp_path / "c", max_bytes=4, total_s=60)
 
 
@@ -174,7 +174,7 @@ async def test_a_file_is_asked_for_and_taken_as_it_is(tmp_path: Path) -> None:
             await client.download(f"http://127.0.0.1:{port}/gz", to=tmp_path / "b", max_bytes=100, total_s=60)
 
 
-async def _again() -> web.Response:
+async def _again(request: web.Request) -> web.Response:
     return web.Response(status=302, headers={"Location": "/"})
 
 
