@@ -86,6 +86,7 @@ function start(config) {
 
   new Settings(preferences, sound, config);
   new Panels(preferences);
+  byId("open-about").addEventListener("click", () => byId("about-page", HTMLDialogElement).showModal());
   new Captions(conversation);
   new SourceCard(conversation);
   new ReminderList(conversation.reminders);

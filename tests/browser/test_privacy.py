@@ -60,6 +60,7 @@ def test_a_button_leads_there_in_the_middle_of_a_conversation(
         about.get_by_role("link", name="Privacy").click()
     expect(opened.value.get_by_role("heading", level=1)).to_have_text("Privacy")
     voice.page.keyboard.press("Escape")
+    expect(about).to_be_hidden()
     assert voice.state == "listening"  # the conversation went on
 
 

@@ -213,7 +213,7 @@ export class Controls {
   }
 
   #keyDown(event) {
-    if (event.key === "Escape" && LIVE.has(this.#session.state) && !byId("settings", HTMLDialogElement).open) {
+    if (event.key === "Escape" && LIVE.has(this.#session.state) && !document.querySelector("dialog[open]")) {
       this.#session.interrupt();
     } else if (event.code === "Space" && this.#isHoldToTalk && this.#isHearable && this.#isFree(event.target)) {
       event.preventDefault();
@@ -254,7 +254,7 @@ export class Controls {
     };
     input.addEventListener("input", () => fit(input));
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) {
         event.preventDefault();
         composer.requestSubmit();
       }
@@ -271,6 +271,11 @@ export class Controls {
       button.addEventListener("click", () => send(button.textContent.trim()));
     }
   }
+}
+
+/** Whether a key belongs to an input method; Safari says it by 229 alone, for the Enter that ends a composition. */
+function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
 }
 
 /** As high as its words, up to what the style allows. */

@@ -53,13 +53,14 @@ export class Panels {
   constructor(preferences) {
     const transcript = new Panel("transcript", () => !WIDE.matches);
     const drawer = new Panel("drawer", () => !ROOMY.matches);
-    transcript.toggle(WIDE.matches && preferences.isTranscriptOpen);
+    const wasOpen = () => WIDE.matches && preferences.isTranscriptOpen === true;
+    transcript.toggle(wasOpen());
     transcript.onToggle = (isOpen) => {
       if (WIDE.matches) {
         preferences.isTranscriptOpen = isOpen;
       }
     };
-    WIDE.addEventListener("change", () => transcript.toggle(WIDE.matches && preferences.isTranscriptOpen));
+    WIDE.addEventListener("change", () => transcript.toggle(wasOpen()));
     ROOMY.addEventListener("change", () => drawer.shade());
   }
 }

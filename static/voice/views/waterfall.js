@@ -59,8 +59,10 @@ export function repliedBy(metrics) {
 
 export class Waterfall {
   #figure = byId("waterfall");
+  #chip = make("summary", ""); // stays, or the focus would be lost
 
   constructor(conversation) {
+    this.#figure.append(this.#chip);
     conversation.addEventListener("item", ({ detail }) => {
       if (detail !== conversation.last("assistant")) {
         return;
@@ -90,6 +92,10 @@ export class Waterfall {
       legend.append(make("span", "waterfall-server", server));
     }
     const totalMs = parts.reduce((sum, { ms }) => sum + ms, 0);
-    this.#figure.replaceChildren(make("summary", "", `${(totalMs / 1000).toFixed(1)} s`), stageBar(parts), legend);
+    this.#chip.textContent = `${(totalMs / 1000).toFixed(1)} s`;
+    while (this.#chip.nextSibling) {
+      this.#chip.nextSibling.remove();
+    }
+    this.#figure.append(stageBar(parts), legend);
   }
 }
