@@ -1,4 +1,4 @@
-"""Internet address of a request, and the addresses that count as one caller."""
+"""From which Internet address a request came, and which addresses count as one caller."""
 
 from __future__ import annotations
 

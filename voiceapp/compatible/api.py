@@ -85,7 +85,6 @@ async def create_transcription(
         form.model,
         file.file,
         language=form.language or None,
-        terms=form.terms,
         request_id=request.request_id,
         note=noting(request),
     )

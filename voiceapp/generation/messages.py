@@ -1,4 +1,4 @@
-"""Translation of messages of either style to those of a chat engine."""
+"""From messages as either style writes them to those of a chat engine."""
 
 from __future__ import annotations
 

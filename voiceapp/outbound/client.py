@@ -102,7 +102,7 @@ class Outbound:
         self._open = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
-        """A session without connections that were used before."""
+        """The same without connections that were used before."""
 
     async def __aenter__(self) -> Outbound:
         if self._resolver is None:

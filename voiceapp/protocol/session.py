@@ -71,6 +71,7 @@ class Session:
                 words_known=self._words_known,
                 words_failed=self._words_failed,
                 words_expected=self._words_expected,
+                turn_goes_on=self._turn_goes_on,
                 speech_resumed=self._responder.speech_resumed,
             ),
         )
@@ -190,7 +191,6 @@ class Session:
         elif isinstance(result, TurnJudged):
             self._listener.judged(result, now)
         elif isinstance(result, Recognized):
-            self._note_language(result.detected_language)
             self._listener.recognized(result, now)
         elif isinstance(result, RecognitionFailed):
             self._listener.recognition_failed(result, now)
@@ -246,22 +246,23 @@ class Session:
 
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
 
-    def _note_language(self, detected: str) -> None:
-        """Keep the language that the first turn was in, unless the client has set one."""
-        if detected and not self.config.transcription_language:
-            self.config = replace(self.config, transcription_language=detected)
-            self._listener.note_language(self.config)
-
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Message(utterance.item_id, spoken=True)
-        before = self.conversation.add(item)
+        is_known, before = self.conversation.before(item.id)
+        if not is_known:
+            before = self.conversation.add(item)
         self._responder.turn_committed(utterance)
         self._send(ev.AudioCommitted(item_id=item.id, previous_item_id=before))
-        self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
+        if not is_known:
+            self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
+
+    def _turn_goes_on(self, utterance: Utterance, at: float, now: float) -> bool:
+        settings = self.config.turn_detection
+        is_free = settings is not None and settings.interrupt_response and response_is_wanted(self.config)
+        return is_free and self._responder.take_back(utterance, at, now)
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
-        language = self.config.transcription_language
-        is_kept = self._items.write_words(utterance.item_id, utterance.words or "", language)
+        is_kept = self._items.write_words(utterance.item_id, utterance.words or "")
         if is_kept and utterance.words:
             self._responder.turn_has_words(utterance, self.config, wants_response=response_is_wanted(self.config))
         elif is_kept:

@@ -63,6 +63,7 @@ SPEECH_STEPS: dict[tuple[SpeechState, str], SpeechState] = {
     **{(state, "announce"): SpeechState.ANNOUNCED for state in (SpeechState.DOUBTFUL, SpeechState.AWAITING)},
     **{(state, "leave_to_client"): SpeechState.BUFFERED for state in (SpeechState.DOUBTFUL, SpeechState.AWAITING)},
     **{(state, "commit"): SpeechState.COMMITTED for state in (SpeechState.BUFFERED, SpeechState.ANNOUNCED)},
+    (SpeechState.COMMITTED, "announce"): SpeechState.ANNOUNCED,
 }
 
 

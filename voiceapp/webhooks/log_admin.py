@@ -55,7 +55,7 @@ class AttemptInline(admin.TabularInline):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """Filter by kind of event, each with its meaning."""
+    """By kind of event, each with what it means."""
 
     title = "kind"
     parameter_name = "kind"

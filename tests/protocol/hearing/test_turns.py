@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import TurnDetection
+from voiceapp.protocol.hearing.clauses import Clause
 from voiceapp.protocol.hearing.turns import End, Onset, Pause, Resume, Signal, StillQuiet, TurnDetector
 from voiceapp.protocol.states import TurnState
 
@@ -19,6 +20,12 @@ def feed(detector: TurnDetector, *spans: tuple[float, int]) -> list[tuple[int, S
     probabilities = itertools.chain.from_iterable([probability] * frames for probability, frames in spans)
     signals = ((number, detector.push(probability)) for number, probability in enumerate(probabilities, 1))
     return [(number, signal) for number, signal in signals if signal is not None]
+
+
+def judged(detector: TurnDetector, probability: float, found: Clause | None = Clause.UNKNOWN) -> End | None:
+    """What follows from a result of the turn model, with words that say so much."""
+    detector.judged(probability)
+    return detector.decide(found)
 
 
 def test_three_frames_of_speech_begin_a_turn() -> None:
@@ -44,7 +51,7 @@ def test_a_fixed_silence_wins_over_the_turn_model(silence_ms: int) -> None:
     detector = TurnDetector(TurnDetection(silence_duration_ms=silence_ms))
     assert not detector.asks_model
     signals = feed(detector, (0.9, 10), (0.0, 8))
-    assert detector.judged(1.0) is None
+    assert judged(detector, 1.0) is None
     signals += feed(detector, (0.0, 400))
     kinds = [type(signal) for _, signal in signals]
     assert kinds == [Onset, Pause, End]
@@ -56,9 +63,9 @@ def test_a_fixed_silence_wins_over_the_turn_model(silence_ms: int) -> None:
 def test_the_turn_model_ends_the_turn_early() -> None:
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10), (0.0, 7))
-    assert detector.judged(0.9) == End(7 * FRAME_MS)
+    assert judged(detector, 0.9) == End(7 * FRAME_MS)
     assert detector.state is TurnState.QUIET
-    assert detector.judged(0.9) is None
+    assert judged(detector, 0.9) is None
 
 
 @pytest.mark.parametrize(
@@ -81,22 +88,44 @@ def test_the_mean_of_several_results_is_believed(
     found = None
     for frames, result in zip(silences, results, strict=True):
         feed(detector, (0.0, frames))
-        found = detector.judged(result)
+        found = judged(detector, result)
     assert found == (None if end is None else End(end * FRAME_MS))
+
+
+@pytest.mark.parametrize(
+    ("frames", "probability", "found", "is_end"),
+    [
+        (2, 0.96, Clause.UNKNOWN, True),
+        (2, 0.93, Clause.UNKNOWN, False),
+        (2, 0.6, Clause.WHOLE, True),
+        (2, 0.99, None, False),
+        (19, 0.99, Clause.OPEN, False),
+        (20, 0.99, Clause.OPEN, True),
+        (7, 0.99, None, False),
+        (11, 0.99, None, True),
+    ],
+    ids=["sure", "not quite", "a question", "not read", "open", "open for long", "not read yet", "never read"],
+)
+def test_the_words_say_how_sure_the_sound_must_be(
+    frames: int, probability: float, found: Clause | None, is_end: bool
+) -> None:
+    detector = TurnDetector(TurnDetection())
+    feed(detector, (0.9, 10), (0.0, frames))
+    assert (judged(detector, probability, found) is not None) == is_end
 
 
 def test_what_was_thought_of_an_earlier_pause_does_not_count() -> None:
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10), (0.0, 7))
-    assert detector.judged(0.7) is None
+    assert judged(detector, 0.7) is None
     feed(detector, (0.9, 4), (0.0, 7))
-    assert detector.judged(0.7) is None
+    assert judged(detector, 0.7) is None
 
 
 def test_the_turn_model_has_no_say_while_the_caller_speaks() -> None:
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10))
-    assert detector.judged(1.0) is None
+    assert judged(detector, 1.0) is None
 
 
 def test_two_frames_of_speech_resume_the_turn() -> None:

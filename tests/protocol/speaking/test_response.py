@@ -143,7 +143,7 @@ def test_usage_counts_words_as_the_model_did_and_audio_by_its_length(talk: Conve
 
 def test_metrics_count_from_the_last_sound_of_the_caller(talk: Conversation) -> None:
     talk.say(640)
-    talk.hush(224)
+    talk.hush(384)
     talk.judge(0.9)
     talk.wait(50)
     talk.recognize("What time is it?")
@@ -154,10 +154,10 @@ def test_metrics_count_from_the_last_sound_of_the_caller(talk: Conversation) -> 
     talk.speak(response_id, 200, 11)
     talk.end(response_id)
     assert done(talk)["metrics"] == {
-        "end_of_turn_ms": 224,
-        "recognition_ms": 274,
-        "first_token_ms": 294,
-        "first_audio_ms": 324,
+        "end_of_turn_ms": 384,
+        "recognition_ms": 434,
+        "first_token_ms": 454,
+        "first_audio_ms": 484,
     }
 
 

@@ -1,4 +1,4 @@
-"""Translation of a body of `/responses` to the call of a chat model."""
+"""From a body of `/responses` to the call of a chat model."""
 
 from __future__ import annotations
 

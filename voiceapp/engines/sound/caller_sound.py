@@ -19,9 +19,9 @@ class Frame:
     """512 samples at 16 kHz."""
 
     to_read: Samples
-    """Audio for recognition."""
+    """For recognition."""
     to_detect: Samples
-    """Audio for voice detection: without echo."""
+    """For voice detection: without echo."""
     echo: EchoRisk
 
 

@@ -38,9 +38,7 @@ class WyomingRecognizer(WyomingProvider):
                 sorted({code.split("-")[0].split("_")[0].lower() for model in wanted for code in model.languages})
             )
 
-    async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
         """See `Recognizer`.
 
         Raises:

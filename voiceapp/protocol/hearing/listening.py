@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from voiceapp.errors import RemoteProtocolError
 from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
+from voiceapp.protocol.hearing.clauses import clause
 from voiceapp.protocol.hearing.turn_words import Hooks, TurnWords
 from voiceapp.protocol.hearing.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
 from voiceapp.protocol.hearing.utterance import MAX_UTTERANCE_MS, Utterance
 from voiceapp.protocol.speaking.interruptions import Interruptions
 from voiceapp.protocol.speaking.responding import Responder
-from voiceapp.protocol.states import EchoRisk, SpeechState, SpeechVerdict, TurnState
+from voiceapp.protocol.states import EchoRisk, ReadingState, SpeechState, SpeechVerdict, TurnState
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import Abandon, JudgeTurn, RecognitionFailed, Recognized, TurnJudged
 
+CONTINUES_MS = 700
+"""Words that follow a turn so soon continue it, unless something of the reply was heard before."""
 STALL_S = 2.0
 """A caller who was speaking and whose audio stopped coming has ended the turn."""
 
@@ -42,6 +45,8 @@ class Listener:
         """The last frames before speech, for the prefix padding."""
         self._open: Utterance | None = None
         """Speech in progress; in manual mode, what was appended since the last commit."""
+        self._last: Utterance | None = None
+        """The turn before, which may yet go on."""
         self._echo = EchoRisk.NONE
         """Of the latest frame."""
         self._sure_run = 0
@@ -64,11 +69,6 @@ class Listener:
     def stall_due(self) -> float | None:
         """When speech in progress counts as ended because no audio comes any more."""
         return self._audio_at + STALL_S if self.is_speech_open else None
-
-    def note_language(self, config: SessionConfig) -> None:
-        """Follow a language that was detected."""
-        self._words.language = config.transcription_language
-        self.interruptions.config = config
 
     def configure(self, config: SessionConfig, now: float) -> None:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
@@ -94,7 +94,17 @@ class Listener:
         else:
             self._hear_turns(self._detector, pcm, probability, now)
         if self._open is not None:
-            self._words.ask_partial(self._open, is_lull=self._detector is not None and self._detector.is_lull)
+            is_lull = self._detector is not None and self._detector.is_lull and not self._open.is_doubtful
+            self._words.ask_partial(self._open, is_lull=is_lull)
+            if is_lull:
+                self._ask(self._open)
+        if (
+            self._last
+            and self._last.words is not None
+            and self._silent_ms(self._last) > CONTINUES_MS + FRAME_MS * ONSET_FRAMES
+        ):
+            self._last.drop_audio()
+            self._last = None
 
     def end_turn(self, now: float) -> None:
         """End speech in progress now, whatever voice detection thinks; nothing when there is none."""
@@ -105,8 +115,10 @@ class Listener:
         """What the turn model found; a late result is ignored."""
         utterance = self._open
         if self._detector and utterance and (utterance.item_id, utterance.version) == (judged.item_id, judged.version):
-            utterance.is_judging = False
-            self._end(self._detector.judged(judged.probability), now)
+            is_of_now, utterance.judging_ms = utterance.judging_ms == utterance.speech_ms, None
+            if is_of_now:
+                self._detector.judged(judged.probability)
+                self._decide(utterance, now)
 
     def commit(self, now: float) -> None:
         """The client says that the turn is over.
@@ -149,6 +161,8 @@ class Listener:
         if utterance and utterance is self.doubtful and recognized.work.version == utterance.version:
             is_complete = not recognized.work.is_partial
             self._settle(self.interruptions.judge(utterance, now, is_complete=is_complete), now)
+        elif utterance and utterance is self._open:
+            self._decide(utterance, now)
 
     def recognition_failed(self, failed: RecognitionFailed, now: float) -> None:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
@@ -165,7 +179,7 @@ class Listener:
             self.interruptions.ducking.restore(now)
         if self._detector is not None and self._open is not None:
             self._go_on(self._open)
-        self._detector = None
+        self._detector = self._last = None
         self._recent.clear()
 
     def _listen_for_turns(self, settings: TurnDetection, now: float) -> None:
@@ -227,16 +241,41 @@ class Listener:
         if self._open is not None:  # it ended, and its words are not known yet
             return self._go_on(self._open)
         started_ms = self.heard_ms - len(self._recent) * FRAME_MS
-        utterance = self._open = Utterance(self._hooks.new_id("item"), started_ms)
+        reopened = self._reopened(onset, now)
+        utterance = self._open = reopened or Utterance(self._hooks.new_id("item"), started_ms)
         speech_from = len(self._recent) - onset.frames_ago
         for position, frame in enumerate(self._recent):
             utterance.append(frame, is_speech=position >= speech_from, now=now)
         self._recent.clear()
-        if self.interruptions.is_doubtful(self._echo, now):
+        if reopened is None and self.interruptions.is_doubtful(self._echo, now):
             utterance.doubt(self._echo, sure_frames=min(onset.frames_ago, self._sure_run))
             self.interruptions.begin(utterance, now)
         else:
             self._announce(utterance, now)
+
+    def _reopened(self, onset: Onset, now: float) -> Utterance | None:
+        """Return the turn before if the words that begin belong to it."""
+        last, spoken_ms = self._last, onset.frames_ago * FRAME_MS
+        if last is None or last.is_full or self._silent_ms(last) - spoken_ms > CONTINUES_MS:
+            return None
+        if not self._hooks.turn_goes_on(last, now - spoken_ms / 1000, now):
+            return None
+        self._last = None
+        self._words.reopen(last)
+        self._go_on(last)
+        return last
+
+    def _silent_ms(self, turn: Utterance) -> int:
+        return self.heard_ms - (turn.started_ms + turn.length_ms if turn.ended_ms is None else turn.ended_ms)
+
+    def _decide(self, utterance: Utterance, now: float) -> None:
+        """End the turn if its sound and its words say so; what was read of it in a lull counts."""
+        if self._detector is not None:
+            is_read = utterance.readings in (ReadingState.READ, ReadingState.KNOWN)
+            found = clause(utterance.reading, self._words.language) if is_read else None
+            if end := self._detector.decide(found):
+                self._words.ask_early(utterance, now)
+                self._end(end, now)
 
     @property
     def doubtful(self) -> Utterance | None:
@@ -274,8 +313,8 @@ class Listener:
     def _ask(self, utterance: Utterance) -> None:
         if not utterance.is_speech or not self._detector or not self._detector.asks_model:
             return
-        if not utterance.is_judging:  # a busy machine is not asked twice at once
-            utterance.is_judging = True
+        if utterance.judging_ms is None:  # a busy machine is not asked twice at once
+            utterance.judging_ms = utterance.speech_ms
             self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
 
     def _end(self, end: End | None, now: float) -> None:
@@ -296,7 +335,7 @@ class Listener:
         if self._detector is not None and not utterance.is_speech:
             self._drop_open(now)
             return
-        self._open = None
+        self._open, self._last = None, utterance
         self.quiet_since = now
         self._stop(utterance)
         self._words.commit(utterance, now)

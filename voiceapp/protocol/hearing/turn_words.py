@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.states import ReadingState, SpeechState
@@ -29,6 +29,8 @@ class Hooks:
     """No words for a committed turn: error code and message."""
     words_expected: Callable[[Utterance], None]
     """The words of a turn, if the present pause is its end."""
+    turn_goes_on: Callable[[Utterance, float, float], bool]
+    """Take back the reply to a committed turn that goes on, if nothing of it was heard up to the first of two times."""
     speech_resumed: Callable[[], None]
     """The pause was not the end: there will be more words, or none."""
 
@@ -54,6 +56,10 @@ class TurnWords:
         """The committed turn with this id, while its words are not known."""
         return self._committed.get(item_id)
 
+    def reopen(self, utterance: Utterance) -> None:
+        """A committed turn goes on."""
+        self._committed.pop(utterance.item_id, None)
+
     def close(self) -> None:
         """Whatever comes now is ignored."""
         for item_id in self._committed:
@@ -62,7 +68,7 @@ class TurnWords:
 
     def ask_early(self, utterance: Utterance, now: float) -> None:
         """Ask for the words on the speculation that this pause is the end; they may be known or on their way."""
-        if not utterance.may_be_speech:
+        if not utterance.may_be_speech or utterance.words is not None:
             return
         if utterance.readings is ReadingState.PARTIAL:  # what may be the last words must not wait for the words so far
             self._hooks.start(Abandon(item_id=utterance.item_id))
@@ -143,7 +149,6 @@ class TurnWords:
         if not utterance.words:
             utterance.keep_stable_words()
         utterance.recognized_at = now
-        utterance.drop_audio()
         self._hooks.words_known(utterance, now)
 
     def _ask(self, utterance: Utterance, name: str) -> None:
@@ -160,5 +165,4 @@ class TurnWords:
         """The words so far, while the caller may still go on."""
         if words and utterance.is_speech and not utterance.is_doubtful:
             stable, rest = utterance.partial(words, now)
-            event = ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest)
-            self._hooks.send(replace(event, language=self.language or event.language))
+            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))

@@ -53,8 +53,8 @@ class Utterance:
         """Counts up when speech goes on, so that a recognition of less is not taken for the whole."""
         self.state = SpeechState.BUFFERED
         self.readings = ReadingState.NONE
-        self.is_judging = False
-        """The turn model was asked, and its result is not there yet."""
+        self.judging_ms: int | None = None
+        """Speech that the turn model was asked about, until its result is there."""
         self.echo = EchoRisk.NONE
         """The greatest risk that part of it is the echo of a reply."""
         self.sure_frames = 0
@@ -140,7 +140,7 @@ class Utterance:
         """There is more speech than its readings know: they count no more."""
         self.version += 1
         self.unbroken_ms = 0
-        self.ended_ms, self.is_judging = None, False
+        self.ended_ms = self.judging_ms = None
         self.read("resume")
         if self.state is SpeechState.AWAITING:
             self.step("resume")

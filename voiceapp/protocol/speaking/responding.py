@@ -15,7 +15,7 @@ from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.states import ResponseState
 from voiceapp.protocol.turn_log import TurnLog
-from voiceapp.protocol.wire.events import RemindersUpdated, ServerEvent, SourceAdded
+from voiceapp.protocol.wire.events import ItemDeleted, RemindersUpdated, ServerEvent, SourceAdded
 from voiceapp.protocol.work import (
     Abandon,
     OfReply,
@@ -125,6 +125,21 @@ class Responder:
     def speech_resumed(self) -> None:
         """The caller was not at the end."""
         self._speculation.drop()
+
+    def take_back(self, turn: Utterance, at: float, now: float) -> bool:
+        """Take back the reply to a turn that goes on; False if it was heard by `at`, or something else came since."""
+        live, items = self.live, self._conversation.items
+        reply = live.message if live else None
+        behind = items[:-1] if reply and items and items[-1] is reply else items
+        if not behind or behind[-1].id != turn.item_id:
+            return False
+        if live and (live.is_out_of_band or (reply and not live.config.speaks) or live.playout.heard_ms(at)):
+            return False
+        self.cancel("turn_detected", now)
+        if reply:
+            self._conversation.remove(reply)
+            self._send(ItemDeleted(item_id=reply.id))
+        return True
 
     def turn_committed(self, turn: Utterance) -> None:
         """Its words may follow later."""

@@ -36,4 +36,4 @@ class OwnDialect:
 
 
 OWN = OwnDialect()
-"""Dialect of all sessions: it has no state."""
+"""It remembers nothing, so one serves all sessions."""

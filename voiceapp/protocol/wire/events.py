@@ -322,7 +322,7 @@ class SessionResumable(ServerEvent):
 
     type = "session.resumable"
     token: str
-    """Secret with which the client comes back."""
+    """To be presented then; a secret."""
     grace_s: float
     """Seconds that the session waits."""
 

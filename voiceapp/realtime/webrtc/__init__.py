@@ -1,1 +1,1 @@
-"""SDP offers, their answers, and running peer connections."""
+"""From an SDP offer to a running peer connection."""

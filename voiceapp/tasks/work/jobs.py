@@ -30,10 +30,10 @@ class Job:
     lease: Lease
     task: Task
     parts: Sequence[Subtask]
-    """Parts still to be done."""
+    """Those still to be done."""
     total: int
     caller: Caller | None
-    """The caller; None when the key is not valid any more."""
+    """In whose name; None when their key is good no more."""
     result_bytes_left: int
     """Bytes that the account could still keep when this was read; a part's files are counted as they are written."""
 
