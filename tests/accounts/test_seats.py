@@ -134,6 +134,14 @@ async def test_it_admits_guests_of_one_address_up_to_their_limit() -> None:
     await house.take(GUEST, "192.0.2.1")
 
 
+async def test_it_counts_guests_of_one_ipv6_network_together() -> None:
+    house = House()
+    await house.take(GUEST, "2001:db8::1")
+    await house.take(GUEST, "2001:db8::2")
+    await house.refusal(GUEST, "2001:db8::3")
+    await house.take(GUEST, "2001:db8:0:1::1")
+
+
 async def test_it_holds_all_guests_to_a_limit_of_their_own() -> None:
     house = House(guests_total=2)
     await house.take(GUEST, "192.0.2.1")

@@ -23,6 +23,12 @@ def test_it_refuses_the_sixth_attempt() -> None:
     assert refused.value.retry_after_s == 900
 
 
+def test_it_counts_an_ipv6_network_as_one_address() -> None:
+    fail(5, address="2001:db8::1")
+    with pytest.raises(Throttled):
+        fail(1, address="2001:db8::2")
+
+
 @pytest.mark.parametrize("name", ["OPERATOR", "operator", "ｏｐｅｒａｔｏｒ"])
 def test_it_sees_through_another_spelling_of_a_name(name: str) -> None:
     fail(5)
