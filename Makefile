@@ -84,8 +84,10 @@ format: .venv/tests.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/tests.stamp models
+bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench $(ARGS)
+	SPEECH_LANGUAGES=en $(BIN)/python manage.py fetch_models
+	$(BIN)/python -m tests.bench.doubtful
 	$(BIN)/python -m tests.bench.hearing
 	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.interrupting

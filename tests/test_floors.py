@@ -215,28 +215,6 @@ def test_engines_read_settings_of_django_but_know_none_of_its_rows() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("source", "name", "found"),
-    [
-        ("from . import b", "voiceapp/a/c.py", {"voiceapp.a"}),
-        ("from .b import x", "voiceapp/a/c.py", {"voiceapp.a.b"}),
-        ("from ..b import x", "voiceapp/a/c.py", {"voiceapp.b"}),
-        ("from .b import x", "voiceapp/a/__init__.py", {"voiceapp.a.b"}),
-        ("from voiceapp import b", "voiceapp/a/c.py", {"voiceapp.b"}),
-        ("def f():\n    import voiceapp.b.d", "voiceapp/a/c.py", {"voiceapp.b.d"}),
-    ],
-)
-def test_imports_are_found_however_they_are_written(
-    source: str, name: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    path = tmp_path / name
-    path.parent.mkdir(parents=True)
-    path.write_text(source)
-
-    assert imports_of(path) == found
-
-
 SHARED_BY_PROVIDERS = {"models", "sound"}
 
 

@@ -56,7 +56,7 @@ def test_it_says_what_it_installs_and_leaves_standard_output_to_the_key(tmp_path
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert told.stdout == "sk-1\n"
     announced, progress, aoq = told.stderr.splitlines()
-    assert announced == "Installing the packages of the server: about 158 MB to download, once."
+    assert announced == "Installing the packages of the server: about 172 MB to download, once."
     assert progress.startswith("Downloading for -m pip install ")
     assert "--quiet" not in progress
     assert aoq.endswith("-r requirements-aoq.txt")

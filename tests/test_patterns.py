@@ -17,12 +17,11 @@ LENGTHS = (1_000, 10_000, 50_000, 250_000, 1_000_000)
 CPU_S_PER_CHAR = 2e-6
 CPU_S = 0.03
 """Beside what the length takes: the clock is coarse."""
-ELSEWHERE = ("voiceapp.engines.embedded.skills", "voiceapp.engines.assistant.skills")
+ELSEWHERE = "voiceapp.engines.assistant.skills"
 """Tried by the tests of skills, which read 400 characters."""
 BOUNDED = {
     ("voiceapp.docs.search", "_INLINE"): "pages of the documentation",
     ("voiceapp.docs.search", "_TAG"): "pages of the documentation",
-    ("voiceapp.engines.embedded.quotation", "UNSPEAKABLE"): "sentences of operators' documents",
     ("voiceapp.engines.assistant.quotation", "UNSPEAKABLE"): "sentences of operators' documents",
     ("voiceapp.engines.piper.clauses", "_PARTS"): "pieces of 220 characters",
     ("voiceapp.engines.sentences", "_END"): "windows of 300 characters",

@@ -103,7 +103,7 @@ class Disks:
         return Shortage(place, free, least) if free < least else None
 
     def require_room(self) -> None:
-        """For what is new, and will write files or many rows.
+        """Check the room for new work, which will write files or many rows.
 
         Raises:
             DiskFull: if less is free than the reserve, or a folder cannot be written.
@@ -112,7 +112,7 @@ class Disks:
             raise DiskFull(shortage.message)
 
     def require_room_in_progress(self, wanted_bytes: int = 0) -> None:
-        """For work that has begun, before it writes so much more.
+        """Check the room for work that has begun, before it writes so much more.
 
         Raises:
             DiskFull: if it would leave less than half of the reserve.
@@ -155,7 +155,7 @@ def is_full(error: BaseException) -> bool:
 
 @functools.cache
 def disks() -> Disks:
-    """Those of this installation, by the settings."""
+    """Disks of this installation, by the settings."""
     places = {"VAR_DIR": Path(settings.VAR_DIR)}
     database = settings.DATABASES["default"]
     if database["ENGINE"] == SQLITE:

@@ -1,4 +1,4 @@
-"""To which AOQ relays a page may connect: they are rows of another room, which says here how to look them up."""
+"""AOQ relays to which a page may connect: rows of another room, which registers here how to look them up."""
 
 from __future__ import annotations
 

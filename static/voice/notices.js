@@ -135,6 +135,7 @@ export const NOTICES = {
   },
   session_over: {
     title: "Time is up",
+    isNews: true,
     text: "This conversation has reached its time limit. Its words stay on this page. Press “Go on” to continue it.",
     label: "Go on",
     action: "retry",

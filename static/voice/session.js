@@ -293,7 +293,7 @@ export class VoiceSession extends EventTarget {
 
   #failed({ code, message, reasons }) {
     this.#reset({ isChosen: false });
-    this.#enter(["ended", "other_tab"].includes(code) ? "idle" : "error");
+    this.#enter(["ended", "other_tab", "session_over"].includes(code) ? "idle" : "error");
     if (code !== "ended") {
       this.#tell("problem", problem(code, message, reasons));
     }

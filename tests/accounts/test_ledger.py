@@ -75,9 +75,10 @@ async def test_nothing_in_it_changes_or_goes(alice: Member) -> None:
     assert (await UsageRecord.objects.aget()).quantity == 5
 
 
-async def test_it_outlives_the_key(alice: Member) -> None:
-    await write_one(await caller_from_bearer(alice.authorization), input_tokens=5)
+async def test_it_outlives_the_key_and_takes_its_last_call(alice: Member) -> None:
+    caller = await caller_from_bearer(alice.authorization)
+    await write_one(caller, input_tokens=5)
     pk, name = alice.row.pk, str(alice.row)
     await ApiKey.objects.filter(pk=pk).adelete()
-    line = await UsageRecord.objects.aget()
-    assert (line.key_id, line.caller) == (pk, name)
+    assert await write_one(caller, request_id="r2", input_tokens=5)
+    assert [(line.key_id, line.caller) async for line in UsageRecord.objects.all()] == [(pk, name)] * 2

@@ -29,12 +29,14 @@ class Counting(Moonshine):
         self.seconds = 0.0
         self.cpu_s = 0.0
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         self.readings += 1
         self.seconds += len(audio) / ENGINE_SAMPLE_RATE_HZ
         began = time.process_time()
         try:
-            return await super().recognize(audio, language=language, urgent=urgent)
+            return await super().recognize(audio, language=language, urgent=urgent, terms=terms)
         finally:
             self.cpu_s += time.process_time() - began
 

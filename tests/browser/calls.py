@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ
-
 from .page import VoicePage
 from .speech import channels
 
@@ -43,13 +41,6 @@ def recording(voice: VoicePage, place: Path) -> list[np.ndarray]:
         voice.page.click("#export-wav")
     saved.value.save_as(place / "conversation.wav")
     return channels(place / "conversation.wav")
-
-
-def stretches(samples: np.ndarray, gap_s: float = 1.0) -> list[tuple[float, float]]:
-    """Where there is sound, (begin, end) in seconds; pauses shorter than `gap_s` belong to it."""
-    at = np.flatnonzero(np.abs(samples) > 0.01) / ENGINE_SAMPLE_RATE_HZ
-    breaks = np.flatnonzero(np.diff(at) > gap_s)
-    return [(float(at[a]), float(at[b])) for a, b in zip([0, *breaks + 1], [*breaks, at.size - 1], strict=True)]
 
 
 def close_udp(voice: VoicePage) -> None:

@@ -21,7 +21,9 @@ def test_a_session_that_is_over_is_gone_on_with_until_a_guests_hour_is_used_up(
         voice = open_page(f"http://127.0.0.1:{proxy.port}/")
         voice.type("What is two plus two?")
         voice.wait("ai-speaking")
-        voice.expect_card("session_over").get_by_role("button").click()
+        over = voice.expect_card("session_over")
+        assert voice.state == "idle"  # nothing failed
+        over.get_by_role("button").click()
         voice.wait("listening")
         assert [role for role, _ in voice.turns()] == ["user", "assistant"]
         proxy.cut()

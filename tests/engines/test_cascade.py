@@ -73,7 +73,9 @@ class Ear:
         self.words = "hello there"
         self.failure: EngineUnavailable | None = None
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         self.lengths.append(len(audio))
         if self.failure:
             raise self.failure

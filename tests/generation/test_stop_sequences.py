@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from voiceapp.generation.stop_sequences import StopFilter
 
-LETTERS = st.text("ab\n", max_size=30)
-
 
 def passed(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
     stopper = StopFilter(stops)

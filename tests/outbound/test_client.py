@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from tests.certificates import self_signed
+from tests.web import Handler, everywhere, listening
 from voiceapp.errors import InvalidParameter
 from voiceapp.outbound.addresses import AddressNotAllowed, check_receiver
 from voiceapp.outbound.client import FetchFailed, Outbound, ResponseTooLarge, TlsInvalid
@@ -74,16 +75,10 @@ HOSTILE = [
 
 
 @asynccontextmanager
-async def serving(answer: Callable[[web.BaseRequest], Any], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def serving(answer: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """A small HTTP server on loopback; its port."""
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-    await site.start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with listening(everywhere(answer), tls=tls) as origin:
+        yield int(origin.rpartition(":")[2])
 
 
 class Names(AbstractResolver):
@@ -142,7 +137,7 @@ async def test_it_fetches_through_a_hole_and_over_redirects(tmp_path: Path) -> N
         with pytest.raises(ResponseTooLarge):
             await client.download(f"http://127.0.0.1:{port}/new", to=tmp_path / "b", max_bytes=4, total_s=60)
         with pytest.raises(FetchFailed, match="redirects more than"):
-            async with serving(lambda _: _again()) as circle:
+            async with serving(_again) as circle:
                 await client.download(f"http://127.0.0.1:{circle}/", to=tmp_path / "c", max_bytes=4, total_s=60)
 
 
@@ -179,7 +174,7 @@ async def test_a_file_is_asked_for_and_taken_as_it_is(tmp_path: Path) -> None:
             await client.download(f"http://127.0.0.1:{port}/gz", to=tmp_path / "b", max_bytes=100, total_s=60)
 
 
-async def _again() -> web.Response:
+async def _again(request: web.Request) -> web.Response:
     return web.Response(status=302, headers={"Location": "/"})
 
 

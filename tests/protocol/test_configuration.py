@@ -92,6 +92,12 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"input_audio_transcription": {"model": None}}, "transcription_model", "ear"),
     ({"input_audio_transcription": {"model": "whisper-1"}}, "transcription_model", "whisper-1"),
     ({"input_audio_transcription": {"language": "en"}}, "transcription_language", "en"),
+    ({"input_audio_transcription": {"keywords": ["Siobhan", "New Brunswick"]}}, "terms", ("Siobhan", "New Brunswick")),
+    ({"input_audio_transcription": {"prompt": "Siobhan, Niamh;\nAoife."}}, "terms", ("Siobhan", "Niamh", "Aoife")),
+    ({"input_audio_transcription": {"prompt": "expect words related to technology"}}, "terms", ()),
+    ({"input_audio_transcription": {"corpus": {"text": "Siobhan"}, "prompt": "Niamh"}}, "terms", ("Niamh", "Siobhan")),
+    ({"input_audio_transcription": {"keywords": ["x" * 64] * 100}}, "terms", ("x" * 64,)),
+    ({"input_audio_transcription": {"prompt": None, "keywords": None, "corpus": None}}, "terms", ()),
     ({"input_audio_transcription": {}}, "captions", True),
     ({"input_audio_transcription": None}, "captions", False),
     ({"audio": {"input": {"transcription": None}}}, "captions", False),
@@ -163,6 +169,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input_audio_transcription": "whisper-1"}, "session.input_audio_transcription"),
     ({"input_audio_transcription": {"model": 1}}, "session.input_audio_transcription.model"),
     ({"input_audio_transcription": {"language": []}}, "session.input_audio_transcription.language"),
+    ({"input_audio_transcription": {"keywords": "Siobhan"}}, "session.input_audio_transcription.keywords"),
+    ({"input_audio_transcription": {"keywords": ["x"] * 101}}, "session.input_audio_transcription.keywords"),
+    ({"input_audio_transcription": {"keywords": ["x" * 65]}}, "session.input_audio_transcription.keywords"),
+    ({"input_audio_transcription": {"prompt": "x" * 8193}}, "session.input_audio_transcription.prompt"),
+    ({"input_audio_transcription": {"corpus": {"text": 1}}}, "session.input_audio_transcription.corpus.text"),
     ({"turn_detection": "server_vad"}, "session.turn_detection"),
     ({"turn_detection": {"type": "none"}}, "session.turn_detection.type"),
     ({"turn_detection": {"type": 5}}, "session.turn_detection.type"),
@@ -267,10 +278,11 @@ def test_turn_detection_comes_back_with_its_defaults_after_manual_mode() -> None
     assert merge(manual, {"turn_detection": {"type": "server_vad"}}).turn_detection == TurnDetection()
 
 
-def test_a_language_stays_until_it_is_set_to_null() -> None:
+def test_a_language_stays_until_it_is_to_be_detected() -> None:
     english = merge(CONFIG, {"input_audio_transcription": {"language": "en"}})
     assert merge(english, {"input_audio_transcription": {"model": "x"}}).transcription_language == "en"
-    assert merge(english, {"input_audio_transcription": {"language": None}}).transcription_language is None
+    for detected in (None, "auto"):
+        assert merge(english, {"input_audio_transcription": {"language": detected}}).transcription_language is None
 
 
 def test_a_format_name_keeps_the_rate_that_was_set() -> None:

@@ -17,7 +17,9 @@ class Away(Provider):
     default_voice = ""
     languages: Sequence[str] = ()
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         raise EngineUnavailable("It is away.")
 
     async def speak(
@@ -30,7 +32,9 @@ class Away(Provider):
 class Here(Away):
     """Hears and says the same every time."""
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         return Recognition("heard here")
 
     async def speak(

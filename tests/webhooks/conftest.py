@@ -26,6 +26,18 @@ from voiceapp.webhooks.events import Event, EventKind, publish
 from voiceapp.webhooks.queue import DeliveryQueue
 
 PATIENCE_S = 60.0
+OF_A_CONVERSATION = [
+    "session.created",
+    "session.thread_created",
+    "session.updated",
+    "session.status_run_started",
+    "session.thread_run_started",
+    "session.thread_idled",
+    "session.status_idled",
+    "session.thread_terminated",
+    "session.status_terminated",
+]
+"""The kinds of the events about a conversation of one response, in their order."""
 
 
 @dataclass

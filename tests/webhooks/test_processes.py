@@ -29,6 +29,7 @@ from tests.realtime.product import Home, Product, make_home
 from tests.realtime.webrtc.caller import calling
 from tests.serving import Process
 from tests.thorough import IS_THOROUGH, usually
+from tests.webhooks.conftest import OF_A_CONVERSATION
 
 LOCAL: dict[str, Any] = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
 SETTLED_S = 120.0
@@ -168,29 +169,18 @@ def test_the_vendors_library_reads_refusals(client: Client) -> None:
 
 
 async def test_a_call_is_told_as_any_conversation_is(product: Product, client: Client) -> None:
-    kinds = [
-        "session.created",
-        "session.thread_created",
-        "session.updated",
-        "session.status_run_started",
-        "session.thread_run_started",
-        "session.thread_idled",
-        "session.status_idled",
-        "session.thread_terminated",
-        "session.status_terminated",
-    ]
     with receiving() as receiver:
-        made = client.webhook_endpoints.create(url=receiver.url(), events=kinds)
+        made = client.webhook_endpoints.create(url=receiver.url(), events=OF_A_CONVERSATION)
         async with calling(product.origin, product.keys["good"]) as caller:
             session = (await caller.wait("session.created"))["session"]["id"]
             await caller.send("session.update", session={"modalities": ["text"]})
             await caller.wait("session.updated")
             await caller.ask("What time is it?")
             await caller.wait("response.done")
-        await asyncio.to_thread(receiver.until, lambda: len(receiver.calls) >= len(kinds))
+        await asyncio.to_thread(receiver.until, lambda: len(receiver.calls) >= len(OF_A_CONVERSATION))
         events = [Webhook(made.signing_secret).verify(body, head) for _, head, body, _ in receiver.calls]
         events.sort(key=lambda event: (event["created_at"], event["id"]))
-        assert [event["data"]["type"] for event in events] == kinds
+        assert [event["data"]["type"] for event in events] == OF_A_CONVERSATION
         assert {event["data"]["id"] for event in events} == {session}
         client.webhook_endpoints.delete(made.id)
 

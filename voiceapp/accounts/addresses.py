@@ -1,4 +1,4 @@
-"""From which Internet address a request came, and which addresses count as one caller."""
+"""Internet address of a request, and the addresses that count as one caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In whose name something is done: the one place where a key's row becomes the rights of its holder."""
+"""Callers: the one place where a key's row becomes the rights of its holder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from voiceapp.errors import AccessDenied
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """In whose name something is done, and what may be done."""
+    """An account, the key or login that it uses, and its rights."""
 
     account_id: int
     workspace_id: int
@@ -20,7 +20,7 @@ class Caller:
     user_id: int | None
     is_guest: bool
     label: str
-    """For logs and operators: tells callers apart and holds no secret."""
+    """Name in logs and for operators: tells callers apart and holds no secret."""
     scopes: frozenset[str] = frozenset(Scope.values)
     allowed_models: frozenset[str] = frozenset()
     """Names or aliases of the only models the key may use; empty allows all."""

@@ -60,7 +60,7 @@ class Entry:
     request_id: str
     """Unique among all entries; the server makes it, for a caller who could choose it could use it twice."""
     quantities: Mapping[str, int]
-    """By unit, one of `UNITS`."""
+    """Quantities by unit, one of `UNITS`."""
 
     def lines(self, now: datetime) -> list[UsageRecord]:
         """A record for every unit of which there is something."""

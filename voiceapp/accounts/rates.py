@@ -111,7 +111,7 @@ class SlidingLog:
 
 
 class RedisLog:
-    """The same log, in a Redis that several processes share."""
+    """Log of calls in a Redis that several processes share."""
 
     def __init__(self, url: str) -> None:
         self._url = url

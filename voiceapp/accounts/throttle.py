@@ -21,9 +21,9 @@ from voiceapp.errors import Throttled
 
 WINDOW_S = 15 * 60
 FAILURES_PER_NAME = 5
-"""For one name from one address."""
+"""Failures of one name from one address."""
 FAILURES_PER_ADDRESS = 50
-"""For all names from one address: an attacker who tries one password with many names."""
+"""Failures of all names from one address: an attacker who tries one password with many names."""
 
 
 class LoginAttempt:

@@ -25,6 +25,8 @@ class ChatCapabilities:
     reads_sources: bool = False
     """It is given passages of the documents as numbered sources. Without this, documents are quoted where skills and
     documents come first, and are not read where a language model replies alone."""
+    is_english: bool = False
+    """It replies in English only, whatever language it is spoken to in."""
     is_small: bool = False
     """A model so small that it is often wrong, which people who talk to it are told."""
 
@@ -69,11 +71,11 @@ class ModelCard:
     forwards_offers: bool = False
     """SDP offers and requests for grants are passed on to another service: media flows past this server."""
     forwards_calls: bool = False
-    """The same of a service that speaks OpenAI's current dialect, for the offers of callers who speak it too."""
+    """Calls of callers who speak OpenAI's current dialect are passed on to the service, which speaks it too."""
     input_rate_hz: int = 16_000
     """Sample rate of `pcm16` input when the caller of a realtime model states none."""
     input_rates_hz: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """The same by alias, for client libraries that mean another rate."""
+    """Sample rates by alias, for client libraries that mean another rate."""
     listens_only: frozenset[str] = frozenset()
     """Names of a realtime model under which it transcribes, and gives no responses."""
     languages: tuple[str, ...] = ()

@@ -168,7 +168,11 @@ def chat_cards(
             options=local.options,
             runs_here=True,
             chat=ChatCapabilities(
-                tools=True, response_format=True, reads_sources=not local.is_small, is_small=local.is_small
+                tools=True,
+                response_format=True,
+                reads_sources=not local.is_small,
+                is_english=local.is_small,
+                is_small=local.is_small,
             ),
         )
         assistant = replace(
@@ -177,7 +181,12 @@ def chat_cards(
             title="Built-in assistant",
             provider=f"{_ENGINES}.assistant.built_in.Assistant",
             options={"model": model.name, "is_brief": local.is_small, "converses": engine != "retrieval"},
-            chat=replace(model.chat, reads_sources=False, is_small=local.is_small and engine != "retrieval"),
+            chat=replace(
+                model.chat,
+                reads_sources=False,
+                is_english=local.is_small or engine == "retrieval",
+                is_small=local.is_small and engine != "retrieval",
+            ),
         )
         ours = [model, assistant] if engine == "model" else [assistant, model]
     retrieval = ModelCard(
@@ -185,7 +194,7 @@ def chat_cards(
         "chat",
         f"{_ENGINES}.assistant.chat.RetrievalAssistant",
         runs_here=True,
-        chat=ChatCapabilities(instructions=False),
+        chat=ChatCapabilities(instructions=False, is_english=True),
     )
     ours.append(retrieval)
     cards = [*ours, *theirs] if engine == "retrieval" else [*theirs, *ours]

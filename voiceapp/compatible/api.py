@@ -85,6 +85,7 @@ async def create_transcription(
         form.model,
         file.file,
         language=form.language or None,
+        terms=form.terms,
         request_id=request.request_id,
         note=noting(request),
     )

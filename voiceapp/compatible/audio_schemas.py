@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from voiceapp.http.schemas import CleanStr, Schema
+from voiceapp.protocol.wire.values import terms_in
 from voiceapp.speech.synthesis import SoundFormat, Spoken, SynthesisCall
 
 MAX_INPUT_CHARS = 4096
@@ -41,12 +42,16 @@ class TranscriptionForm(Schema):
     language: CleanStr | None = None
     """Spoken language as an ISO 639-1 code; the embedded recognizer understands `en`."""
     prompt: CleanStr | None = None
-    """Taken and not used: the embedded recognizer cannot be prompted."""
+    """Names and other words that are likely to be said, between commas; sentences have no effect."""
     temperature: float | None = None
     """Taken and not used: the same sound gives the same words."""
     response_format: Literal["json", "text", "srt", "vtt", "verbose_json"] = "json"
     stream: Literal["true", "false", "True", "False"] | None = None
     """`true` sends an event for every stretch of speech, and the whole at the end."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return terms_in(self.prompt or "")
 
 
 class TranscriptionUsage(Schema):

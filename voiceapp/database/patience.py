@@ -49,7 +49,7 @@ class Patience:
         return own_s if outer_s is None else min(own_s, outer_s)
 
     def lift(self) -> None:
-        """From now on it may be waited as long as it takes. Call it on the event loop that holds the deadline."""
+        """Wait without a limit from now on. Call it on the event loop that holds the deadline."""
         self._is_lifted = True
         if self._deadline is not None:
             self._deadline.reschedule(None)

@@ -102,7 +102,7 @@ REFUSALS = (
         "502",
     ),
 )
-"""By `code` of a refused request or a failed task."""
+"""Meanings of `code` of a refused request or a failed task."""
 
 EVENT_CODES = (
     Code(
@@ -142,7 +142,7 @@ EVENT_CODES = (
         "See the close code that follows.",
     ),
 )
-"""By `error.code` of an `error` event in a conversation."""
+"""Meanings of `error.code` of an `error` event in a conversation."""
 
 _REMEDIES = {
     close_codes.NORMAL: "Nothing: the conversation ended as it should.",
@@ -168,4 +168,4 @@ CLOSE_CODES = tuple(
     Code(str(code), f"{meaning[0].upper()}{meaning[1:]}.", _REMEDIES[code])
     for code, meaning in close_codes.MEANINGS.items()
 )
-"""With which the socket of a conversation ends."""
+"""Close codes of the WebSocket of a conversation."""

@@ -60,6 +60,7 @@ class CascadeModel(Provider):
         self._recognizers = links_in_use("asr")
         self._chat: ChatModel = provider_of(models.default("chat"))
         self._synthesizers = links_in_use("tts")
+        self._replies_in_english = models.default("chat").chat.is_english
         is_free = models.default("chat").runs_here
         self._speculates = {"free": is_free, "always": True, "never": False}[settings.SPECULATIVE_REPLIES]
 
@@ -91,6 +92,7 @@ class CascadeModel(Provider):
             chat=self._chat,
             synthesizer=self._synthesizer(call.session_id),
             speculates=self._speculates,
+            replies_in_english=self._replies_in_english,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
@@ -111,8 +113,10 @@ class CascadeStream:
         chat: ChatModel,
         synthesizer: Synthesizer,
         speculates: bool = False,
+        replies_in_english: bool = False,
     ) -> None:
-        """`speculates`: replies are begun while the caller may still go on."""
+        """`speculates`: replies are begun while the caller may still go on. `replies_in_english`: callers in another
+        language are told that `chat` knows English only."""
         self._tasks = tasks
         self._next_task_end = call.next_task_end
         self._is_watching = False
@@ -142,12 +146,17 @@ class CascadeStream:
         self._idle = asyncio.Event()
         self._room = asyncio.Event()
         self._hearing = HearingPipeline(
-            turns=turns, recognizer=recognizer, done=self._done, refuse=self._session.refuse
+            turns=turns,
+            recognizer=recognizer,
+            done=self._done,
+            refuse=self._session.refuse,
+            terms=lambda: self._session.config.terms,
         )
         self._replies = ReplyPipeline(
             call,
             chat=chat,
             synthesizer=synthesizer,
+            replies_in_english=replies_in_english,
             done=self._done,
             room=self._room,
             turns=lambda: self._session.turns,

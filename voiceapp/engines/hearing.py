@@ -1,11 +1,11 @@
-"""From utterances to words: the turn model and the recognizer at work for one session."""
+"""Recognition of utterances: the turn model and the recognizer at work for one session."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,12 +39,16 @@ class HearingPipeline:
         recognizer: Recognizer,
         done: Callable[[Result], None],
         refuse: Callable[[InvalidParameter], None],
+        terms: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`done` takes each result; `refuse` tells the client that the audio of an item cannot be read."""
+        """`done` takes each result; `refuse` tells the client that the audio of an item cannot be read; `terms` are the
+        session's, at the time of a reading.
+        """
         self._turns = turns
         self._recognizer = recognizer
         self._done = done
         self._refuse = refuse
+        self._terms = terms
 
     async def carry_out(self, work: OfHearing) -> None:
         """Do the work and hand over what it came to; never raises for what an engine or a client can do wrong."""
@@ -71,11 +75,14 @@ class HearingPipeline:
             self._done(RecognitionFailed(work, LaneFull.code, "Words are only shown early where a core is idle."))
             return
         try:
-            found = await self._recognizer.recognize(work.audio, language=work.language, urgent=not work.is_partial)
+            found = await self._recognizer.recognize(
+                work.audio, language=work.language, urgent=not work.is_partial, terms=self._terms()
+            )
         except EngineError as error:
             self._done(RecognitionFailed(work, error.code, error.message))
         else:
-            self._done(Recognized(work, found.text, found.confidence))
+            detected = found.language if found.is_detected else ""
+            self._done(Recognized(work, found.text, found.confidence, detected))
 
     async def _recognize_item(self, work: RecognizeItem) -> None:
         words = ""
@@ -83,7 +90,7 @@ class HearingPipeline:
             audio = base64.b64decode(work.audio, validate=True)
             converter = InputConverter(work.audio_format)
             samples = np.concatenate((converter.convert(audio), converter.flush()))
-            words = (await self._recognizer.recognize(samples)).text
+            words = (await self._recognizer.recognize(samples, terms=self._terms())).text
         except (binascii.Error, ValueError):
             self._refuse(InvalidParameter("The item's audio is not valid base64.", param="item.content"))
         except InvalidParameter as refused:

@@ -116,10 +116,13 @@ class Recognizer(Protocol):
     def reads_early(self) -> bool:
         """True if an early reading of a turn may stand for the whole turn: the same engine does both."""
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """The words of one utterance of any length (it cuts long ones itself).
 
-        `urgent=False` marks a partial result that may be dropped under load.
+        `urgent=False` marks a partial result that may be dropped under load. `terms` are names and other words that are
+        likely to be said; what an engine makes of them is its own affair.
 
         Raises:
             EngineUnavailable: if the lane is full.

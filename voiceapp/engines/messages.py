@@ -1,4 +1,4 @@
-"""From the items of a conversation to the messages of a chat request."""
+"""Translation of the items of a conversation to the messages of a chat request."""
 
 from __future__ import annotations
 

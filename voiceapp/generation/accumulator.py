@@ -15,7 +15,7 @@ class Accumulator:
         self.text = ""
         self.reasoning = ""
         self.tool_calls: list[dict[str, Any]] = []
-        """In the form of the wire, in both styles."""
+        """Calls in the form of the wire, in both styles."""
         self.logprobs: list[dict[str, Any]] = []
         self.finish_reason: str | None = None
 

@@ -82,7 +82,7 @@ def chat_call(
 def native_call(
     model: str, messages: tuple[ChatMessage, ...], how: GenerationParameters, *, messages_at: str
 ) -> ChatCall:
-    """The same, in the words of the native style.
+    """Return the call for a reply to messages of the native style.
 
     Raises:
         InvalidParameter: if parameters do not go together.

@@ -1,4 +1,4 @@
-"""From messages as either style writes them to those of a chat engine."""
+"""Translation of messages of either style to those of a chat engine."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class StreamedResponse(StreamingHttpResponse):
 
 
 async def begun(pieces: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """The same pieces, once there is a first one: what is refused before it is raised here, and has a status still.
+    """Return the pieces once there is a first one: a refusal before it is raised here, and still has a status.
 
     Raises whatever stands in the way of the first piece.
     """

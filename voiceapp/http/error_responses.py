@@ -95,7 +95,7 @@ class ErrorResponse:
     """Dotted path of the field to blame."""
     headers: Mapping[str, str] = field(default_factory=dict)
     is_fault: bool = False
-    """It was not expected: the log has to say what happened."""
+    """The error was not expected: the log has to say what happened."""
 
 
 class MediaTypeRefused(RequestRefused):

@@ -118,7 +118,7 @@ async def given_up(service: TaskService, parts: Sequence[Mapping[str, Any]]) -> 
 
 
 async def _passed_on(part: TaskContext, service: TaskService, value: Any) -> Any:
-    """The same with each upload sent on to the service, which cannot read ours.
+    """Return the value with each upload sent on to the service, which cannot read ours.
 
     Raises:
         VoiceError: if one is gone, or is not taken there.

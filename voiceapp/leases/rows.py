@@ -1,10 +1,9 @@
 """Claim, renew, finish: conditional UPDATEs on rows that hold work.
 
 A row is either waiting or being worked on, or it is over. `due_at` says when it may be claimed: of waiting work the
-time it is due, of work in progress the end of the lease. `version` is the fencing number: every claim raises it, and
-a worker that comes back with an older one changes nothing. So a worker that was killed loses its row to the next one
-when the
-lease ends, and a worker that was only slow cannot overwrite what the next one found.
+time it is due, of work in progress the end of the lease. `version` is the fencing number: every claim raises it, and a
+worker that comes back with an older one changes nothing. So a worker that was killed loses its row to the next one when
+the lease ends, and a worker that was only slow cannot overwrite what the next one found.
 
 The clock is the database's: workers on several hosts need not agree on the time.
 """

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from voiceapp.errors import LocalProtocolError
 
 StepTable = Mapping[tuple[Any, str], Any]
-"""From (status, step) to status; statuses are members of a `TextChoices`."""
+"""Table from (status, step) to status; statuses are members of a `TextChoices`."""
 
 
 def before(table: StepTable, name: str) -> tuple[str, ...]:

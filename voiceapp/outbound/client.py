@@ -102,7 +102,7 @@ class Outbound:
         self._open = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
-        """The same without connections that were used before."""
+        """A session without connections that were used before."""
 
     async def __aenter__(self) -> Outbound:
         if self._resolver is None:

@@ -126,7 +126,7 @@ async def _prospects(
 
 
 def _transports(card: ModelCard, *, has_relays: bool) -> list[str]:
-    """By which transports a browser reaches this model now. The page connects to relays of this installation only."""
+    """Transports by which a browser reaches this model now. The page connects to relays of this installation only."""
     closed = set() if has_relays and not card.forwards_offers else {"aoq"}
     if not (card.forwards_offers or ice.available()):
         closed.add("webrtc")

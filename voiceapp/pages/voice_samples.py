@@ -77,5 +77,5 @@ class VoiceSamples:
 
 @cache
 def voice_samples() -> VoiceSamples:
-    """Those of this process."""
+    """Samples of this process."""
     return VoiceSamples(ConversationSynthesizer(links_in_use("tts"), session_id="samples of voices"))

@@ -89,7 +89,7 @@ def _value(of: Field[Any], wire: JsonObject) -> Any:
 
 
 def _error(wire: JsonObject) -> ErrorEvent:
-    """The same of an error event, whose fields are one level deeper.
+    """Read an error event, whose fields are one level deeper.
 
     Raises:
         LookupError: if it names no error.

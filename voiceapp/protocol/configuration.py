@@ -9,7 +9,18 @@ from typing import Any, Literal
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format, with_rate
 from voiceapp.protocol.tools import read_tools
-from voiceapp.protocol.wire.values import read_boolean, read_integer, read_metadata, read_number, read_object, read_text
+from voiceapp.protocol.wire.values import (
+    MAX_TERMS,
+    MAX_TERMS_TEXT,
+    read_boolean,
+    read_integer,
+    read_metadata,
+    read_number,
+    read_object,
+    read_terms,
+    read_text,
+    terms_in,
+)
 
 DEFAULT_INPUT = AudioFormat("pcm", 16_000)
 DEFAULT_OUTPUT = AudioFormat("pcm", 24_000)
@@ -61,6 +72,8 @@ class SessionConfig:
     transcription_model: str | None = None
     """Name shown in `input_audio_transcription`; transcription itself is always on."""
     transcription_language: str | None = None
+    terms: tuple[str, ...] = ()
+    """Names and other words that the user is likely to say."""
     captions: bool = True
     """The words are shown while the caller speaks: not where the client sets `input_audio_transcription` to null."""
     turn_detection: TurnDetection | None = TurnDetection()
@@ -203,12 +216,19 @@ def _output_format(config: SessionConfig, value: object, at: str) -> dict[str, A
 def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     given = read_object(value or {}, at)
     changes: dict[str, Any] = {"captions": value is not None}
+    corpus = read_object(given.get("corpus") or {}, f"{at}.corpus")
+    texts = [(given.get("prompt"), f"{at}.prompt"), (corpus.get("text"), f"{at}.corpus.text")]
+    if "keywords" in given or "prompt" in given or "corpus" in given:
+        found = [*read_terms(given.get("keywords") or [], f"{at}.keywords")]
+        for text, param in texts:
+            found += terms_in(read_text(text or "", param, limit=MAX_TERMS_TEXT))
+        changes["terms"] = tuple(dict.fromkeys(found))[:MAX_TERMS]
     if given.get("model") is not None:
         changes["transcription_model"] = read_text(given["model"], f"{at}.model", limit=128)
     if "language" in given:
         language = given["language"]
         changes["transcription_language"] = (
-            None if language is None else read_text(language, f"{at}.language", limit=16)
+            None if language in (None, "auto") else read_text(language, f"{at}.language", limit=16)
         )
     return changes
 

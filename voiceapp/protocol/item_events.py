@@ -119,7 +119,7 @@ class ItemEvents:
             self.say_words_failed(result.item_id, result.code, result.message)
             self._responder.words_failed(result.code, result.message, now)
 
-    def write_words(self, item_id: str, words: str) -> bool:
+    def write_words(self, item_id: str, words: str, language: str | None = None) -> bool:
         """Put recognised words into their item; False when it was deleted meanwhile."""
         try:
             item = self._conversation.find(item_id)
@@ -127,7 +127,7 @@ class ItemEvents:
             return False
         if isinstance(item, Message):
             item.text = words
-        self._send(ev.TranscriptionCompleted(item_id=item_id, transcript=words))
+        self._send(ev.TranscriptionCompleted(item_id=item_id, transcript=words, language=language or "en"))
         return True
 
     def say_words_failed(self, item_id: str, code: str, message: str) -> None:

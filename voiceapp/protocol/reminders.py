@@ -54,7 +54,7 @@ class ReminderChange:
 
 
 class Reminders:
-    """Those of one session, by the clock that the session is told."""
+    """Timers and reminders of one session, by the clock that the session is told."""
 
     def __init__(self, new_id: Callable[[str], str]) -> None:
         self._new_id = new_id
@@ -108,7 +108,7 @@ class Reminders:
         return " ".join(said)
 
     def pending(self, now: float) -> tuple[Reminder, ...]:
-        """Those that are set, the next one first, by the time that is left."""
+        """Return those that are set, the next one first, by the time that is left."""
         return tuple(replace(reminder, in_s=max(0.0, due - now)) for due, reminder in self._due)
 
     def _add(self, reminder: Reminder, now: float) -> None:

@@ -15,7 +15,7 @@ SYNTHESIS = "tts"
 MAX_TEXT = 20_000
 """Characters in one command."""
 MAX_TASKS = 8
-"""At once on one connection."""
+"""Tasks at once on one connection."""
 MAX_TASK_ID = 128
 
 
@@ -43,7 +43,7 @@ class RunTask:
     model: str
     parameters: JsonObject = field(default_factory=dict)
     text: str = ""
-    """To be spoken, where it comes with the command."""
+    """Text to be spoken, where it comes with the command."""
     takes_more: bool = True
     """More input follows, up to a `finish-task`."""
 

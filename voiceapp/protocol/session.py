@@ -191,6 +191,7 @@ class Session:
         elif isinstance(result, TurnJudged):
             self._listener.judged(result, now)
         elif isinstance(result, Recognized):
+            self._note_language(result.detected_language)
             self._listener.recognized(result, now)
         elif isinstance(result, RecognitionFailed):
             self._listener.recognition_failed(result, now)
@@ -246,6 +247,12 @@ class Session:
 
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
 
+    def _note_language(self, detected: str) -> None:
+        """Keep the language that the first turn was in, unless the client has set one."""
+        if detected and not self.config.transcription_language:
+            self.config = replace(self.config, transcription_language=detected)
+            self._listener.note_language(self.config)
+
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Message(utterance.item_id, spoken=True)
         is_known, before = self.conversation.before(item.id)
@@ -262,7 +269,8 @@ class Session:
         return is_free and self._responder.take_back(utterance, at, now)
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
-        is_kept = self._items.write_words(utterance.item_id, utterance.words or "")
+        language = self.config.transcription_language
+        is_kept = self._items.write_words(utterance.item_id, utterance.words or "", language)
         if is_kept and utterance.words:
             self._responder.turn_has_words(utterance, self.config, wants_response=response_is_wanted(self.config))
         elif is_kept:

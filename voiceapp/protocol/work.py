@@ -115,6 +115,8 @@ class Recognized:
     """Empty when nothing was understood."""
     confidence: float = 1.0
     """Confidence of the recognizer, 0 to 1."""
+    detected_language: str = ""
+    """ISO 639-1 code, for the rest of the session; empty where none was detected."""
 
 
 @dataclass(frozen=True, slots=True)

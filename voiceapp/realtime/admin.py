@@ -41,7 +41,7 @@ class ReadOnly:
 
 
 class EndFilter(admin.SimpleListFilter):
-    """By how conversations ended, as far as it has a name."""
+    """Filter by the end of conversations, as far as it has a name."""
 
     title = "end"
     parameter_name = "end"

@@ -6,7 +6,7 @@ NORMAL = 1000
 ABANDONED = 1006
 """RFC 6455, 7.1.5: the connection was lost, and no close arrived."""
 NO_CODE = 1005
-"""The same: the connection was closed without a code."""
+"""No code: the connection was closed without one."""
 CALLER_LEFT = "The caller left."
 """Close reason of every end that the caller chose; the code is then theirs."""
 CONNECTION_LOST = "The connection was lost."
@@ -42,7 +42,7 @@ MEANINGS = {
     NO_SEAT: "no seat was free when the caller connected",
     UNAVAILABLE: "model not available",
 }
-"""By code: RFC 6455, 7.4.1, below 4000; from there on what this server ends sessions with."""
+"""Meanings by code: RFC 6455, 7.4.1, below 4000; from there on what this server ends sessions with."""
 
 
 def left_with(code: object) -> tuple[int, str]:

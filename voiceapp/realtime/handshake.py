@@ -65,7 +65,7 @@ class Wire:
 
     query: Mapping[str, str]
     is_openais: bool = True
-    """It came to one of the paths where OpenAI's clients connect; their dialects are spoken there, and nowhere else."""
+    """The request came to a path of OpenAI's clients; only there their dialects are spoken."""
     authorization: str = ""
     beta: str = ""
     """The header `OpenAI-Beta`."""

@@ -1,8 +1,7 @@
 """The page's own ways to WebRTC and AOQ: known by its cookie, they are guarded like the page's socket, and by CSRF.
 
 A report of a session is guarded like the page's socket and by its address, which cannot be guessed: a page that is
-being
-left has no time to ask for a token.
+being left has no time to ask for a token.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ BACKLOG = 1024
 UNREAD_HIGH = 64
 """Messages waiting for the application at which a socket stops reading; it reads on at half, or at none."""
 UNREAD_BYTES = 256 * 1024
-"""The same in bytes: one message may be larger, and the next waits in its client's connection."""
+"""Unread bytes of a WebSocket: one message may be larger, and the next waits in its client's connection."""
 LINGER_BYTES = 16 * 1024 * 1024
 """Largest part of a refused body that is read and thrown away."""
 

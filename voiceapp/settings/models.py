@@ -38,6 +38,8 @@ except ValueError as error:
 some, or `all`, brings a second recognizer, Whisper (`requirements-whisper.txt`)."""
 VOICE_THREADS: int = env.int("VOICE_THREADS", default=max(2, min(4, os.cpu_count() or 1)))
 """Threads for turn detection, recognition and neural voices; about the number of cores."""
+RECOGNITION_TERMS: list[str] = stripped(env.list("RECOGNITION_TERMS", default=[]))[:100]
+"""Names and other words that the embedded recognizer of English prefers to others that sound like them."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
 """A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
 CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")

@@ -84,11 +84,12 @@ def in_request(
     file: BinaryIO,
     *,
     language: str | None,
+    terms: Sequence[str],
     request_id: str,
     note: Callable[[str], None],
 ) -> AsyncGenerator[Segment | Transcript, None]:
     """The `segments` of a recording while its caller waits, if there is room for one more; else Throttled is raised."""
-    pieces = segments(caller, model, file, language=language, request_id=request_id, note=note)
+    pieces = segments(caller, model, file, language=language, terms=terms, request_id=request_id, note=note)
     return speech_room().hold(pieces)
 
 
@@ -99,6 +100,7 @@ async def segments(
     *,
     language: str | None,
     request_id: str,
+    terms: Sequence[str] = (),
     max_s: float = MAX_AUDIO_S,
     in_turn: InTurn = at_once,
     note: Callable[[str], None] = lambda _: None,
@@ -134,7 +136,7 @@ async def segments(
         note(card.origin)
         async with aclosing(_segments(file, max_s, in_turn)) as segments:
             async for segment in segments:
-                heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language))
+                heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language, terms=terms))
                 spoken = heard.language
                 if heard.is_detected:
                     language = spoken

@@ -20,7 +20,7 @@ COUNT_EVERY_S = 1.0
 
 @dataclass(slots=True)
 class _Room:
-    """For deliveries to one endpoint."""
+    """Room for deliveries to one endpoint."""
 
     left: int
     until: float
@@ -36,7 +36,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self._rooms: dict[int, _Room] = {}
-        """By endpoint; replaced as a whole, since several threads read it."""
+        """Rooms by endpoint; replaced as a whole, since several threads read it."""
 
     def admit(self, endpoint_ids: Sequence[int]) -> list[bool]:
         """For each of several new deliveries, by its endpoint's key, whether it may wait.

@@ -55,7 +55,7 @@ class AttemptInline(admin.TabularInline):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By kind of event, each with what it means."""
+    """Filter by kind of event, each with its meaning."""
 
     title = "kind"
     parameter_name = "kind"

@@ -43,7 +43,7 @@ CAPACITY = 384
 NEW_CAPACITY = 256
 """Calls at once, all together, to endpoints that this process has not called before."""
 SLOW_CAPACITY = 64
-"""The same of endpoints whose last call was slow; the rest is for those that were quick."""
+"""Calls at once of endpoints whose last call was slow; the rest is for those that were quick."""
 SLOW_MS = 2000
 KNOWN = 10_000
 """Number of endpoints that are remembered."""
@@ -92,9 +92,10 @@ class DeliveryQueue:
         self.renew_every_s = self._lease_s / 3
         self._claims: Claims[Delivery] = Claims(Delivery, lease_s=self._lease_s)
         self._outgoing: dict[int, Outgoing] = {}
-        """By row, from claim to the end of its work; written by the database's thread, taken by the event loop."""
+        """Deliveries by row, from claim to the end of their work; written by the database's thread, taken by the event
+        loop."""
         self._was_slow: dict[int, bool] = {}
-        """By endpoint, how its last call was, the one longest ago first; read by the database's thread."""
+        """True by endpoint if its last call was slow, the one longest ago first; read by the database's thread."""
         self._outbound: Outbound | None = None
         self._calling = 0
         self._quiet = asyncio.Event()

@@ -52,7 +52,7 @@ class Verdict:
     step: Literal["succeed", "retry", "fail"]
     """The delivery's step (`voiceapp.webhooks.states.DELIVERY_STEPS`)."""
     wait_s: float = 0.0
-    """Until the next attempt, when there is one."""
+    """Time until the next attempt, when there is one."""
     disable: DisabledReason | None = None
     """The endpoint is to be disabled at once, for this reason."""
 

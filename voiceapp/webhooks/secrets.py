@@ -52,7 +52,7 @@ def decrypt(sealed: str) -> str:
 
 
 def reencrypt(sealed: str) -> str:
-    """The same secret, sealed with the key that seals now; unchanged if that one has sealed it, or if it is lost."""
+    """Return the secret sealed with the key that seals now; unchanged if that one has sealed it, or if it is lost."""
     keys = _keys()
     with suppress(InvalidToken):
         _cipher(keys[:1]).decrypt(sealed.encode())

@@ -33,7 +33,7 @@ from voiceapp.webhooks.states import (
 )
 
 MAX_ENDPOINTS = 20
-"""In one workspace."""
+"""Endpoints of one workspace."""
 OVERLAP = timedelta(hours=24)
 """Time during which an old secret may sign beside the new one."""
 
@@ -255,7 +255,8 @@ def resend(deliveries: QuerySet[Delivery]) -> int:
 
 
 def with_calls(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
-    """With `calls`: how many attempts the log holds. `attempts` begins anew with each replay."""
+    """Return the rows with `calls`, the number of attempts that the log holds. `attempts` begins anew with each
+    replay."""
     counted = Attempt.objects.filter(delivery=OuterRef("pk")).order_by().values("delivery").annotate(calls=Count("pk"))
     return deliveries.annotate(calls=Coalesce(Subquery(counted.values("calls")), 0))
 

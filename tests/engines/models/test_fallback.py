@@ -58,7 +58,9 @@ class Scripted(Provider):
         self.check()
         return EmbeddingResult(None, total_tokens=1)
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         self.asked.append(language)
         self.check()
         return Recognition(" ".join(each for each in self._said if isinstance(each, str)))

@@ -30,7 +30,9 @@ class Ear:
         self.failure: EngineUnavailable | None = None
         self.asked = 0
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         self.asked += 1
         if language and self.languages and not is_one_of(language, self.languages):
             raise EngineRefused(f"It does not know '{language}'.")

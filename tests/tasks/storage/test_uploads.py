@@ -25,6 +25,7 @@ from voiceapp.tasks.storage import files
 
 HELLO = {"model": "tts-1", "input": {"text": "Hello there."}}
 EMBEDDING = "embeddings/text-embedding/text-embedding"
+NONE = "oss://uploads/x/y.txt"
 DIRECT = "/api/v1/uploads/direct"
 
 
@@ -102,6 +103,17 @@ async def test_several_of_the_same_name_are_transcribed_each(program: Program, w
         for result in output["results"]
     ]
     assert second > 2 * first > 0
+
+
+async def test_nobody_else_can_use_it(program: Program, stranger: Program) -> None:
+    address = await address_of(program, a_file())
+    refused, never = [
+        await stranger.post(f"/api/v1/services/{EMBEDDING}", embedding(named), **{"X-DashScope-Async": "enable"})
+        for named in (address, NONE)
+    ]
+    assert refused.status_code == never.status_code == 400
+    assert "There is no upload oss://" in refused.json()["message"]
+    assert refused.json()["message"].replace(address, NONE) == never.json()["message"]
 
 
 async def test_a_text_may_begin_like_an_address(program: Program, worker: Loop) -> None:

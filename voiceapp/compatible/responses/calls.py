@@ -1,4 +1,4 @@
-"""From a body of `/responses` to the call of a chat model."""
+"""Translation of a body of `/responses` to the call of a chat model."""
 
 from __future__ import annotations
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 
 import numpy as np
+from django.conf import settings
 
 from voiceapp.engines.embedded.moonshine import TOKENIZER, Decoded, MoonshineModel, Stopped
+from voiceapp.engines.embedded.terms import Terms
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples
 from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models import weights
@@ -55,7 +57,9 @@ class Moonshine(Provider):
         """Load the model and run it once."""
         await lanes().voice.run(_recognize, np.zeros(ENGINE_SAMPLE_RATE_HZ, dtype=np.float32), threading.Event())
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """See `Recognizer`; a partial result (`urgent=False`) is dropped unless a thread is idle."""
         if language and not is_one_of(language, ("en",)):
             raise EngineRefused(f"The embedded recognizer understands English only, not '{language}'.")
@@ -66,7 +70,7 @@ class Moonshine(Provider):
             raise LaneFull("A partial transcript was left out because recognition is busy.")
         stop = threading.Event()
         try:
-            return await lane.run(_recognize, audio, stop)
+            return await lane.run(_recognize, audio, stop, (*settings.RECOGNITION_TERMS, *terms))
         finally:
             stop.set()
 
@@ -76,16 +80,21 @@ def _model() -> MoonshineModel:
     return MoonshineModel()
 
 
-def _recognize(audio: Samples, stop: threading.Event) -> Recognition:
-    model = _model()
+@lru_cache(maxsize=64)
+def _terms(listed: tuple[str, ...]) -> Terms:
+    return Terms(listed)
+
+
+def _recognize(audio: Samples, stop: threading.Event, listed: tuple[str, ...] = ()) -> Recognition:
+    model, terms = _model(), _terms(listed)
     texts: list[str] = []
     log_probability, tokens = 0.0, 0
     for segment in segments(audio):
         try:
-            decoded = _read(model, segment, stop)
+            decoded = _read(model, segment, stop, terms)
         except Stopped:
             break
-        text = without_repeats(decoded.text)
+        text = terms.spell(without_repeats(decoded.text))
         if not text or decoded.log_probability < MIN_LOG_PROBABILITY or is_invented(text):
             continue
         texts.append(text)
@@ -94,12 +103,12 @@ def _recognize(audio: Samples, stop: threading.Event) -> Recognition:
     return Recognition(" ".join(texts), "en", math.exp(log_probability / tokens) if tokens else 0.0)
 
 
-def _read(model: MoonshineModel, segment: Samples, stop: threading.Event) -> Decoded:
+def _read(model: MoonshineModel, segment: Samples, stop: threading.Event, terms: Terms) -> Decoded:
     """The reading that the network is surer of; the second one is made only when it is unsure of the first."""
-    decoded = model.decode(np.concatenate((SILENCE, segment, SILENCE)), stop)
+    decoded = model.decode(np.concatenate((SILENCE, segment, SILENCE)), stop, terms)
     if decoded.log_probability >= MIN_LOG_PROBABILITY:
         return decoded
-    return max(decoded, model.decode(segment, stop), key=lambda reading: reading.log_probability)
+    return max(decoded, model.decode(segment, stop, terms), key=lambda reading: reading.log_probability)
 
 
 def is_invented(text: str) -> bool:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from voiceapp.engines.embedded.terms import Terms
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.models import onnx_sessions, weights
 
@@ -29,6 +33,11 @@ TOKENS_PER_SECOND = 6.5
 """Speech has fewer; the makers stop there, since beyond it the network repeats itself."""
 MIN_TOKENS = 8
 """Room for a word or two in a stretch of half a second."""
+BEAMS = 4
+CHOICES = 32
+"""Tokens that each beam may go on with."""
+
+Feed = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,18 @@ class Decoded:
     log_probability: float
     """Mean over the tokens, the end token included."""
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beam:
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+    """The same with the bonus of the terms."""
+
+    @property
+    def is_ended(self) -> bool:
+        return self.tokens[-1:] == (END_TOKEN,)
 
 
 class Stopped(Exception):
@@ -62,9 +83,10 @@ class MoonshineModel:
             for kind in ("key", "value")
         ]
         self._own_caches = [name for name in self._caches if ".decoder." in name]
+        self._rows = [*self._caches, "encoder_hidden_states", "encoder_attention_mask"]
 
-    def decode(self, audio: Samples, stop: threading.Event) -> Decoded:
-        """The likeliest words in `audio` (at most some 30 s), greedily.
+    def decode(self, audio: Samples, stop: threading.Event, terms: Terms | None = None) -> Decoded:
+        """The likeliest words in `audio` (at most some 30 s): greedily, or with `terms`, which are preferred, by beams.
 
         Raises:
             Stopped: soon after `stop` is set.
@@ -80,28 +102,64 @@ class MoonshineModel:
             "use_cache_branch": np.array([False]),
             **dict.fromkeys(self._caches, empty),
         }
-        wanted = self._caches  # the first step fills the encoder's caches, which then stay
+        limit = max(MIN_TOKENS, math.ceil(len(audio) / ENGINE_SAMPLE_RATE_HZ * TOKENS_PER_SECOND))
+        return self._by_beams(feed, limit, stop, terms) if terms else self._greedily(feed, limit, stop)
+
+    def _greedily(self, feed: Feed, limit: int, stop: threading.Event) -> Decoded:
         tokens: list[int] = []
         log_probability = 0.0
-        limit = max(MIN_TOKENS, math.ceil(len(audio) / ENGINE_SAMPLE_RATE_HZ * TOKENS_PER_SECOND))
         for _ in range(limit):
-            if stop.is_set():
-                raise Stopped
-            outputs = [name.replace("past_key_values", "present") for name in wanted]
-            logits, *caches = self._decoder.run(["logits", *outputs], feed)
-            scores = logits[0, -1]
+            scores = self._step(feed, stop)[0]
             token = int(scores.argmax())
             log_probability -= float(np.log(np.exp(scores - scores[token]).sum()))
             tokens.append(token)
             if token == END_TOKEN:
                 break
-            feed.update(zip(wanted, caches, strict=True))
             feed["input_ids"] = np.array([[token]], dtype=np.int64)
-            feed["use_cache_branch"] = np.array([True])
-            wanted = self._own_caches
         return Decoded(self._text(tokens), log_probability / len(tokens), len(tokens))
 
-    def _text(self, tokens: list[int]) -> str:
+    def _by_beams(self, feed: Feed, limit: int, stop: threading.Event, terms: Terms) -> Decoded:
+        """The beams of a step are read as one batch; those that have ended stay until a better one has."""
+        beams = [Beam((), 0.0, 0.0)]
+        for _ in range(limit):
+            live = [beam for beam in beams if not beam.is_ended]
+            found = [beam for beam in beams if beam.is_ended]
+            scores = self._step(feed, stop)
+            scores -= scores.max(axis=1, keepdims=True)
+            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            parents: dict[tuple[int, ...], int] = {}
+            for row, beam in enumerate(live):
+                for token in np.argpartition(scores[row], -CHOICES)[-CHOICES:]:
+                    tokens = (*beam.tokens, int(token))
+                    log_probability = beam.log_probability + float(scores[row, token])
+                    parents[tokens] = row
+                    found.append(Beam(tokens, log_probability, log_probability + terms.bonus(self._text(tokens))))
+            beams = sorted(found, key=lambda beam: beam.score, reverse=True)[:BEAMS]
+            if beams[0].is_ended:
+                break
+            live = [beam for beam in beams if not beam.is_ended]
+            rows = [parents[beam.tokens] for beam in live]
+            feed.update((name, feed[name][rows]) for name in self._rows)
+            feed["input_ids"] = np.array([[beam.tokens[-1]] for beam in live], dtype=np.int64)
+        best = beams[0]
+        return Decoded(self._text(best.tokens), best.log_probability / len(best.tokens), len(best.tokens))
+
+    def _step(self, feed: Feed, stop: threading.Event) -> Samples:
+        """The scores of the next token, a row for each beam; `feed` takes the caches.
+
+        The first step fills the encoder's, which then stay.
+        """
+        if stop.is_set():
+            raise Stopped
+        wanted = self._own_caches if feed["use_cache_branch"][0] else self._caches
+        outputs = [name.replace("past_key_values", "present") for name in wanted]
+        logits, *caches = self._decoder.run(["logits", *outputs], feed)
+        feed.update(zip(wanted, caches, strict=True))
+        feed["use_cache_branch"] = np.array([True])
+        scores: Samples = logits[:, -1]
+        return scores
+
+    def _text(self, tokens: Sequence[int]) -> str:
         joined = b"".join(self._pieces[token] for token in tokens)
         return joined.decode("utf-8", "ignore").replace("▁", " ").strip()
 

@@ -2,8 +2,7 @@
 
 Many conversations share one program. It makes speech a thousand times faster than it is heard, so a request is served
 in milliseconds and no listener waits long behind another; what a slow listener has not taken yet is bounded by the
-length of
-one text. A listener who leaves is forgotten: the rest of his text is read and dropped.
+length of one text. A listener who leaves is forgotten: the rest of his text is read and dropped.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class EspeakProcess:
         self.sample_rate_hz = 0
         self._ids = count(1)
         self._listeners: dict[int, _Listener | None] = {}
-        """In the order of the requests; None when the listener left."""
+        """Listeners in the order of their requests; None when the listener left."""
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._ended = False

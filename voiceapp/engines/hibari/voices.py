@@ -19,6 +19,7 @@ from voiceapp.engines.hibari.frames import sound_of
 from voiceapp.engines.hibari.packed import Packed
 from voiceapp.engines.hibari.readable import readable
 from voiceapp.engines.interfaces import Samples, Voice
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.onnx_sessions import UNLOADABLE
 from voiceapp.engines.voices.neural import TextUnreadable, VoiceUnusable, in_lane
 from voiceapp.engines.voices.pieces import Piece
@@ -55,7 +56,7 @@ TIMBRES = (
 
 
 class Model:
-    """A model, loaded with its first speech. Its methods block."""
+    """A model. Its methods block."""
 
     def __init__(self, name: str, file: Path) -> None:
         """`name` is hibari's for the voice."""
@@ -71,7 +72,7 @@ class Model:
             VoiceUnusable: if the model does not load.
             TextUnreadable: if it cannot say this.
         """
-        hibari = self._hibari()
+        hibari = self.load()
         speed = np.array([min(max(rate * PACE, SLOWEST), QUICKEST)], dtype=np.float32)
         for part in _parts(self.phonemes(text)):
             ids = np.array([hibari.ids(part)], dtype=np.int64)
@@ -86,14 +87,23 @@ class Model:
             TextUnreadable: if the rules fail on it, or find nothing to say.
         """
         try:
-            found: str = self._hibari().g2p(readable(text))
+            found: str = self.load().g2p(readable(text))
         except READING_ERRORS as error:
             raise TextUnreadable(f"The voice {self._name} cannot read a text.", remedy=repr(error)) from error
         if not any(symbol.isalpha() for symbol in found):
             raise TextUnreadable(f"The voice {self._name} finds nothing to say in a text.")
         return found
 
-    def _hibari(self) -> Hibari:
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    def load(self) -> Hibari:
+        """Load the model, the first time for half a second.
+
+        Raises:
+            VoiceUnusable: if it does not load.
+        """
         with self._loading:
             if self._loaded is None:
                 try:
@@ -138,6 +148,8 @@ class HibariVoice:
 
     async def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
         """See `NeuralVoice`."""
+        if not self.model.is_loaded:
+            await lanes().voice.run(self.model.load)  # without the limit of a step: a server that starts is busy
         # Sound that is played lower is played slower, so it is spoken quicker.
         spoken = self.model.speak(piece.text, rate=rate / self.formants, pitch=self.pitch)
         async with aclosing(in_lane(spoken)) as parts:

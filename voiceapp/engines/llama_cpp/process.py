@@ -44,7 +44,7 @@ step of a prompt (`STEP_TOKENS`) takes longer: the time for a request counts whe
 PAUSES_S = (0.5, 2.0, 10.0, 30.0)
 """Before each further start."""
 UNREADABLE_PAUSE_S = 300.0
-"""The same when the file could not be loaded, which trying again seldom changes."""
+"""Pause when the file could not be loaded, which trying again seldom changes."""
 STABLE_S = 60.0
 """A program that ran for so long is started again without a long pause."""
 OOM_SCORE = 500

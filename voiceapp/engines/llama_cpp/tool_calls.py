@@ -48,7 +48,7 @@ class ToolPlanner:
     def __init__(self) -> None:
         self._embedder = MiniLM()
         self._described: dict[str, Vectors] = {}
-        """By description, the latest used last."""
+        """Vectors by description, the latest used last."""
 
     async def plan(self, request: ChatRequest) -> list[PlannedCall]:
         """The calls that the last message asks for; none when it is to be replied to in words.
@@ -104,7 +104,7 @@ class ToolPlanner:
 
 
 def without_tools(request: ChatRequest) -> ChatRequest:
-    """The same conversation for a template that knows neither tools nor their messages."""
+    """Return the conversation for a template that knows neither tools nor their messages."""
     messages: list[ChatMessage] = []
     names: dict[str, str] = {}
     for message in request.messages:

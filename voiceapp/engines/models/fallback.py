@@ -195,7 +195,9 @@ class FallbackRecognizer(_Chain):
         """See `Recognizer`: false where another server recognizes some turns."""
         return all(link.card.runs_here for link in self._links)
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """Recognition by the first model that can serve.
 
         Raises:
@@ -206,7 +208,7 @@ class FallbackRecognizer(_Chain):
         result: Recognition
         link, result = await self._first(
             self._asked(language, urgent=urgent),
-            lambda link: link.engine.recognize(audio, language=language, urgent=urgent),
+            lambda link: link.engine.recognize(audio, language=language, urgent=urgent, terms=terms),
         )
         return replace(result, served_by=link.card.origin)
 
@@ -292,7 +294,7 @@ class ConversationRecognizer(_InConversation, FallbackRecognizer):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Those of all engines; empty where one of them knows any."""
+        """Languages of all engines; empty where one of them knows any."""
         found = [link.engine.languages for link in self._links]
         return tuple(dict.fromkeys(code for codes in found for code in codes)) if all(found) else ()
 
@@ -316,7 +318,7 @@ class ConversationSynthesizer(_InConversation, FallbackSynthesizer):
 
     @property
     def voices(self) -> Sequence[Voice]:
-        """Those of all engines, each name once."""
+        """Voices of all engines, each name once."""
         found = (voice for link in reversed(self._links) for voice in link.engine.voices)
         return tuple({voice.name: voice for voice in found}.values())
 
@@ -338,7 +340,7 @@ FALLBACKS: dict[str, type[_Chain]] = {
     "asr": FallbackRecognizer,
     "tts": FallbackSynthesizer,
 }
-"""By kind of model."""
+"""Chains by kind of model."""
 
 
 def _able(links: Sequence[Link], can: Callable[[Link], bool]) -> Sequence[Link]:

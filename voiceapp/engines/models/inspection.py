@@ -105,7 +105,7 @@ class InspectedChat(WrappedChat):
 
 
 def content_inspector() -> ContentInspector | None:
-    """As the operator has set it up; None when nothing is to be inspected."""
+    """Return the inspector that the operator has set up; None without one."""
     if not (settings.INSPECTION_WORDS or settings.INSPECTION_BASE_URL):
         return None
     return ContentInspector(

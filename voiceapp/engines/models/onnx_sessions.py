@@ -33,7 +33,7 @@ def session(name: str) -> onnxruntime.InferenceSession:
 
 
 def session_of(file: Path) -> onnxruntime.InferenceSession:
-    """The same of a model file anywhere.
+    """Open an ONNX session of a model file anywhere.
 
     Raises:
         EngineUnavailable: if it does not load.

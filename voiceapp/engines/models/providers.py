@@ -60,7 +60,7 @@ class Providers:
         return self._inspected[card.name]
 
     def uninspected(self, card: ModelCard) -> Any:
-        """The same for a model behind another, whose requests and replies are inspected there."""
+        """Return the provider of a model behind another, whose requests and replies are inspected there."""
         key = (card.name, card.kind)
         if not card.fallbacks:
             return self._one(card)
@@ -74,7 +74,7 @@ class Providers:
         return [Link(each, self._one(each)) for each in cards]
 
     def _one(self, card: ModelCard) -> Any:
-        """The same without those that stand in for it."""
+        """Return the provider without its stand-ins."""
         key = (card.name, card.kind)
         if key not in self._built:
             self._built[key] = import_string(card.provider)(**card.options)
@@ -93,7 +93,7 @@ class Providers:
         return self._documents
 
     def built(self) -> list[Provider]:
-        """Those built so far."""
+        """Providers built so far."""
         return [*self._inspected.values(), *self._reading.values(), *self._built.values()]
 
 

@@ -18,7 +18,7 @@ class ServiceState:
     trouble: EngineError | None
     """Error of the latest contact; None while it answers."""
     heard_s_ago: float | None
-    """Since it last answered as it should; None: never yet."""
+    """Seconds since it last answered as it should; None: never yet."""
 
     @property
     def is_reachable(self) -> bool | None:

@@ -27,7 +27,9 @@ class OpenAIRecognizer(ServerProvider):
         super().__init__(**about)
         self.languages = tuple(languages)
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """See `Recognizer`.
 
         Raises:
@@ -40,6 +42,8 @@ class OpenAIRecognizer(ServerProvider):
         fields = {"model": self._model, "response_format": "json"}
         if language:
             fields["language"] = language.split("-")[0].lower()
+        if terms:
+            fields["prompt"] = ", ".join(terms)
         form = MultipartForm(fields)
         pcm = to_pcm16(audio)
         content = wav_header(ENGINE_SAMPLE_RATE_HZ, data_bytes=len(pcm)) + pcm

@@ -19,9 +19,9 @@ class Frame:
     """512 samples at 16 kHz."""
 
     to_read: Samples
-    """For recognition."""
+    """Audio for recognition."""
     to_detect: Samples
-    """For voice detection: without echo."""
+    """Audio for voice detection: without echo."""
     echo: EchoRisk
 
 

@@ -28,7 +28,7 @@ MIN_RATE_HZ, MAX_RATE_HZ = 4_000, 192_000
 RATES = f"{MIN_RATE_HZ} to {MAX_RATE_HZ} are read"
 KNOWN = "wav, mp3, m4a, mp4, aac, ogg, opus, flac and webm"
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
-"""By the name of a format: container and codec."""
+"""Container and codec by the name of a format."""
 
 
 def demuxer_of(head: bytes) -> str | None:

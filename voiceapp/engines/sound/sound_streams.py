@@ -10,7 +10,7 @@ from voiceapp.engines.sound.sound_files import MonoResampler
 from voiceapp.errors import InvalidParameter
 
 PARSED = {"mp3": "mp3float", "aac": "aac"}
-"""By the name of a format: the codec whose frames can be found in the stream itself."""
+"""Codecs by the name of a format: their frames can be found in the stream itself."""
 OGG_MAGIC = b"OggS"
 OGG_HEADER_BYTES = 27
 MAX_WAITING_BYTES = 256 * 1024

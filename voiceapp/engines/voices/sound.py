@@ -113,7 +113,7 @@ class Finisher:
 
 
 def _limited(sound: Samples) -> Samples:
-    """The same with its peaks bent instead of cut: up to half of full scale nothing changes."""
+    """Bend peaks instead of cutting them: up to half of full scale nothing changes."""
     knee = PEAK / 2
     size = np.abs(sound)
     bent = knee + (PEAK - knee) * np.tanh((size - knee) / (PEAK - knee))

@@ -38,7 +38,9 @@ class WyomingRecognizer(WyomingProvider):
                 sorted({code.split("-")[0].split("_")[0].lower() for model in wanted for code in model.languages})
             )
 
-    async def recognize(self, audio: Samples, *, language: str | None = None, urgent: bool = True) -> Recognition:
+    async def recognize(
+        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+    ) -> Recognition:
         """See `Recognizer`.
 
         Raises:

@@ -70,6 +70,11 @@ class Listener:
         """When speech in progress counts as ended because no audio comes any more."""
         return self._audio_at + STALL_S if self.is_speech_open else None
 
+    def note_language(self, config: SessionConfig) -> None:
+        """Follow a language that was detected."""
+        self._words.language = config.transcription_language
+        self.interruptions.config = config
+
     def configure(self, config: SessionConfig, now: float) -> None:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
         self._words.language, self._words.captions = config.transcription_language, config.captions

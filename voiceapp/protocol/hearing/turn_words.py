@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.states import ReadingState, SpeechState
@@ -165,4 +165,5 @@ class TurnWords:
         """The words so far, while the caller may still go on."""
         if words and utterance.is_speech and not utterance.is_doubtful:
             stable, rest = utterance.partial(words, now)
-            self._hooks.send(ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest))
+            event = ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest)
+            self._hooks.send(replace(event, language=self.language or event.language))

@@ -14,6 +14,8 @@ class StockReply(Enum):
     """The model that writes replies cannot be asked."""
     BROKEN_OFF = "broken_off"
     """The model stopped in the middle of a reply."""
+    ENGLISH_ONLY = "english_only"
+    """The model replies in English alone, and the caller speaks another language."""
 
 
 _SENTENCES: dict[StockReply, dict[str, str]] = {
@@ -55,6 +57,19 @@ _SENTENCES: dict[StockReply, dict[str, str]] = {
         "pt": "Lamento, mas não posso continuar.",
         "ru": "Извините, я не могу продолжить.",
         "zh": "抱歉，我无法继续。",
+    },
+    StockReply.ENGLISH_ONLY: {
+        "en": "I can only reply in English. With a larger language model on this server I would know your language.",
+        "de": "Ich kann nur auf Englisch antworten. Mit einem größeren Sprachmodell auf diesem Server ginge Deutsch.",
+        "es": "Solo puedo responder en inglés. Con un modelo de lenguaje más grande en este servidor hablaría español.",
+        "fr": "Je ne peux répondre qu'en anglais. Un plus grand modèle de langue sur ce serveur saurait le français.",
+        "it": "Rispondo solo in inglese. Con un modello linguistico più grande su questo server saprei l'italiano.",
+        "ja": "英語でしかお答えできません。このサーバーに大きな言語モデルがあれば、日本語でお答えできます。",
+        "ko": "영어로만 대답할 수 있습니다. 이 서버에 더 큰 언어 모델이 있으면 한국어로 대답할 수 있습니다.",
+        "nl": "Ik antwoord alleen in het Engels. Met een groter taalmodel op deze server zou ik Nederlands kennen.",
+        "pt": "Só sei responder em inglês. Com um modelo de linguagem maior neste servidor, saberia português.",
+        "ru": "Я умею отвечать только по-английски. С большей языковой моделью на этом сервере я знал бы русский.",
+        "zh": "我只能用英语回答。如果这台服务器有更大的语言模型，我就能说中文。",
     },
 }
 

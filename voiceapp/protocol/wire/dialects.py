@@ -36,4 +36,4 @@ class OwnDialect:
 
 
 OWN = OwnDialect()
-"""It remembers nothing, so one serves all sessions."""
+"""Dialect of all sessions: it has no state."""

@@ -322,7 +322,7 @@ class SessionResumable(ServerEvent):
 
     type = "session.resumable"
     token: str
-    """To be presented then; a secret."""
+    """Secret with which the client comes back."""
     grace_s: float
     """Seconds that the session waits."""
 

@@ -78,7 +78,7 @@ class _Reading:
         self._references: list[str] = []
         self._schemas: set[int] = set()
         self._ended: set[int] = set()
-        """Those from which every `$ref` was followed to its end."""
+        """Schemas from which every `$ref` was followed to its end."""
         self._read(root, 0)
         for reference in self._references:
             self._follow(reference)
@@ -157,7 +157,7 @@ class _Group:
     def __init__(self) -> None:
         self._atoms = 0
         self._begins_repeated = self._ends_repeated = False
-        """In the alternative that is being read."""
+        """The alternative that is being read begins or ends with a repetition."""
         self._last_count = 1
         self.count = 1
         """Greatest number of times that something in it is written out."""

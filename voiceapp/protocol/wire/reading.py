@@ -108,7 +108,7 @@ def parse_fields(text: str) -> Fields:
 
 
 def tidy(fields: Fields) -> Fields:
-    """The same fields, every string in them `clean`.
+    """Return the fields with every string in them `clean`.
 
     Raises:
         EventError: nested too deep, or a number beyond the range of a double.

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
+
+MAX_TERMS = 100
+MAX_TERM_LENGTH = 64
+"""Characters."""
+MAX_TERM_WORDS = 4
+MAX_TERMS_TEXT = 8192
+"""Characters of a text with terms in it."""
 
 
 def read_object(value: object, param: str) -> dict[str, Any]:
@@ -33,6 +41,20 @@ def read_metadata(value: object, param: str) -> dict[str, str] | None:
     if len(given) > MAX_METADATA:
         raise InvalidParameter(f"{param} may have at most {MAX_METADATA} entries.", param=param)
     return {name: read_text(each, f"{param}.{name[:64]}", limit=512) for name, each in given.items()}
+
+
+def read_terms(value: object, param: str) -> tuple[str, ...]:
+    """A list of names and other words."""
+    if not isinstance(value, list) or len(value) > MAX_TERMS:
+        raise InvalidParameter(f"{param} must be a list of at most {MAX_TERMS} strings.", param=param)
+    return tuple(read_text(term, param, limit=MAX_TERM_LENGTH) for term in value)
+
+
+def terms_in(text: str) -> tuple[str, ...]:
+    """The terms of a text that lists them between commas, semicolons or line ends; its sentences are none."""
+    terms = (term.strip(" .") for term in re.split(r"[,;\n]", text))
+    listed = (term for term in terms if len(term) <= MAX_TERM_LENGTH and 0 < len(term.split()) <= MAX_TERM_WORDS)
+    return tuple(dict.fromkeys(listed))[:MAX_TERMS]
 
 
 def read_boolean(value: object, param: str) -> bool:

@@ -21,7 +21,7 @@ from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.lifetime.resume import arrive_by_request
 
 KNOWN_HEADER = "x-dashscope-rtc-transport"
-"""As client programs have it built in; `AOQ_TRANSPORT_HEADER` names another one."""
+"""Header that client programs have built in; `AOQ_TRANSPORT_HEADER` names another one."""
 NO_STORE = {"Cache-Control": "no-store"}
 
 

@@ -166,7 +166,7 @@ async def use(grant: AoqGrant, now: datetime) -> None:
 
 
 async def caller_of(grant: AoqGrant) -> Caller:
-    """In whose name a grant was issued, with the rights that they have now.
+    """Return the caller of a grant, with the rights that they have now.
 
     Raises:
         InvalidApiKey: the key was revoked or has expired, a temporary one included.

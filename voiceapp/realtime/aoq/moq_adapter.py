@@ -34,7 +34,7 @@ class ConnectionLost(Exception):
     def __init__(self, code: int | None) -> None:
         super().__init__(code)
         self.code = code
-        """With which it closed the connection; None when it closed none."""
+        """Code with which the peer closed the connection; None without one."""
 
 
 def is_installed() -> bool:

@@ -68,7 +68,7 @@ class AoqSink:
 
 
 class AoqTracks:
-    """Those of an accepted connection."""
+    """Tracks of an accepted connection."""
 
     def __init__(self, connection: MoqConnection) -> None:
         self._connection = connection
@@ -79,7 +79,7 @@ class AoqTracks:
         self._ready = asyncio.Event()
         self._gone = asyncio.Event()
         self._code = ABANDONED
-        """With which the caller left."""
+        """Close code with which the caller left."""
         self._written_bytes = 0
         self._is_slow = False
 

@@ -29,7 +29,7 @@ class WaitingList(Generic[Thing]):
         return crowded_out
 
     def remove(self, thing: Thing) -> None:
-        """It waits no longer; harmless when it did not wait."""
+        """Take it out of the queue; harmless when it did not wait."""
         self._owners.pop(thing, None)
 
     def _oldest_of_most(self) -> Thing:

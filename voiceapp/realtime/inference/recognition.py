@@ -105,7 +105,7 @@ class RecognitionTransport(TaskTransport):
         self._own_bytes = 0
         """This task's part of what is unheard."""
         self._read_bytes = 0
-        """Those of the frame that is being heard."""
+        """Bytes of the frame that is being heard."""
         self._undecoded = memoryview(b"")
         """Rest of the frame that is being read."""
         self._slices: deque[bytes] = deque()

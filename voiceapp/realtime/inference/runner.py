@@ -64,7 +64,7 @@ class TaskRunner:
             await self._connection.close(code, "")
 
     async def _until_over(self, group: asyncio.TaskGroup) -> int:
-        """As `_listen`, which may be waiting for room when the client is gone."""
+        """Listen until the client is gone, for which `_listen` may be waiting for room."""
         listening = asyncio.create_task(self._listen(group), name="inference connection: listening")
         gone = asyncio.create_task(self._connection.gone(), name="inference connection: gone")
         try:
@@ -76,7 +76,7 @@ class TaskRunner:
             await asyncio.gather(listening, gone, return_exceptions=True)
 
     async def _listen(self, group: asyncio.TaskGroup) -> int:
-        """Until the client leaves, is silent without a task, or a task has failed and no other runs."""
+        """Listen until the client leaves, is silent without a task, or a task has failed and no other runs."""
         while True:
             try:
                 message = await self._next()

@@ -31,7 +31,7 @@ class Sentences:
 
     def __init__(self) -> None:
         self._turns: dict[str, _Turn] = {}
-        """Those not told in whole, in the order in which they began."""
+        """Turns that were not told in whole, in the order in which they began."""
         self._number = 1
         self._said_until_ms = 0
         """The end of the last sentence: one whose beginning was not heard, as at the end of a file, begins there."""

@@ -101,7 +101,7 @@ class ResumableSessions:
 
 
 resumable_sessions = per_loop(ResumableSessions)
-"""Those of the running event loop."""
+"""Sessions of the running event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Arrival:
             await resumable_sessions().begin(self.admitted).carry(transport)
 
     async def give_up(self) -> None:
-        """They never connected. A session that began before goes on waiting."""
+        """Give up a client that never connected. A session that began before goes on waiting."""
         if self.session is None:
             await self.admitted.recorder.finish(ABANDONED, "The connection was not established.")
 

@@ -24,8 +24,8 @@ LATE = timedelta(minutes=5)
 SILENT = timedelta(seconds=150)
 """So long after its latest report a session that was passed on is over; callers report every minute."""
 UNHEARD = timedelta(minutes=15)
-"""The same where it is not known whether its reports could be taken: the server, or its database, may have been
-away."""
+"""Age of a session without reports where it is not known whether they could be taken: the server, or its database, may
+have been away."""
 
 
 async def close_abandoned() -> int:

@@ -13,7 +13,7 @@ TIMESTAMPS = 1 << 32
 PATIENCE_PACKETS = 3
 """That many later packets wait for a missing one: 60 ms at 20 ms each, about the jitter of a bad wireless network."""
 ASKED_PATIENCE_PACKETS = 8
-"""The same where callers send again what is asked for: 160 ms, a round trip and another one if the first is lost."""
+"""Patience where callers send again what is asked for: 160 ms, a round trip and another one if the first is lost."""
 ASK_PACKETS = (2, 5)
 """So many later packets are there when a missing one is asked for: the first may only be out of order."""
 IGNORED_REQUESTS = 4

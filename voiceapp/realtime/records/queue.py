@@ -29,7 +29,7 @@ class EventNote:
 
     kinds: tuple[EventKind, ...]
     is_told: bool = field(default=False, compare=False)
-    """They were published; what is written again does not publish them again."""
+    """The events were published; what is written again does not publish them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RecordQueue:
         self._came.set()
 
     async def wait(self) -> None:
-        """Until something is to be written; changed settings wait for their time, or for something else."""
+        """Wait until something is to be written; changed settings wait for their time, or for something else."""
         while not self._waiting:
             self._came.clear()
             await self._came.wait()

@@ -145,7 +145,7 @@ def _refusal(end: Callable[[], None]) -> Exception | None:
 
 
 ends = per_loop(Ends)
-"""Those of the running event loop."""
+"""Ends of sessions of the running event loop."""
 
 
 class Recorder:
@@ -158,7 +158,7 @@ class Recorder:
         self._in_hand: TurnRecord | EventNote | None = None
         """Being written; still to be written when the writing is cancelled."""
         self._lengths: dict[int, _Lengths] = {}
-        """By ordinal: a turn may be told again, and the last telling counts."""
+        """Lengths by ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
         """Charges of the conversation."""

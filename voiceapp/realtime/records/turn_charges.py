@@ -55,7 +55,7 @@ class TurnCharges:
         self._model = model
         self._session_id = session_id
         self._reserved: dict[int, Charge] = {}
-        """By ordinal: turns whose responses were let begin, and which have not ended."""
+        """Charges by ordinal, of turns whose responses may begin and which have not ended."""
         self._refused: set[int] = set()
         """Ordinals of turns that got the last words in place of a reply."""
         self._ended: set[int] = set()

@@ -10,7 +10,7 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_UNREAD_EVENTS = 1000
 """Messages, and pieces of sound of 20 ms, that the session has not read yet."""
 MAX_UNREAD_BYTES = 2 * MAX_MESSAGE_BYTES
-"""The same of messages: one of the largest, and as much again that came before it was read."""
+"""Unread bytes of messages: one of the largest, and as much again that came before it was read."""
 MAX_UNHEARD_BYTES = 256 * 1024
 """Sound that waits in the tasks of one connection; what comes after it waits in the connection."""
 

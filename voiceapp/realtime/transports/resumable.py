@@ -27,7 +27,7 @@ LOST = frozenset({ABANDONED, NO_CODE, GOES_ON_ELSEWHERE})
 MAX_AHEAD = 64
 """Events that may wait for a connection that takes them slowly."""
 LAST_WORDS_S = 2.5
-"""For what waits at the end of the session."""
+"""Time for events that wait at the end of the session."""
 TAKEN_OVER = "The conversation goes on over another connection."
 OVER = "The conversation does not wait any more; connect again."
 

@@ -39,10 +39,10 @@ OWN_NUMBER = 100
 PROBE = 65_534
 """Number of a channel that is never used; the highest there may be."""
 ANSWER_S = 10.0
-"""To gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
+"""Time to gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
 CLOSE_S = 2.0
 SENT_S = 2.5
-"""For the last words to arrive."""
+"""Time for the last words to arrive."""
 GONE = 1001
 """The caller closed the connection, or their page is gone (RFC 6455, 7.4.1, has the word for it)."""
 

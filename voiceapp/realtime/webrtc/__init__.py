@@ -1,1 +1,1 @@
-"""From an SDP offer to a running peer connection."""
+"""SDP offers, their answers, and running peer connections."""

@@ -51,8 +51,8 @@ class Bucket(S3Storage):
             raise OSError(str(error)) from error
 
     def _open(self, name: str, mode: str = "rb") -> File:
-        """To be read once, from its beginning, as it comes: a client that fetches a film need not wait for all of it
-        here.
+        """Open a file to be read once, from its beginning, as it comes: a client that fetches a film need not wait for
+        all of it here.
 
         Raises:
             FileNotFoundError: if it is not there.

@@ -139,7 +139,7 @@ def delete_all(tasks: list[int]) -> None:
 
 
 class Deletions:
-    """Those of one purge: a file that cannot be deleted keeps no other one, and the log says so in one line."""
+    """Deletions of one purge: a file that cannot be deleted keeps no other one, and the log says so in one line."""
 
     def __init__(self) -> None:
         self._failed = 0
@@ -190,7 +190,7 @@ def file_of(token: str) -> TaskFile:
 
 
 def with_links(value: Any, base: str) -> Any:
-    """The same with each `{"file": name}` turned into a link."""
+    """Return the result with each `{"file": name}` turned into a link."""
     if isinstance(value, dict):
         if value.keys() == {"file"}:
             return link(str(value["file"]), base)

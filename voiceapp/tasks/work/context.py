@@ -34,7 +34,7 @@ class TaskContext:
     number: int
     """Among the parts of the task, from 0."""
     caller: Caller
-    """In whose name, with the key's rights as they are now."""
+    """The caller of the task, with the key's rights as they are now."""
     folder: Path
     """An empty folder for what it needs on the way; deleted afterwards."""
     result_bytes_left: int
@@ -79,7 +79,7 @@ class TaskContext:
         self.running.note_progress(self.lease, self.number, share)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """For a block that only waits for another service: meanwhile its place is another account's."""
+        """Enter a block that only waits for another service: meanwhile its place is another account's."""
         return self.running.waiting(self.lease)
 
     def require_room(self, count: int) -> None:

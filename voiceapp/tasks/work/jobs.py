@@ -30,10 +30,10 @@ class Job:
     lease: Lease
     task: Task
     parts: Sequence[Subtask]
-    """Those still to be done."""
+    """Parts still to be done."""
     total: int
     caller: Caller | None
-    """In whose name; None when their key is good no more."""
+    """The caller; None when the key is not valid any more."""
     result_bytes_left: int
     """Bytes that the account could still keep when this was read; a part's files are counted as they are written."""
 

@@ -15,7 +15,7 @@ from aiortc import RTCPeerConnection
 from aiortc.rtcicetransport import parse_stun_turn_uri
 
 RELAY_S = 3.0
-"""For one relay to answer."""
+"""Timeout of one relay."""
 
 
 def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:

@@ -59,7 +59,7 @@ class RtpSink:
         self._previous: tuple[int, bytes] | None = None
         """Timestamp and payload of the last packet sent."""
         self._history: dict[int, bytes] = {}
-        """By sequence number, what was sent, encrypted."""
+        """Packets that were sent, encrypted, by sequence number."""
         self._ssrc = transceiver.sender._ssrc
         """Under this name aiortc looks for the receiver of control packets."""
         self._dtls: Any = transceiver.receiver.transport
@@ -71,7 +71,7 @@ class RtpSink:
         self._sent_packets = self._sent_octets = 0
         self._received: dict[int, Any] = {}
         self._sender_reports: dict[int, tuple[int, float]] = {}
-        """By source: the middle of the NTP time of its last report, and when that came."""
+        """Reports by source: the middle of the NTP time of the last one, and its arrival."""
         self._ticks = secrets.randbelow(REPORT_TICKS)
         self.signs_of_life = 0
         """Datagrams received, and answers to checks of consent; stands still when the caller is gone."""
