@@ -16,6 +16,7 @@ from tests.models import offered
 from tests.speech.test_http import TRANSCRIPTIONS, recording
 from voiceapp.catalogue.defaults import voice_cards, whisper_folder
 
+TRANSLATIONS = "/compatible-mode/v1/audio/translations"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -26,13 +27,11 @@ def german_server(settings: Settings) -> Iterator[None]:
         yield
 
 
-async def transcribed(member: Member, **form: str) -> HttpResponse:
+async def transcribed(member: Member, path: str = TRANSCRIPTIONS, **form: str) -> HttpResponse:
     text = "Ich möchte morgen früh nach Hamburg fahren, weil mein Bruder dort wohnt."
     file = SimpleUploadedFile("a.wav", await recording(text, voice="de"), "audio/wav")
     form = {"model": "whisper-1", "response_format": "verbose_json", **form}
-    found = await AsyncClient().post(
-        TRANSCRIPTIONS, {**form, "file": file}, headers={"Authorization": member.authorization}
-    )
+    found = await AsyncClient().post(path, {**form, "file": file}, headers={"Authorization": member.authorization})
     assert isinstance(found, HttpResponse)
     return found
 
@@ -50,3 +49,14 @@ async def test_a_language_that_was_not_set_up_is_refused(alice: Member) -> None:
     response = await transcribed(alice, language="fr")
     assert response.status_code == 400
     assert "understands en, de only" in response.json()["error"]["message"]
+
+
+async def test_german_comes_out_as_english_where_it_is_translated(alice: Member, settings: Settings) -> None:
+    response = await transcribed(alice, TRANSLATIONS)
+    assert response.status_code == 200, response.content
+    found = response.json()
+    assert (found["task"], found["language"]) == ("translate", "en")
+    assert {"to", "hamburg", "tomorrow"} <= set(words(found["text"])), found["text"]
+    with offered(settings, voice_cards()):
+        refused = await transcribed(alice, TRANSLATIONS)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")

@@ -80,6 +80,8 @@ class ModelCard:
     """Names of a realtime model under which it transcribes, and gives no responses."""
     languages: tuple[str, ...] = ()
     """ISO 639-1 codes that a recognition model understands."""
+    translates: bool = False
+    """A recognition model can also say in English what was said."""
     chat: ChatCapabilities = ChatCapabilities()
     embedding: EmbeddingCapabilities = EmbeddingCapabilities()
 

@@ -55,6 +55,7 @@ def voice_cards(*, languages: tuple[str, ...] = (), whisper: Path | None = None)
         aliases=(moonshine.name, *moonshine.aliases),
         options={"languages": languages, "folder": str(whisper)},
         languages=languages,
+        translates=True,
     )
     return [
         ModelCard(

@@ -48,6 +48,7 @@ def speech_cards(
             options={**server.options, **options},
             runs_here=False,
             languages=tuple(languages) if kind == "asr" else (),
+            translates=False,
         )
         found.insert(0, remote)
     return found

@@ -11,7 +11,7 @@ from ninja import File, Form, Path, Router, UploadedFile
 from voiceapp.accounts.auth import Caller
 from voiceapp.compatible import models
 from voiceapp.compatible.audio_events import speech_events, transcript_events, whole_or_nothing
-from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm
+from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm, TranslationForm
 from voiceapp.compatible.chat import CompatibleResponse, call_of
 from voiceapp.compatible.responses.api import router as responses
 from voiceapp.compatible.schemas import Completion, CompletionBody, ModelEntry, ModelList
@@ -91,7 +91,32 @@ async def create_transcription(
     )
     if (form.stream or "").lower() == "true":
         return StreamedResponse(transcript_events(request, await begun(pieces)), EVENT_STREAM)
-    transcript = await transcription.transcript(pieces)
+    return _written(await transcription.transcript(pieces), form)
+
+
+@router.post(
+    "/audio/translations",
+    summary="Translate a recording into English",
+    response=Transcription,
+    openapi_extra={"responses": {200: {"content": TEXT}}},
+)
+async def create_translation(
+    request: HttpRequest, file: File[UploadedFile], form: Form[TranslationForm]
+) -> HttpResponse:
+    """What is said in a recording of up to 15 minutes, in English, where the server was set up for other languages."""
+    pieces = transcription.in_request(
+        _caller(request),
+        form.model,
+        file.file,
+        language=None,
+        translates=True,
+        request_id=request.request_id,
+        note=noting(request),
+    )
+    return _written(await transcription.transcript(pieces), form)
+
+
+def _written(transcript: Transcript, form: TranslationForm) -> HttpResponse:
     if form.response_format in PLAIN:
         return HttpResponse(PLAIN[form.response_format](transcript), content_type="text/plain; charset=utf-8")
     shape = subtitles.verbose if form.response_format == "verbose_json" else subtitles.brief

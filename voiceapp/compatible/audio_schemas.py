@@ -35,17 +35,20 @@ class SpeechBody(Schema):
         return SynthesisCall(self.model, self.input, voice, self.response_format, self.speed)
 
 
-class TranscriptionForm(Schema):
+class TranslationForm(Schema):
     model_config = ConfigDict(strict=False)  # a form has numbers as text
 
     model: CleanStr
-    language: CleanStr | None = None
-    """Spoken language as an ISO 639-1 code; the embedded recognizer understands `en`."""
     prompt: CleanStr | None = None
     """Names and other words that are likely to be said, between commas; sentences have no effect."""
     temperature: float | None = None
     """Taken and not used: the same sound gives the same words."""
     response_format: Literal["json", "text", "srt", "vtt", "verbose_json"] = "json"
+
+
+class TranscriptionForm(TranslationForm):
+    language: CleanStr | None = None
+    """Spoken language as an ISO 639-1 code; without it, or with `auto`, it is detected where several are understood."""
     stream: Literal["true", "false", "True", "False"] | None = None
     """`true` sends an event for every stretch of speech, and the whole at the end."""
 

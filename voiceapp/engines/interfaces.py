@@ -130,6 +130,17 @@ class Recognizer(Protocol):
         """
 
 
+class Translator(Protocol):
+    """A `Recognizer` whose card says that it translates."""
+
+    async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
+        """What one utterance means, in English; its `language` is the one that was spoken, detected if none is given.
+
+        Raises:
+            EngineUnavailable: if the lane is full.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     call_id: str

@@ -96,6 +96,7 @@ BODIES: dict[str, dict[str, Any]] = {
 """By path."""
 FORMS: dict[str, dict[str, Any]] = {
     "/compatible-mode/v1/audio/transcriptions": {"file": "recording.wav", "model": "whisper-1"},
+    "/compatible-mode/v1/audio/translations": {"file": "recording.wav", "model": "whisper-1"},
     "/api/v1/uploads": {"file": "recording.wav"},
     "/api/v1/uploads/direct": {
         "file": "recording.wav",

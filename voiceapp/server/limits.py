@@ -29,7 +29,14 @@ LINGER_BYTES = 16 * 1024 * 1024
 OPERATORS_WAIT_S = 30.0
 """Time for a page that an operator waits for: it may look at every row there is."""
 
-UPLOAD_PATHS = frozenset({"/compatible-mode/v1/audio/transcriptions", "/api/v1/uploads", "/api/v1/uploads/direct"})
+UPLOAD_PATHS = frozenset(
+    {
+        "/compatible-mode/v1/audio/transcriptions",
+        "/compatible-mode/v1/audio/translations",
+        "/api/v1/uploads",
+        "/api/v1/uploads/direct",
+    }
+)
 """Paths to which clients send files. Everywhere else a body is JSON that is read as a whole."""
 
 TOO_LARGE = "The request's body is larger than {} bytes."

@@ -39,7 +39,7 @@ def brief(transcript: Transcript) -> dict[str, Any]:
 
 def verbose(transcript: Transcript) -> dict[str, Any]:
     return {
-        "task": "transcribe",
+        "task": "translate" if transcript.is_translated else "transcribe",
         "language": transcript.language,
         "duration": round(transcript.duration_s, 3),
         "segments": [_verbose(number, segment) for number, segment in enumerate(transcript.segments)],

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognizer, Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.languages import DETECTED, is_one_of
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.providers import provider_of
@@ -48,6 +48,7 @@ class Transcript:
     duration_s: float
     language: str
     segments: tuple[Segment, ...]
+    is_translated: bool = False
 
     @property
     def text(self) -> str:
@@ -84,12 +85,22 @@ def in_request(
     file: BinaryIO,
     *,
     language: str | None,
-    terms: Sequence[str],
+    terms: Sequence[str] = (),
+    translates: bool = False,
     request_id: str,
     note: Callable[[str], None],
 ) -> AsyncGenerator[Segment | Transcript, None]:
     """The `segments` of a recording while its caller waits, if there is room for one more; else Throttled is raised."""
-    pieces = segments(caller, model, file, language=language, terms=terms, request_id=request_id, note=note)
+    pieces = segments(
+        caller,
+        model,
+        file,
+        language=language,
+        terms=terms,
+        translates=translates,
+        request_id=request_id,
+        note=note,
+    )
     return speech_room().hold(pieces)
 
 
@@ -99,6 +110,7 @@ async def segments(
     file: BinaryIO,
     *,
     language: str | None,
+    translates: bool = False,
     request_id: str,
     terms: Sequence[str] = (),
     max_s: float = MAX_AUDIO_S,
@@ -106,21 +118,26 @@ async def segments(
     note: Callable[[str], None] = lambda _: None,
     is_charged_first: bool = True,
 ) -> AsyncGenerator[Segment | Transcript, None]:
-    """Each segment as soon as it is recognized, and at the end the whole. Closing it ends the work.
+    """Each segment as soon as it is recognized, or translated into English, and at the end the whole.
+
+    Closing it ends the work.
 
     The file is read twice: before the first segment comes, it was found to be whole, and its seconds are in the ledger.
     Unless `is_charged_first`, they are when the last segment was heard; work that is stopped before costs nothing.
     Little of it is in memory at a time. `note` takes which model hears each segment, before it comes.
 
     Raises:
-        InvalidParameter: if the file cannot be read, or is too long.
+        InvalidParameter: if the file cannot be read, or is too long, or the model does not translate.
         ModelNotFound: if the model does not exist.
         AccessDenied: if the key may not use the model.
         Throttled: if a rate, quota or budget is used up.
         EngineError: if the engine fails, also between segments.
     """
     card = catalogue().get(model, "asr")
-    recognizer: Recognizer = provider_of(card)
+    if translates and not card.translates:
+        raise InvalidParameter(f"{model[:80]} does not translate.", param="model")
+    recognizer = provider_of(card)
+    read = recognizer.translate if translates else partial(recognizer.recognize, terms=terms)
     language = language_of(model, [language or ""])
     async with charge(
         caller, operation="transcription", model=card.name, family="asr", request_id=request_id, audio_seconds=1
@@ -136,7 +153,7 @@ async def segments(
         note(card.origin)
         async with aclosing(_segments(file, max_s, in_turn)) as segments:
             async for segment in segments:
-                heard = await in_turn(partial(recognizer.recognize, segment.samples, language=language, terms=terms))
+                heard = await in_turn(partial(read, segment.samples, language=language))
                 spoken = heard.language
                 if heard.is_detected:
                     language = spoken
@@ -146,7 +163,7 @@ async def segments(
                     yield found[-1]
         meter.used(audio_seconds=math.ceil(duration_s))
         await meter.settle()
-        yield Transcript(duration_s, spoken, tuple(found))
+        yield Transcript(duration_s, "en" if translates else spoken, tuple(found), is_translated=translates)
 
 
 async def transcript(pieces: AsyncGenerator[Segment | Transcript, None]) -> Transcript:

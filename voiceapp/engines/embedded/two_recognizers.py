@@ -87,17 +87,23 @@ class MoonshineAndWhisper(Provider):
             return replace(english, is_detected=heard.is_detected)
         return replace(max(heard, english, key=lambda reading: reading.confidence), is_detected=heard.is_detected)
 
-    async def _read(self, audio: Samples, languages: Sequence[str]) -> Recognition:
+    async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
+        """See `Translator`."""
+        return await self._read(audio, (language,) if language else self.languages, translates=True)
+
+    async def _read(self, audio: Samples, languages: Sequence[str], *, translates: bool = False) -> Recognition:
         """Whisper's reading, in the likeliest of the languages."""
         if len(audio) < MIN_SAMPLES:
             return Recognition("", languages[0], 0.0)
         stop = threading.Event()
         try:
-            return await lanes().voice.run(self._read_now, audio, languages, stop)
+            return await lanes().voice.run(self._read_now, audio, languages, translates, stop)
         finally:
             stop.set()
 
-    def _read_now(self, audio: Samples, languages: Sequence[str], stop: threading.Event) -> Recognition:
+    def _read_now(
+        self, audio: Samples, languages: Sequence[str], translates: bool, stop: threading.Event
+    ) -> Recognition:
         model = self._model()
         texts: list[str] = []
         log_probability, tokens, share = 0.0, 0, 0.0
@@ -108,7 +114,8 @@ class MoonshineAndWhisper(Provider):
             if len(languages) > 1:
                 language, share = model.language(encoded, languages)
                 languages = (language,)
-            decoded = model.decode(encoded, len(segment) / ENGINE_SAMPLE_RATE_HZ, languages[0])
+            seconds = len(segment) / ENGINE_SAMPLE_RATE_HZ
+            decoded = model.decode(encoded, seconds, languages[0], translates=translates)
             text = without_repeats(decoded.text)
             if not text or is_invented(text):
                 continue

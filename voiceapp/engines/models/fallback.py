@@ -212,6 +212,13 @@ class FallbackRecognizer(_Chain):
         )
         return replace(result, served_by=link.card.origin)
 
+    async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
+        """What the first model translates that can serve; the first of all can."""
+        links = _able(self._links, lambda link: link.card.translates)
+        result: Recognition
+        link, result = await self._first(links, lambda link: link.engine.translate(audio, language=language))
+        return replace(result, served_by=link.card.origin)
+
     def _asked(self, language: str | None, *, urgent: bool) -> Sequence[Link]:
         """The models to ask, in their order."""
         links = self._links
