@@ -70,6 +70,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.lengths: list[int] = []
+        self.terms: Sequence[str] = ()
         self.words = "hello there"
         self.failure: EngineUnavailable | None = None
 
@@ -77,6 +78,7 @@ class Ear:
         self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
     ) -> Recognition:
         self.lengths.append(len(audio))
+        self.terms = terms
         if self.failure:
             raise self.failure
         return Recognition(self.words)
@@ -221,12 +223,14 @@ async def talking(
 
 async def test_speech_becomes_words_becomes_an_answer_becomes_speech() -> None:
     async with talking() as talk:
+        await talk.stream.receive(ev.SessionUpdate(session={"input_audio_transcription": {"keywords": ["Siobhan"]}}))
         for pcm in (QUIET, LOUD, QUIET):
             await talk.stream.receive(ev.AudioAppend(audio=pcm))
 
         done = await talk.wait(ev.ResponseDone)
 
         assert (await talk.wait(ev.TranscriptionCompleted)).transcript == "hello there"
+        assert talk.ear.terms == ("Siobhan",)
         assert done.response["status"] == "completed"
         assert done.response["output"][0]["content"][0]["transcript"] == "One sentence. Another one."
         assert talk.mouth.said == ["One sentence. ", "Another one."]

@@ -319,3 +319,9 @@ def test_nulls_and_unknown_fields_keep_the_sessions_value() -> None:
 
 def test_an_answer_cannot_change_how_the_server_listens() -> None:
     assert merge_response(CONFIG, {"turn_detection": None, "input_audio_format": "wav"}) == CONFIG
+
+
+def test_a_session_shows_the_terms_it_listens_for() -> None:
+    named = merge(CONFIG, {"input_audio_transcription": {"prompt": "Siobhan, Niamh"}})
+    assert named.to_wire()["input_audio_transcription"] == {"model": "ear", "keywords": ["Siobhan", "Niamh"]}
+    assert merge(named, {"input_audio_transcription": {"keywords": []}}).terms == ()

@@ -35,7 +35,7 @@ class Here(Away):
     async def recognize(
         self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
     ) -> Recognition:
-        return Recognition("heard here")
+        return Recognition(" ".join(("heard here", *terms)))
 
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0

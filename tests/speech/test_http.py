@@ -85,6 +85,12 @@ async def test_another_model_hears_for_one_that_is_away(alice: Member) -> None:
     assert response.headers["X-Served-By"] == "embedded/ears"
 
 
+async def test_names_of_the_prompt_reach_the_recognizer(alice: Member) -> None:
+    form = {"model": "ears", "prompt": "Siobhan, Niamh", "file": io.BytesIO(await recording())}
+    response = await AsyncClient().post(TRANSCRIPTIONS, form, headers={"Authorization": alice.authorization})
+    assert response.json()["text"] == "heard here Siobhan Niamh"
+
+
 @pytest.mark.parametrize("wrong", ["abc", "1e999"])
 async def test_a_temperature_is_a_number_in_the_text_of_a_form(alice: Member, wrong: str) -> None:
     sound = await recording()

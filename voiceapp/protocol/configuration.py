@@ -132,6 +132,7 @@ class SessionConfig:
             "input_audio_transcription": {
                 "model": self.transcription_model,
                 **({"language": self.transcription_language} if self.transcription_language else {}),
+                **({"keywords": list(self.terms)} if self.terms else {}),
             },
             "turn_detection": self.turn_detection.to_wire() if self.turn_detection else None,
             "echo_cancellation": self.echo_cancellation,
