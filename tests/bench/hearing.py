@@ -16,9 +16,11 @@ import numpy as np
 
 from tests.bench import clips
 from tests.bench.clips import Clip
-from tests.engines.listening import listen, transcripts
+from tests.engines.listening import listen, of
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Recognition, Samples
+
+COMPLETED = "conversation.item.input_audio_transcription.completed"
 
 
 class Counting(Moonshine):
@@ -54,7 +56,9 @@ async def measure(said: Sequence[Clip]) -> None:
             if captions is None:
                 heard = [(await recognizer.recognize(sound)).text]
             else:
-                heard = transcripts(await listen(sound, recognizer=recognizer, captions=captions))
+                completed = of(await listen(sound, recognizer=recognizer, captions=captions), COMPLETED)
+                # A turn that goes on is completed again, with all its words.
+                heard = list({event["item_id"]: event["transcript"] for event in completed}.values())
             turns += len(heard)
             errors += clips.word_errors(clip.reference, " ".join(heard))
         print(

@@ -49,9 +49,8 @@ async def listen(sound: Samples, *, recognizer: Recognizer | None = None, captio
 
 
 def transcripts(events: list[Event]) -> list[str]:
-    """The final words of each turn; empty where nothing was understood. A turn that went on has the later ones."""
-    completed = of(events, "conversation.item.input_audio_transcription.completed")
-    return list({event["item_id"]: event["transcript"] for event in completed}.values())
+    """The final words of each turn; empty where nothing was understood."""
+    return [event["transcript"] for event in of(events, "conversation.item.input_audio_transcription.completed")]
 
 
 def of(events: list[Event], kind: str) -> list[Event]:
