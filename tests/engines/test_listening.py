@@ -16,11 +16,12 @@ STOPPED = "input_audio_buffer.speech_stopped"
 pytestmark = pytest.mark.usefixtures("models")
 
 
-async def test_short_requests_find_words_in_every_voice_and_pace(espeak: Espeak) -> None:
+async def test_short_requests_find_words_in_every_english_voice_and_pace(espeak: Espeak) -> None:
     """ "Spell necessary" begins with a sound that voice detection does not hear; 3 of these 15 came out empty once."""
     understood = [
         any(transcripts(await listen(await spoken(espeak, "Spell necessary", voice=voice.name, rate=rate))))
         for voice in VOICES
+        if voice.language == "en"
         for rate in (0.8, 1.0, 1.3)
     ]
     assert understood.count(False) <= 1
