@@ -266,7 +266,8 @@ class Session:
     def _turn_goes_on(self, utterance: Utterance, at: float, now: float) -> bool:
         settings = self.config.turn_detection
         is_free = settings is not None and settings.interrupt_response and response_is_wanted(self.config)
-        return is_free and self._responder.take_back(utterance, at, now)
+        # Clients that know nothing of this server add the transcripts of an item up.
+        return is_free and self.config.interruptions == "duck" and self._responder.take_back(utterance, at, now)
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
         language = self.config.transcription_language

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.protocol.conversations import Conversation, words_in
@@ -25,7 +27,7 @@ def hello(talk: Conversation) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_words_that_follow_at_once_continue_the_turn(is_written: bool) -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     item_id = hello(talk)
     work = talk.take(Respond)
     if is_written:
@@ -48,7 +50,7 @@ def test_words_that_follow_at_once_continue_the_turn(is_written: bool) -> None:
 
 
 def test_words_that_follow_before_the_first_ones_are_known_continue_the_turn() -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     talk.say(320)
     talk.hush(384)
     talk.judge(0.95)
@@ -62,7 +64,7 @@ def test_words_that_follow_before_the_first_ones_are_known_continue_the_turn() -
 
 
 def test_after_the_reply_was_heard_they_are_another_turn() -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     item_id = hello(talk)
     response_id = talk.take(Respond).response_id
     talk.answer(response_id, ms=2000)
@@ -73,7 +75,7 @@ def test_after_the_reply_was_heard_they_are_another_turn() -> None:
 
 @pytest.mark.parametrize(("silence_ms", "is_same"), [(480, True), (640, False)])
 def test_they_must_follow_within_seven_tenths_of_a_second(silence_ms: int, is_same: bool) -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     item_id = hello(talk)
     talk.hush(silence_ms)
     talk.say(320)
@@ -81,7 +83,7 @@ def test_they_must_follow_within_seven_tenths_of_a_second(silence_ms: int, is_sa
 
 
 def test_after_something_typed_they_are_another_turn() -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     item_id = hello(talk)
     content = [{"type": "input_text", "text": "Never mind"}]
     talk.tell("conversation.item.create", item={"type": "message", "role": "user", "content": content})
@@ -89,16 +91,17 @@ def test_after_something_typed_they_are_another_turn() -> None:
     assert talk.assert_event(STARTED)["item_id"] != item_id
 
 
-def test_where_no_reply_is_wanted_each_turn_stands_by_itself() -> None:
-    talk = Conversation()
-    talk.update(turn_detection={"create_response": False})
+@pytest.mark.parametrize("setting", [{"turn_detection": {"create_response": False}}, {"interruptions": "cut"}])
+def test_clients_that_add_transcripts_up_get_an_item_for_each_turn(setting: dict[str, Any]) -> None:
+    talk = Conversation(interruptions="duck")
+    talk.update(**setting)
     item_id = hello(talk)
     talk.say(320)
     assert talk.assert_event(STARTED)["item_id"] != item_id
 
 
 def test_what_is_cleared_of_a_turn_that_went_on_is_not_taken_up_again() -> None:
-    talk = Conversation()
+    talk = Conversation(interruptions="duck")
     item_id = hello(talk)
     talk.say(160)
     talk.tell("input_audio_buffer.clear")
