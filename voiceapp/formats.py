@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 import uuid
@@ -46,6 +47,16 @@ def duration(seconds: float) -> str:
         if count:
             words.append(f"{count} {name}{'' if count == 1 else 's'}")
     return " ".join(words) or "less than a second"
+
+
+_OTHER_CODES = {"in": "id", "iw": "he", "ji": "yi", "jv": "jw", "nb": "no"}
+"""Codes of languages that recognizers know by another one."""
+
+
+def language_code(tag: str) -> str:
+    """The ISO 639-1 code of a language tag: `de` of `de-AT` and of `DE_at`."""
+    code = re.split("[-_]", tag.lower())[0]
+    return _OTHER_CODES.get(code, code)
 
 
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")

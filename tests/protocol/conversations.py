@@ -59,10 +59,12 @@ def words_in(work: Respond) -> list[str]:
 class Conversation:
     """Drives one session. Events are read in order: each `assert_event` looks only behind the one before."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, replies_in_english: bool = False, **settings: Any) -> None:
         config = SessionConfig(model="voice", voice="Tina", **settings)
         self.now = 100.0
-        self.session = Session(session_id="sess_1", config=config, new_id=counted_ids())
+        self.session = Session(
+            session_id="sess_1", config=config, new_id=counted_ids(), replies_in_english=replies_in_english
+        )
         self.events: list[Wire] = []
         """Everything the session sent."""
         self.cuts: list[int] = []
@@ -136,10 +138,10 @@ class Conversation:
             pass
         return work
 
-    def recognize(self, words: str) -> Recognize:
+    def recognize(self, words: str, detected: str = "") -> Recognize:
         """Answer the first request for final words."""
         work = self.take_final()
-        self.session.done(Recognized(work, words), self.now)
+        self.session.done(Recognized(work, words, detected_language=detected), self.now)
         self.collect()
         return work
 
@@ -162,9 +164,9 @@ class Conversation:
         )
         self.collect()
 
-    def late(self, work: Recognize, words: str) -> None:
+    def late(self, work: Recognize, words: str, detected: str = "") -> None:
         """Answer a request that was taken before."""
-        self.session.done(Recognized(work, words), self.now)
+        self.session.done(Recognized(work, words, detected_language=detected), self.now)
         self.collect()
 
     def sure(self, work: Recognize, words: str, *, confidence: float) -> None:

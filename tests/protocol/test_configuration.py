@@ -169,6 +169,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input_audio_transcription": "whisper-1"}, "session.input_audio_transcription"),
     ({"input_audio_transcription": {"model": 1}}, "session.input_audio_transcription.model"),
     ({"input_audio_transcription": {"language": []}}, "session.input_audio_transcription.language"),
+    ({"input_audio_transcription": {"language": "german"}}, "session.input_audio_transcription.language"),
     ({"input_audio_transcription": {"keywords": "Siobhan"}}, "session.input_audio_transcription.keywords"),
     ({"input_audio_transcription": {"keywords": ["x"] * 101}}, "session.input_audio_transcription.keywords"),
     ({"input_audio_transcription": {"keywords": ["x" * 65]}}, "session.input_audio_transcription.keywords"),
@@ -281,8 +282,13 @@ def test_turn_detection_comes_back_with_its_defaults_after_manual_mode() -> None
 def test_a_language_stays_until_it_is_to_be_detected() -> None:
     english = merge(CONFIG, {"input_audio_transcription": {"language": "en"}})
     assert merge(english, {"input_audio_transcription": {"model": "x"}}).transcription_language == "en"
-    for detected in (None, "auto"):
+    for detected in (None, "", "auto", "AUTO"):
         assert merge(english, {"input_audio_transcription": {"language": detected}}).transcription_language is None
+
+
+@pytest.mark.parametrize(("given", "code"), [("de-AT", "de"), ("de_DE", "de"), ("PT", "pt"), ("iw", "he")])
+def test_usual_spellings_of_a_language_are_understood(given: str, code: str) -> None:
+    assert merge(CONFIG, {"input_audio_transcription": {"language": given}}).transcription_language == code
 
 
 def test_a_format_name_keeps_the_rate_that_was_set() -> None:

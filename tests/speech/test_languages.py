@@ -36,7 +36,7 @@ async def transcribed(member: Member, path: str = TRANSCRIPTIONS, **form: str) -
     return found
 
 
-@pytest.mark.parametrize("form", [{}, {"language": "de"}, {"language": "auto"}])
+@pytest.mark.parametrize("form", [{}, {"language": "de_DE"}, {"language": "AUTO"}])
 async def test_german_comes_out_as_german(alice: Member, form: dict[str, str]) -> None:
     response = await transcribed(alice, **form)
     assert response.status_code == 200, response.content

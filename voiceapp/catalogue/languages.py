@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from voiceapp.formats import language_code
+
 ENGLISH = "en"
 _CODES = (
     "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml "
@@ -20,11 +22,9 @@ def speech_languages(given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ValueError: if one is not known; the message says which.
     """
-    if not given:
-        return ()
-    named = [code.lower() for code in given]
-    if named == ["all"]:
+    named = [language_code(tag) for tag in given]
+    if "all" in named:
         return WHISPER_LANGUAGES
     if unknown := [code for code in named if code not in WHISPER_LANGUAGES]:
         raise ValueError(f"{unknown[0]!r} is no language that Whisper knows: write codes such as de,es,fr, or all.")
-    return tuple(dict.fromkeys((ENGLISH, *named)))
+    return tuple(dict.fromkeys((ENGLISH, *named))) if named else ()

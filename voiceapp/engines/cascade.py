@@ -115,8 +115,7 @@ class CascadeStream:
         speculates: bool = False,
         replies_in_english: bool = False,
     ) -> None:
-        """`speculates`: replies are begun while the caller may still go on. `replies_in_english`: callers in another
-        language are told that `chat` knows English only."""
+        """`speculates`: replies are begun while the caller may still go on. `replies_in_english`: see `Session`."""
         self._tasks = tasks
         self._next_task_end = call.next_task_end
         self._is_watching = False
@@ -138,6 +137,7 @@ class CascadeStream:
             ),
             says_not_understood=settings.SAY_NOT_UNDERSTOOD,
             speculates=speculates,
+            replies_in_english=replies_in_english,
         )
         self._sound = CallerSound(self._session.config)
         self._meter = Meter(rate_per_s=2 * 1000)
@@ -156,7 +156,6 @@ class CascadeStream:
             call,
             chat=chat,
             synthesizer=synthesizer,
-            replies_in_english=replies_in_english,
             done=self._done,
             room=self._room,
             turns=lambda: self._session.turns,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-DETECTED = "auto"
-"""What callers write for a language that is to be detected."""
+from voiceapp.formats import language_code
 
 
 def is_one_of(language: str, languages: Sequence[str]) -> bool:
-    """Return whether a language (`en`, `en-GB`) is among a recognizer's."""
-    return language.split("-")[0].lower() in languages
+    """Return whether a language (`en`, `en-GB`, `en_GB`) is among a recognizer's."""
+    return language_code(language) in map(language_code, languages)

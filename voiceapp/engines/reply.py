@@ -20,14 +20,13 @@ from voiceapp.engines.interfaces import (
     SessionFacts,
     Synthesizer,
 )
-from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineError
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.reminders import Reminder
-from voiceapp.protocol.speaking.stock_replies import DEFAULT_LANGUAGE, StockReply, stock_reply
+from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
     ReplyAudio,
     ReplyCall,
@@ -91,7 +90,6 @@ class ReplyPipeline:
         *,
         chat: ChatModel,
         synthesizer: Synthesizer,
-        replies_in_english: bool = False,
         done: Callable[[Result], None],
         room: asyncio.Event,
         turns: Callable[[], int],
@@ -102,7 +100,6 @@ class ReplyPipeline:
         self._call = call
         self._chat = chat
         self._synthesizer = synthesizer
-        self._replies_in_english = replies_in_english
         self._done = done
         self._room = room
         self._turns = turns
@@ -199,19 +196,12 @@ class ReplyPipeline:
             if instead := await self._call.before_response(_next_response(work, request)):
                 yield ChatDelta(text=instead)
                 return
-        if instead := work.instead or self._in_english_only(work.config):
-            yield ChatDelta(text=instead)
+        if work.instead:
+            yield ChatDelta(text=work.instead)
             return
         async with aclosing(self._chat.stream(request)) as deltas:
             async for delta in deltas:
                 yield delta
-
-    def _in_english_only(self, config: SessionConfig) -> str:
-        """What a caller is told whose language the chat model does not know; else empty."""
-        language = config.transcription_language
-        if not (self._replies_in_english and language) or is_one_of(language, (DEFAULT_LANGUAGE,)):
-            return ""
-        return stock_reply(StockReply.ENGLISH_ONLY, language)
 
     async def _speak(self, reply: _Reply) -> None:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""

@@ -14,6 +14,7 @@ from voiceapp.protocol.wire.values import (
     MAX_TERMS_TEXT,
     read_boolean,
     read_integer,
+    read_language,
     read_metadata,
     read_number,
     read_object,
@@ -227,10 +228,7 @@ def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if given.get("model") is not None:
         changes["transcription_model"] = read_text(given["model"], f"{at}.model", limit=128)
     if "language" in given:
-        language = given["language"]
-        changes["transcription_language"] = (
-            None if language in (None, "auto") else read_text(language, f"{at}.language", limit=16)
-        )
+        changes["transcription_language"] = read_language(given["language"], f"{at}.language")
     return changes
 
 

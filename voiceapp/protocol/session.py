@@ -46,8 +46,11 @@ class Session:
         new_id: Callable[[str], str] = identifier,
         says_not_understood: bool = True,
         speculates: bool = False,
+        replies_in_english: bool = False,
     ) -> None:
-        """`says_not_understood`: unclear speech gets a response; `speculates`: replies are begun before turns end."""
+        """`says_not_understood`: unclear speech gets a response; `speculates`: replies are begun before turns end;
+        `replies_in_english`: the model knows no other language, and callers in one are told so.
+        """
         self.id = session_id
         self._speculates = speculates
         self._says_not_understood = says_not_understood
@@ -58,7 +61,12 @@ class Session:
         self._out: list[ev.ServerEvent | PlayoutCut] = []
         self._work: list[wk.Work] = []
         self._responder = Responder(
-            self.conversation, send=self._send, start=self._work.append, cut=self._cut_playout, new_id=new_id
+            self.conversation,
+            send=self._send,
+            start=self._work.append,
+            cut=self._cut_playout,
+            new_id=new_id,
+            replies_in_english=replies_in_english,
         )
         self._listener = Listener(
             config,
@@ -191,7 +199,6 @@ class Session:
         elif isinstance(result, TurnJudged):
             self._listener.judged(result, now)
         elif isinstance(result, Recognized):
-            self._note_language(result.detected_language)
             self._listener.recognized(result, now)
         elif isinstance(result, RecognitionFailed):
             self._listener.recognition_failed(result, now)
@@ -247,10 +254,10 @@ class Session:
 
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
 
-    def _note_language(self, detected: str) -> None:
-        """Keep the language that the first turn was in, unless the client has set one."""
-        if detected and not self.config.transcription_language:
-            self.config = replace(self.config, transcription_language=detected)
+    def _note_language(self, turn: Utterance) -> None:
+        """Keep the language of a turn, unless the client has set one, or it is asked to go on in English."""
+        if turn.language and not self.config.transcription_language and self._responder.knows_language(turn.language):
+            self.config = replace(self.config, transcription_language=turn.language)
             self._listener.note_language(self.config)
 
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
@@ -270,8 +277,10 @@ class Session:
         return is_free and self.config.interruptions == "duck" and self._responder.take_back(utterance, at, now)
 
     def _words_known(self, utterance: Utterance, now: float) -> None:
-        language = self.config.transcription_language
+        language = utterance.language or self.config.transcription_language
         is_kept = self._items.write_words(utterance.item_id, utterance.words or "", language)
+        if is_kept:
+            self._note_language(utterance)
         if is_kept and utterance.words:
             self._responder.turn_has_words(utterance, self.config, wants_response=response_is_wanted(self.config))
         elif is_kept:

@@ -116,7 +116,7 @@ class Recognized:
     confidence: float = 1.0
     """Confidence of the recognizer, 0 to 1."""
     detected_language: str = ""
-    """ISO 639-1 code, for the rest of the session; empty where none was detected."""
+    """ISO 639-1 code; empty where none was detected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
-from voiceapp.engines.languages import DETECTED, is_one_of
+from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.engines.sound.sound_files import samples_of
 from voiceapp.engines.sound.speech_segments import Segmenter, SpeechSegment
 from voiceapp.errors import InvalidParameter
+from voiceapp.formats import language_code
+from voiceapp.protocol.wire.values import DETECTED
 from voiceapp.speech.room import speech_room
 
 Result = TypeVar("Result")
@@ -63,7 +65,7 @@ def language_of(model: str, named: Sequence[str]) -> str | None:
         ModelNotFound: if this server has no model of that name.
     """
     card = catalogue().get(model, "asr")
-    given = [language for language in named if language not in ("", DETECTED)]
+    given = [language for language in named if language.lower() not in ("", DETECTED)]
     known = next((language for language in given if is_one_of(language, card.languages)), None)
     if not card.languages:
         return given[0] if given else None
@@ -71,7 +73,7 @@ def language_of(model: str, named: Sequence[str]) -> str | None:
         raise InvalidParameter(
             f"{model[:80]} understands {', '.join(card.languages)} only, not '{given[0][:20]}'.", param="language"
         )
-    return known
+    return known and language_code(known)
 
 
 async def at_once(call: Callable[[], Awaitable[Any]]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.protocol.conversations import SILENCE, SPEECH, Conversation, words_in
@@ -19,7 +21,7 @@ COMMITTED = "input_audio_buffer.committed"
 POSSIBLE, LIKELY = EchoRisk.POSSIBLE, EchoRisk.LIKELY
 
 
-def talking(ms: float = 4000, text: str = TEXT, **settings: object) -> Conversation:
+def talking(ms: float = 4000, text: str = TEXT, **settings: Any) -> Conversation:
     """The assistant has been speaking for one and a half seconds of so many milliseconds."""
     talk = Conversation(**settings)
     talk.answer(talk.ask(), text, ms=ms)

@@ -19,6 +19,7 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recogni
 from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.lanes import LaneFull, lanes
 from voiceapp.errors import EngineRefused, EngineUnavailable
+from voiceapp.formats import language_code
 
 DOUBTFUL = 0.82
 """Confidence of Moonshine's (a mean log probability of -0.2) below which Whisper reads the same: the least with which
@@ -71,7 +72,7 @@ class MoonshineAndWhisper(Provider):
         if language and not is_one_of(language, self.languages):
             raise EngineRefused(f"This server understands {', '.join(self.languages)} only, not '{language[:20]}'.")
         has_terms = bool(terms or settings.RECOGNITION_TERMS)
-        candidates = (language.split("-")[0].lower(),) if language else self.languages
+        candidates = (language_code(language),) if language else self.languages
         if candidates == ("en",):
             heard = await self._english.recognize(audio, language="en", urgent=urgent, terms=terms)
             if not urgent or not heard.text or has_terms or heard.confidence >= DOUBTFUL:

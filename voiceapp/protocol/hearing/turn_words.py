@@ -103,6 +103,7 @@ class TurnWords:
         work = recognized.work
         if utterance is None or work.version != utterance.version:
             return
+        utterance.note_language(recognized.detected_language)
         if not work.is_partial:
             self._take(utterance, recognized.words, recognized.confidence, now)
             return
@@ -166,4 +167,4 @@ class TurnWords:
         if words and utterance.is_speech and not utterance.is_doubtful:
             stable, rest = utterance.partial(words, now)
             event = ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest)
-            self._hooks.send(replace(event, language=self.language or event.language))
+            self._hooks.send(replace(event, language=utterance.language or self.language or event.language))

@@ -16,6 +16,8 @@ necessary" 64 ms leave "F. S. S. S.". On 84 variants of recorded speech (shifted
 synthetic requests, 4.2 and 53 % of the words came out wrong with 64 ms, 2.9 and 46 % with this and a second reading."""
 MAX_UTTERANCE_MS = 120_000
 """Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
+LANGUAGE_MS = 1000
+"""So much speech shows its language: "Hallo" and "Okay" have half of that."""
 PARTIAL_EVERY_MS = 500
 DOUBTFUL_EVERY_MS = 160
 SURE_EVERY_MS = 64
@@ -65,6 +67,8 @@ class Utterance:
         """The words of its latest reading."""
         self.confidence = 0.0
         """Of that reading."""
+        self.language = ""
+        """The language that was detected in enough of it; else empty."""
         self._words = ""
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._shown = ("", False)
@@ -73,6 +77,10 @@ class Utterance:
         self._frames: list[Pcm] = []
         self._speech = slice(0, 0)
         """From the first to the last speech frame."""
+
+    def note_language(self, detected: str) -> None:
+        """Take the language that a reading detected."""
+        self.language = detected if self.speech_ms >= LANGUAGE_MS else ""
 
     def step(self, name: str) -> None:
         self.state = step(SPEECH_STEPS, self.state, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from voiceapp.errors import RemoteProtocolError
 from voiceapp.protocol.configuration import SessionConfig
@@ -12,7 +13,7 @@ from voiceapp.protocol.hearing.speculation import Speculation
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.reminders import Reminders
 from voiceapp.protocol.speaking.response import Response
-from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
+from voiceapp.protocol.speaking.stock_replies import DEFAULT_LANGUAGE, StockReply, stock_reply
 from voiceapp.protocol.states import ResponseState
 from voiceapp.protocol.turn_log import TurnLog
 from voiceapp.protocol.wire.events import ItemDeleted, RemindersUpdated, ServerEvent, SourceAdded
@@ -47,7 +48,9 @@ class Responder:
         start: Callable[[Work], None],
         cut: Callable[[], None],
         new_id: Callable[[str], str],
+        replies_in_english: bool = False,
     ) -> None:
+        """`replies_in_english`: see `Session`."""
         self.response: Response | None = None
         """The latest response, live or ended."""
         self.before: Response | None = None
@@ -74,6 +77,7 @@ class Responder:
         self._waiting_turn: Utterance | None = None
         """The last turn that no response took up yet."""
         self._speculation = Speculation(conversation, start=start, new_id=new_id)
+        self._replies_in_english = replies_in_english
         self._taken_turn: Utterance | None = None
         """The turn that the latest response took up."""
 
@@ -119,8 +123,13 @@ class Responder:
 
     def speculate(self, turn: Utterance, config: SessionConfig) -> None:
         """Have a reply begun to a turn that may be over, unless another is under way or owed."""
-        if self.live is None and not self.owes_response:
+        is_replied_to = self.knows_language(turn.language or config.transcription_language) or config.tools
+        if self.live is None and not self.owes_response and is_replied_to:
             self._speculation.begin(turn, config, ordinal=self.turn_log.turns + 1)
+
+    def knows_language(self, language: str | None) -> bool:
+        """The model replies in this language."""
+        return not self._replies_in_english or language in ("", None, DEFAULT_LANGUAGE)
 
     def speech_resumed(self) -> None:
         """The caller was not at the end."""
@@ -268,26 +277,28 @@ class Responder:
         if self._speculation.confirm(response.id):
             return
         history = response.conversation.history(max_history_turns)
+        turn = self._taken_turn if self._taken_turn and self._is_last(self._taken_turn) else None
+        config = response.config
+        if turn and turn.language:
+            config = replace(config, transcription_language=turn.language)
         self._start(
             Respond(
                 response.id,
-                response.config,
+                config,
                 history,
                 ordinal=self.turn_log.turns + 1,
                 input_audio_ms=response.usage.input_audio_ms,
                 is_idle_prompt=response.is_idle_prompt,
-                instead=self._instead(response),
+                instead=self._to_say or self._stock_reply(turn, config),
             )
         )
 
-    def _instead(self, response: Response) -> str:
-        """Return the text in place of a reply: a reminder, or a sentence about words that were not understood."""
-        if self._to_say:
-            return self._to_say
-        turn = self._taken_turn
-        if turn is None or turn.words or not self._is_last(turn):
+    def _stock_reply(self, turn: Utterance | None, config: SessionConfig) -> str:
+        """Return what is said in place of a reply to a turn that was not understood, or by the recognizer only."""
+        language = config.transcription_language
+        if turn is None or (turn.words and (config.tools or self.knows_language(language))):
             return ""
-        return stock_reply(StockReply.NOT_UNDERSTOOD, response.config.transcription_language)
+        return stock_reply(StockReply.ENGLISH_ONLY if turn.words else StockReply.NOT_UNDERSTOOD, language)
 
     def _is_last(self, turn: Utterance) -> bool:
         """Nothing was said or typed since, and its item was not deleted."""

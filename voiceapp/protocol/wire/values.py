@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from voiceapp.errors import InvalidParameter
+from voiceapp.formats import language_code
 
 MAX_TERMS = 100
 MAX_TERM_LENGTH = 64
@@ -27,6 +28,18 @@ def read_text(value: object, param: str, *, limit: int) -> str:
     if len(value) > limit:
         raise InvalidParameter(f"{param} is longer than {limit} characters.", param=param)
     return value
+
+
+DETECTED = "auto"
+"""What callers write for a language that is to be detected."""
+
+
+def read_language(value: object, param: str) -> str | None:
+    """The ISO 639-1 code of a spoken language; None where it is to be detected."""
+    language = language_code(read_text(DETECTED if value in (None, "") else value, param, limit=16))
+    if language != DETECTED and not re.fullmatch("[a-z]{2,3}", language):
+        raise InvalidParameter(f"{param} must be a code such as de, or {DETECTED}.", param=param)
+    return None if language == DETECTED else language
 
 
 MAX_METADATA = 16
