@@ -65,7 +65,9 @@ async def measure(said: Sequence[Clip]) -> None:
         for kind in ("clean", "pink", "babble"):
             sound = noisy(clip, others[number % 5 :], kind)
             again = whisper.decode(whisper.encode(sound), clip.seconds, "en")
-            second = Recognition(again.text, "en", math.exp(again.log_probability) if again.text else 0.0)
+            second = Recognition("", "en", 0.0)
+            if again and again.text:
+                second = Recognition(again.text, "en", math.exp(again.log_probability))
             halves[number % 2].append(Read(clip, kind, await moonshine.recognize(sound), second))
     print("                  the half that chooses                          the other half")
     print("threshold   clean %  pink %  babble %  read twice %     clean %  pink %  babble %  read twice %")

@@ -11,14 +11,18 @@ from django.conf import settings
 from tests.engines.noises import noises
 from tests.engines.speech import noise, spoken, word_errors, words
 from voiceapp.catalogue.defaults import whisper_folder
-from voiceapp.engines.embedded.two_recognizers import MoonshineAndWhisper
+from voiceapp.engines.embedded.two_recognizers import DOUBTFUL, MoonshineAndWhisper
 from voiceapp.engines.espeak.voice import Espeak
-from voiceapp.engines.interfaces import Samples
+from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 from voiceapp.engines.models.lanes import LaneFull
 from voiceapp.errors import EngineRefused, EngineUnavailable
 
 WHISPER = whisper_folder("", settings.MODELS_DIR)
 GERMAN = "Ich möchte morgen früh nach Hamburg fahren, weil mein Bruder dort wohnt."
+RUSSIAN = (
+    "Завтра утром я поеду в Москву. Мой брат живёт там с женой и детьми. "
+    "Вечером мы пойдём в театр, а потом домой. В субботу будет хорошая погода. "
+)
 HEARD = {"hamburg", "morgen", "fahren", "bruder", "wohnt"}
 
 
@@ -56,12 +60,29 @@ async def test_it_refuses_languages_that_were_not_set_up(recognizer: MoonshineAn
         await recognizer.recognize(german, language="fr")
 
 
-async def test_a_partial_result_waits_until_the_language_is_known(
-    recognizer: MoonshineAndWhisper, german: Samples
+async def test_a_partial_result_is_english_until_the_language_is_known(
+    recognizer: MoonshineAndWhisper, german: Samples, espeak: Espeak
 ) -> None:
     with pytest.raises(LaneFull):
         await recognizer.recognize(german, urgent=False)
+    english = await spoken(espeak, "The living room is on the second floor.")
+    assert "living" in (await recognizer.recognize(english, urgent=False)).text
     assert (await recognizer.recognize(german, language="de", urgent=False)).text
+
+
+async def test_long_speech_of_many_tokens_is_read_in_parts(models: None, espeak: Espeak) -> None:
+    russian = await spoken(espeak, 3 * RUSSIAN, voice="ru", rate=1.6)
+    heard = await MoonshineAndWhisper(languages=("en", "ru"), folder=str(WHISPER)).recognize(russian, language="ru")
+    assert len(heard.text.split()) > 15, heard
+
+
+async def test_without_a_second_reading_the_first_stays(models: None, espeak: Espeak, tmp_path: Path) -> None:
+    lacking = MoonshineAndWhisper(languages=("en", "de"), folder=str(tmp_path))
+    english = await spoken(espeak, "The living room is on the second floor.")
+    doubtful = english + noise(len(english) / ENGINE_SAMPLE_RATE_HZ, 0.02)[: len(english)]
+    heard = await lacking.recognize(doubtful, language="en")
+    assert heard.text
+    assert heard.confidence < DOUBTFUL
 
 
 def test_without_its_files_it_says_what_to_do(models: None, tmp_path: Path) -> None:
@@ -70,10 +91,13 @@ def test_without_its_files_it_says_what_to_do(models: None, tmp_path: Path) -> N
     assert "fetch_models" in refusal.value.for_operators
 
 
-async def test_a_damaged_file_is_told_in_a_sentence(models: None, german: Samples, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["model.bin", "vocabulary.json"])
+async def test_a_damaged_file_is_told_in_a_sentence(
+    models: None, german: Samples, tmp_path: Path, damaged: str
+) -> None:
     for file in WHISPER.iterdir():
         (tmp_path / file.name).symlink_to(file)
-    (tmp_path / "model.bin").unlink()
-    (tmp_path / "model.bin").write_bytes(b"no model")
+    (tmp_path / damaged).unlink()
+    (tmp_path / damaged).write_bytes(b"no model")
     with pytest.raises(EngineUnavailable, match="cannot be loaded"):
         await MoonshineAndWhisper(languages=("en", "de"), folder=str(tmp_path)).recognize(german, language="de")

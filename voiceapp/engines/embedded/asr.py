@@ -115,11 +115,12 @@ def is_invented(text: str) -> bool:
     return text.strip(" .!?").lower() in INVENTED or CREDITS in text
 
 
-def segments(audio: Samples) -> Iterator[Samples]:
-    """`audio` in pieces of at most 20 s, cut at the quietest tenth of a second in the second half of each."""
-    while len(audio) > MAX_SEGMENT_SAMPLES:
-        half = MAX_SEGMENT_SAMPLES // 2
-        pieces = audio[half:MAX_SEGMENT_SAMPLES].reshape(-1, QUIET_SAMPLES)
+def segments(audio: Samples, most: int = MAX_SEGMENT_SAMPLES) -> Iterator[Samples]:
+    """`audio` in pieces of at most 20 s, cut at the quietest tenth of a second in the second half of each; `most` is
+    another length, in whole fifths of a second."""
+    while len(audio) > most:
+        half = most // 2
+        pieces = audio[half:most].reshape(-1, QUIET_SAMPLES)
         quietest = int(np.square(pieces).mean(axis=1).argmin())
         cut = half + quietest * QUIET_SAMPLES + QUIET_SAMPLES // 2
         yield audio[:cut]

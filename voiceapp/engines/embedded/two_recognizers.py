@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from django.conf import settings
 
-from voiceapp.engines.embedded.asr import MIN_SAMPLES, Moonshine, is_invented, segments, without_repeats
+from voiceapp.engines.embedded.asr import MIN_SAMPLES, QUIET_SAMPLES, Moonshine, is_invented, segments, without_repeats
 from voiceapp.engines.embedded.whisper import WhisperModel
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Provider, Recognition, Samples
 from voiceapp.engines.languages import is_one_of
@@ -27,7 +28,9 @@ one half of the recordings is read best (`python -m tests.bench.doubtful`). The 
 and without, 8.3 % in pink noise 10 dB below, and 5.6 % instead of 9.7 beside four other voices."""
 SURE_OF_LANGUAGE = 0.7
 """Share of the probability of all candidates at which a language counts as detected."""
-FILES = ("model.bin", "config.json", "tokenizer.json")
+LEAST_CUT_SAMPLES = 6 * ENGINE_SAMPLE_RATE_HZ
+"""Shorter speech whose words are too many is none: there Whisper repeats itself without an end."""
+FILES = ("model.bin", "config.json")
 
 
 class MoonshineAndWhisper(Provider):
@@ -65,7 +68,7 @@ class MoonshineAndWhisper(Provider):
     async def recognize(
         self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
     ) -> Recognition:
-        """See `Recognizer`. Without a `language` it is detected; partial results (`urgent=False`) wait for that.
+        """See `Recognizer`. Without a `language` it is detected, except in partial results (`urgent=False`).
 
         Only Moonshine knows the terms, so its reading stays where there are some.
         """
@@ -73,20 +76,21 @@ class MoonshineAndWhisper(Provider):
             raise EngineRefused(f"This server understands {', '.join(self.languages)} only, not '{language[:20]}'.")
         has_terms = bool(terms or settings.RECOGNITION_TERMS)
         candidates = (language_code(language),) if language else self.languages
-        if candidates == ("en",):
+        is_detected = len(candidates) > 1
+        if candidates == ("en",) or (is_detected and not urgent):
             heard = await self._english.recognize(audio, language="en", urgent=urgent, terms=terms)
+            if is_detected and heard.confidence < DOUBTFUL:
+                raise LaneFull("A partial transcript of what may be another language was left out.")
             if not urgent or not heard.text or has_terms or heard.confidence >= DOUBTFUL:
                 return heard
-            return max(heard, await self._read(audio, candidates), key=lambda reading: reading.confidence)
-        if not urgent and (len(candidates) > 1 or not lanes().voice.has_idle_thread):
+            return await _surer(heard, self._read(audio, candidates))
+        if not urgent and not lanes().voice.has_idle_thread:
             raise LaneFull("A partial transcript was left out.")
         heard = await self._read(audio, candidates)
         if heard.language != "en":
             return heard
-        english = await self._english.recognize(audio, language="en", terms=terms)
-        if has_terms:
-            return replace(english, is_detected=heard.is_detected)
-        return replace(max(heard, english, key=lambda reading: reading.confidence), is_detected=heard.is_detected)
+        english = await _surer(heard, self._english.recognize(audio, language="en", terms=terms), prefers=has_terms)
+        return replace(english, is_detected=heard.is_detected)
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
         """See `Translator`."""
@@ -108,15 +112,20 @@ class MoonshineAndWhisper(Provider):
         model = self._model()
         texts: list[str] = []
         log_probability, tokens, share = 0.0, 0, 0.0
-        for segment in segments(audio):
-            if stop.is_set():
-                break
+        waiting = deque(segments(audio))
+        while waiting and not stop.is_set():
+            segment = waiting.popleft()
             encoded = model.encode(segment)
             if len(languages) > 1:
                 language, share = model.language(encoded, languages)
                 languages = (language,)
             seconds = len(segment) / ENGINE_SAMPLE_RATE_HZ
             decoded = model.decode(encoded, seconds, languages[0], translates=translates)
+            if decoded is None:
+                if len(segment) >= LEAST_CUT_SAMPLES:
+                    most = len(segment) // (3 * QUIET_SAMPLES) * 2 * QUIET_SAMPLES
+                    waiting.extendleft(reversed([*segments(segment, most)]))
+                continue
             text = without_repeats(decoded.text)
             if not text or is_invented(text):
                 continue
@@ -136,3 +145,12 @@ class MoonshineAndWhisper(Provider):
                 self.check()
                 self._loaded = WhisperModel(self._folder, threads=lanes().voice.threads)
             return self._loaded
+
+
+async def _surer(first: Recognition, second: Awaitable[Recognition], *, prefers: bool = False) -> Recognition:
+    """The surer of two readings, or the second where that is preferred; the first where it cannot be read again."""
+    try:
+        again = await second
+    except EngineUnavailable:
+        return first
+    return again if prefers else max(first, again, key=lambda reading: reading.confidence)

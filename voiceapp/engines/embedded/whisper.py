@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
 
 from voiceapp.engines.embedded.mel import log_mel
 from voiceapp.engines.embedded.moonshine import Decoded
@@ -22,8 +22,8 @@ from voiceapp.errors import EngineUnavailable
 WINDOW_SAMPLES = 10 * ENGINE_SAMPLE_RATE_HZ
 MARGIN_SAMPLES = ENGINE_SAMPLE_RATE_HZ
 MAX_WINDOW_SAMPLES = 30 * ENGINE_SAMPLE_RATE_HZ
-MAX_TOKENS_PER_SECOND = 25
-"""Languages without letters of their own in the vocabulary, such as Hindi, take up to 20."""
+MAX_TOKENS_PER_SECOND = 35
+"""Languages without letters of their own in the vocabulary take many: Hindi 13, Telugu 25, Georgian 31."""
 MIN_TOKENS = 16
 MAX_TOKENS = 224
 """Longest text that it was trained to write."""
@@ -54,7 +54,7 @@ class WhisperModel:
             raise EngineUnavailable(DAMAGED, remedy=f"{folder}: {error}") from error
         if not self._network.is_multilingual:
             raise EngineUnavailable(DAMAGED, remedy=f"The Whisper in {folder} knows English only.")
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._text = ByteLevel()
         self._view = ctranslate2.StorageView.from_array
 
     def encode(self, audio: Samples) -> Any:
@@ -71,8 +71,11 @@ class WhisperModel:
         best = max(among, key=lambda code: likely.get(code, 0.0))
         return best, likely.get(best, 0.0) / max(sum(likely.get(code, 0.0) for code in among), 1e-9)
 
-    def decode(self, encoded: Any, seconds: float, language: str, *, translates: bool = False) -> Decoded:
-        """The likeliest words, greedily: those that were said, or their meaning in English; none where nobody spoke."""
+    def decode(self, encoded: Any, seconds: float, language: str, *, translates: bool = False) -> Decoded | None:
+        """The likeliest words, greedily: those that were said, or their meaning in English; none where nobody spoke.
+
+        Returns None where they would be too many.
+        """
         task = "translate" if translates else "transcribe"
         marks = ("<|startoftranscript|>", f"<|{language}|>", f"<|{task}|>", "<|notimestamps|>")
         limit = min(max(MIN_TOKENS, math.ceil(seconds * MAX_TOKENS_PER_SECOND)), MAX_TOKENS)
@@ -83,6 +86,9 @@ class WhisperModel:
         # The score leaves the end token out of the count, but not out of the sum.
         log_probability = found.scores[0] * len(tokens) / (len(tokens) + 1)
         least = MIN_LOG_PROBABILITY if found.no_speech_prob < NO_SPEECH else MIN_LOG_PROBABILITY_IN_SILENCE
-        if log_probability < least or len(tokens) >= limit:  # there it repeats itself without an end
+        if log_probability < least:
             return Decoded("", log_probability, len(tokens) + 1)
-        return Decoded(self._tokenizer.decode(tokens).strip(), log_probability, len(tokens) + 1)
+        if len(tokens) >= limit:
+            return None
+        said = [token for token in found.sequences[0] if not token.startswith("<|")]
+        return Decoded(self._text.decode(said).strip(), log_probability, len(tokens) + 1)

