@@ -474,12 +474,17 @@ async def test_words_that_cannot_be_recognised_are_reported() -> None:
         ({"input_audio_transcription": {"language": "de-AT"}}, "hans"),
         ({"input_audio_transcription": {"language": "en"}}, "en-us"),
         ({"input_audio_transcription": {"language": "fi"}}, "en-us"),
-        ({"input_audio_transcription": {"language": "de"}, "voice": "Cherry"}, "Cherry"),
+        ({"input_audio_transcription": {"language": "de"}, "voice": "woman"}, "hans"),
+        ({"input_audio_transcription": {"language": "de"}, "voice": "Cherry"}, "hans"),
+        ({"input_audio_transcription": {"language": "en"}, "voice": "Cherry"}, "Cherry"),
+        ({"input_audio_transcription": {"language": "de"}, "voice": "luc"}, "luc"),
+        ({"input_audio_transcription": {"language": "de"}, "voice": "nobody"}, "nobody"),
     ],
 )
-async def test_the_session_s_language_finds_a_voice_for_who_chose_none(settings: dict[str, Any], voice: str) -> None:
+async def test_a_voice_that_speaks_english_gives_way_in_another_language(settings: dict[str, Any], voice: str) -> None:
     async with talking() as talk:
-        talk.mouth.voices = (Voice("en-us", "American", "en"), Voice("hans", "Hans", "de"))
+        others = (Voice("hans", "Hans", "de"), Voice("luc", "Luc", "fr"))
+        talk.mouth.voices = (Voice("en-us", "American"), Voice("woman", "Woman"), *others)
         await talk.stream.receive(ev.SessionUpdate(session=settings))
         await talk.ask()
         await talk.wait(ev.ResponseDone)

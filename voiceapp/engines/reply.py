@@ -23,6 +23,7 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.engines.voices.synthesizer import own_name
 from voiceapp.errors import EngineError
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.reminders import Reminder
@@ -231,12 +232,12 @@ class ReplyPipeline:
             reply.hand_over(ReplySpoken(work.response_id, said))
 
     def _voice(self, config: SessionConfig) -> str:
-        """The session's voice; for those who chose none, one that speaks the session's language."""
+        """The session's voice; for one that is English or not chosen, one that speaks the session's language."""
         language = (config.transcription_language or "").split("-")[0].lower()
-        if not language or config.voice != self._synthesizer.default_voice:
-            return config.voice
         languages = {voice.name: voice.language for voice in self._synthesizer.voices}
-        if languages.get(config.voice) in ("", language):
+        own = config.voice if config.voice in languages else own_name(config.voice)
+        is_chosen = config.voice != self._synthesizer.default_voice and languages.get(own) != "en"
+        if not language or is_chosen or languages.get(own) in ("", language):
             return config.voice
         return next((name for name, spoken in languages.items() if spoken == language), config.voice)
 

@@ -19,7 +19,7 @@ _END = re.compile(
     r"""
       (?P<stop>[.!?…]+)(?P<after>["'”’»)\]*_`]*)(?=\s)    # Latin: a stop, closing marks, then white space
     | [。！？；｡]+["'”’」』）】》]*                            # CJK: white space does not follow
-    | (?P<clause>[,;:—–][”’"')]*)(?=\s) | (?P<wide_clause>[，、：]+)
+    | (?P<clause>[,;:—–][”’"')]*)(?=\s+[^\s\d]) | (?P<wide_clause>[，、：]+)
     | (?P<line>\n)
     """,
     re.VERBOSE,

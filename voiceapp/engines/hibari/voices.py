@@ -17,7 +17,6 @@ from hibari.voices import DEFAULT, VOICES, voice_path
 
 from voiceapp.engines.hibari.frames import sound_of
 from voiceapp.engines.hibari.packed import Packed
-from voiceapp.engines.hibari.readable import readable
 from voiceapp.engines.interfaces import Samples, Voice
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.onnx_sessions import UNLOADABLE
@@ -87,7 +86,7 @@ class Model:
             TextUnreadable: if the rules fail on it, or find nothing to say.
         """
         try:
-            found: str = self.load().g2p(readable(text))
+            found: str = self.load().g2p(text)
         except READING_ERRORS as error:
             raise TextUnreadable(f"The voice {self._name} cannot read a text.", remedy=repr(error)) from error
         if not any(symbol.isalpha() for symbol in found):

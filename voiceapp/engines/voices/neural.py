@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from voiceapp.engines.interfaces import Samples, Voice
@@ -47,19 +48,30 @@ class NeuralVoice(Protocol):
         """
 
 
-async def in_lane(parts: Iterator[Samples]) -> AsyncGenerator[Samples, None]:
+async def in_lane(parts: Iterator[Samples], *, longest_step_s: float = LONGEST_STEP_S) -> AsyncGenerator[Samples, None]:
     """The parts of a sound, each made in the `voice` lane.
 
     Raises:
-        EngineTimeout: if one takes too long.
+        EngineTimeout: if one takes too long, its wait for the lane apart.
         LaneFull: if too much work waits.
     """
+    loop = asyncio.get_running_loop()
+
+    def step(limit: asyncio.Timeout) -> Samples | None:
+        loop.call_soon_threadsafe(_begin, limit, longest_step_s)
+        return next(parts, None)
+
     while True:
         try:
-            async with asyncio.timeout(LONGEST_STEP_S):
-                part = await lanes().voice.run(next, parts, None)
+            async with asyncio.timeout(None) as limit:
+                part = await lanes().voice.run(step, limit)
         except TimeoutError as error:
             raise EngineTimeout("The voice takes too long.") from error
         if part is None:
             return
         yield part
+
+
+def _begin(limit: asyncio.Timeout, longest_step_s: float) -> None:
+    with suppress(RuntimeError):  # the caller has left
+        limit.reschedule(asyncio.get_running_loop().time() + longest_step_s)

@@ -1,10 +1,15 @@
-"""Cuts of a text for the voices: pieces that are made at one go, each in one script."""
+"""Text as the voices read it: pieces that are made at one go, each in one script."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.engines.voices.english import readable
+from voiceapp.engines.voices.plain_text import plain_text
 
 FIRST_CHARS = 60
 """A first sentence that is longer is cut at a clause, so that sound starts sooner."""
@@ -26,8 +31,7 @@ SCRIPTS = {
 """Ranges of characters, by the most spoken of the languages that are written with them."""
 LATIN = "A-Za-z\u00aa\u00b5\u00ba\u00c0-\u024f\u0300-\u036f\u1e00-\u1eff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a"
 
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
-_CLAUSE = re.compile(r"(?<=[,;:，；：])[\"'”’)\]]*\s*|(?<!\s)\s+[-–—]+\s+")
+_SENTENCE_END = re.compile(r"[.!?…。！？；｡][\"'”’»」』）】》)\]]*\s*$|\n$")
 _SPOKEN = re.compile(r"\w")
 _WORD = re.compile(
     "|".join(f"(?P<{code}>[{chars}]+)" for code, chars in SCRIPTS.items()) + rf"|[{LATIN}]+|(?P<other>[^\W\d_]+?)"
@@ -46,45 +50,29 @@ class Piece:
     """Key of `SCRIPTS`, or "other"; empty for Latin letters."""
 
 
-def pieces(text: str) -> Iterator[Piece]:
-    """`text` in pieces of at most 220 characters, the first one short; what nobody pronounces is left out."""
-    is_first = True
-    for sentence in _cut(text, _SENTENCE):
-        parts = [sentence]
-        if len(sentence) > (FIRST_CHARS if is_first else MAX_CHARS):
-            parts = _joined(_cut(sentence, _CLAUSE), LEAST_CHARS if is_first else MAX_CHARS)
-        runs = [run for long in parts for part in _at_words(long) for run in _runs(part)]
+def pieces(text: str, *, language: str) -> Iterator[Piece]:
+    """`text` for a voice of a language in pieces of at most 220 characters, the first one short.
+
+    What nobody pronounces is left out.
+    """
+    plain = plain_text(text)
+    written = readable(plain) if language == "en" else plain
+    found = _cut(written)
+    if found and len(found[0]) > FIRST_CHARS:
+        found[:1] = _cut(found[0], LEAST_CHARS)
+    parts = [part for part in found if _SPOKEN.search(part)]
+    for place, part in enumerate(parts, start=1):
+        ends = place == len(parts) or _SENTENCE_END.search(part) is not None
+        runs = [*_runs(part.strip())]
         for number, (run, script) in enumerate(runs, start=1):
-            yield Piece(run, is_sentence=number == len(runs), script=script)
-            is_first = False
+            yield Piece(run, is_sentence=ends and number == len(runs), script=script)
+    if not parts and any(unicodedata.category(char) == "So" for char in plain):
+        yield Piece(plain, is_sentence=True, script="other")  # emoji, whose names espeak-ng knows
 
 
-def _cut(text: str, boundary: re.Pattern[str]) -> list[str]:
-    """`text` behind each boundary, white space around the parts left out."""
-    ends = [match.end() for match in boundary.finditer(text)]
-    parts = (text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
-    return [part for part in parts if _SPOKEN.search(part)]
-
-
-def _joined(clauses: list[str], first: int) -> list[str]:
-    """Clauses put together as far as they fit, the first part ending as soon as it has `first` characters."""
-    parts: list[str] = []
-    for clause in clauses:
-        is_open = bool(parts) and len(parts[-1]) + len(clause) < MAX_CHARS
-        if is_open and (len(parts) > 1 or len(parts[0]) < first):
-            parts[-1] += f" {clause}"
-        else:
-            parts.append(clause)
-    return parts
-
-
-def _at_words(text: str) -> Iterator[str]:
-    while len(text) > MAX_CHARS:
-        cut = text.rfind(" ", MAX_CHARS // 2, MAX_CHARS)
-        cut = cut if cut > 0 else MAX_CHARS
-        yield text[:cut]
-        text = text[cut:].lstrip()
-    yield text
+def _cut(text: str, first_chars: int = 0) -> list[str]:
+    splitter = SentenceSplitter(first_clause_chars=first_chars, max_piece_chars=MAX_CHARS)
+    return [*splitter.feed(text), *splitter.flush()]
 
 
 def _runs(text: str) -> Iterator[tuple[str, str]]:
@@ -92,6 +80,8 @@ def _runs(text: str) -> Iterator[tuple[str, str]]:
     is_japanese = _KANA.search(text) is not None  # and written with Chinese characters, too
     begin, script = 0, None
     for word in _WORD.finditer(text):
+        if unicodedata.category(word[0][0]) in ("Lm", "No"):
+            continue  # as in m², ½ and Hawaiʻi
         found = "ja" if is_japanese and word.lastgroup == "zh" else word.lastgroup or ""
         if script is not None and found != script:
             yield text[begin : word.start()], script

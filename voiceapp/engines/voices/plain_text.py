@@ -29,14 +29,16 @@ _MARKDOWN = (
     (re.compile(r"^[ \t]*(?:#{1,6}|[-*+•]|>)[ \t]+(.*)$", re.MULTILINE), _list_item),
     (re.compile(r"^[ \t]*[-*_]{3,}[ \t]*$", re.MULTILINE), ""),
     (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|[`~|]|(?<!\w)_+|_+(?!\w)"), ""),
+    (re.compile(r"(?<![\w)])\^|\^(?![\w(-])"), ""),
 )
 
 
 def plain_text(text: str) -> str:
     """`text` as it is read aloud; symbols such as emoji stay only where there is nothing else."""
+    text = unicodedata.normalize("NFC", text)
     for pattern, replacement in _MARKDOWN:
         text = pattern.sub(replacement, text)
-    kept = "".join(char for char in text if char in "\n\t°" or unicodedata.category(char) not in _UNSPOKEN)
+    kept = "".join(char for char in text if char in "\n\t°^" or unicodedata.category(char) not in _UNSPOKEN)
     if not re.search(r"\w", kept):
         return text.strip()
     return re.sub(r"[ \t]+", " ", kept).strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import cached_property
@@ -21,7 +20,6 @@ from voiceapp.engines.piper.voices import find_voices as piper_voices
 from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.engines.voices.neural import NeuralVoice, TextUnreadable, VoiceUnusable
 from voiceapp.engines.voices.pieces import Piece, pieces
-from voiceapp.engines.voices.plain_text import plain_text
 from voiceapp.engines.voices.sound import Finisher
 from voiceapp.errors import EngineTimeout
 from voiceapp.formats import one_line
@@ -89,11 +87,11 @@ class EmbeddedSpeech(Provider):
     ) -> AsyncGenerator[bytes, None]:
         """See `Synthesizer`. Chunks of 100 ms; silence at both ends is at most 60 ms."""
         name = self.voice_named(voice) or self._default_for(voice)
-        text = plain_text(text)
+        language = next(voice.language for voice in self.voices if voice.name == name)
         pause_s = 0.0
-        for piece in [*pieces(text)] or _symbols(text):
+        for piece in pieces(text, language=language):
             pcm = bytes(2 * int(pause_s * sample_rate_hz))
-            async with aclosing(self._said(piece, name, sample_rate_hz, rate)) as sound:
+            async with aclosing(self._said(piece, name, language, sample_rate_hz, rate)) as sound:
                 async for made in sound:
                     yield pcm + made
                     pcm = b""
@@ -112,10 +110,11 @@ class EmbeddedSpeech(Provider):
             logger.warning("voice %s: not known, %s speaks in its place", one_line(unknown, 80), name)
         return name
 
-    async def _said(self, piece: Piece, name: str, sample_rate_hz: int, rate: float) -> AsyncGenerator[bytes, None]:
+    async def _said(
+        self, piece: Piece, name: str, language: str, sample_rate_hz: int, rate: float
+    ) -> AsyncGenerator[bytes, None]:
         """A piece by the voice `name`, or by espeak-ng where that voice cannot say it."""
         neural = self._neural.get(name)
-        language = next(voice.language for voice in self.voices if voice.name == name)
         if piece.script and language == "en":
             name, neural = voice_of(piece.script), None
         if neural is not None:
@@ -132,6 +131,8 @@ class EmbeddedSpeech(Provider):
                     self._broken.add(name)
                     logger.warning("voice %s: espeak-ng speaks in its place: %s", name, error.for_operators)
                 except (TextUnreadable, EngineTimeout) as error:
+                    if has_begun:
+                        raise
                     logger.warning("voice %s: espeak-ng reads a text in its place: %s", name, error.for_operators)
             name = voice_of(language)
         async with aclosing(
@@ -170,12 +171,6 @@ async def _levelled(piece: Piece, voice: NeuralVoice, rate: float) -> AsyncGener
     if unheard:
         yield finisher.feed(np.concatenate(unheard))
     yield finisher.flush()
-
-
-def _symbols(text: str) -> list[Piece]:
-    """Text without a word, such as emoji, whose names espeak-ng knows."""
-    has_some = any(unicodedata.category(char) == "So" for char in text)
-    return [Piece(text, is_sentence=True, script="other")] if has_some else []
 
 
 def own_name(name: str) -> str:

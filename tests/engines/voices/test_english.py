@@ -7,8 +7,7 @@ import re
 import pytest
 from hibari.g2p import G2P
 
-from voiceapp.engines.hibari.readable import readable
-from voiceapp.engines.voices.plain_text import plain_text
+from voiceapp.engines.voices.pieces import pieces
 
 CASES = [
     ("9" * 40, " ".join(["nine"] * 40)),
@@ -83,6 +82,37 @@ CASES = [
     ("Call 555-0199.", "Call five five five, zero one nine nine."),
     ("Call +1 555 123 4567.", "Call plus one, five five five, one two three, four five six seven."),
     ("St. Paul is near 5th Ave.", "Saint Paul is near fifth Avenue"),
+    ("See www.example.com.", "See W W W dot example dot com."),
+    # Numbers and dates as others write them
+    ("It took 10 000 years.", "It took ten thousand years."),
+    ("Call 800 012 345 now.", "Call eight hundred zero one two three hundred forty-five now."),
+    ("Due 01/05/2024.", "Due January fifth, twenty twenty-four."),
+    ("Born on 09.08.2020.", "Born on August ninth, twenty twenty."),
+    ("Version 9.8.20 is out.", "Version nine point eight point twenty is out."),
+    ("Come on 03 May at 05:30.", "Come on the third of May at five thirty."),
+    ("Add .5 cups... 5 more.", "Add zero point five cups, five more."),
+    ("He is 5'10.", "He is five foot ten."),
+    ("2^10 or x^2, (a+b)^2", "Two to the power of ten or X to the power of two, A plus B to the power of two"),
+    ("^_^ up ^ there", "up there"),
+    # Money as others write it
+    ("It costs 3,50 €.", "It costs three euros and fifty cents."),
+    ("It costs 3.50 € or 20€.", "It costs three euros and fifty cents or twenty euros."),
+    ("12 500 € or 1.250,00 €", "twelve thousand five hundred euros or one thousand two hundred fifty euros"),
+    ("I have 5 $20 bills.", "I have five twenty dollars bills."),
+    ("It made £1bn.", "It made one billion pounds."),
+    ("5bn people", "five billion people"),
+    ("$1-$2 or $5 - $10 million", "one to two dollars or five to ten million dollars"),
+    ("$3.50-$4.20", "three dollars and fifty cents to four dollars and twenty cents"),
+    ("$1bn-$2bn", "one billion dollars to two billion dollars"),
+    # Letters and marks of others within English
+    ("20 m² and 5 km³", "twenty square meters and five cubic kilometers"),
+    ("x² and CO₂", "X squared and CO two"),
+    ("Hawaiʻi", "Hawai'i"),
+    ("I donʼt.", "I don't."),
+    ("500 μg or 500 µg", "five hundred micrograms or five hundred micrograms"),
+    ("5 Ω or 2 kΩ", "five ohms or two kilohms"),
+    ("π and Δt", "pi and delta T"),
+    ("in Zu\u0308rich", "in Zürich"),
     # Markdown
     ("This is **very** _important_.", "This is very important."),
     ("See [the manual](https://example.org).", "See the manual."),
@@ -103,14 +133,40 @@ def rules() -> G2P:
 
 @pytest.mark.parametrize(("written", "said"), CASES)
 def test_it_is_said_as_a_person_would(rules: G2P, written: str, said: str) -> None:
-    assert sounds(rules(readable(plain_text(written)))) == sounds(rules(said))
+    found = [*pieces(written, language="en")]
+    assert {piece.script for piece in found} == {""}
+    assert sounds("".join(rules(piece.text) for piece in found)) == sounds(rules(said))
 
 
 def sounds(phonemes: str) -> str:
     """Phonemes without stress and pauses."""
-    return re.sub(r"[ˈˌ,.;:!?— ]", "", phonemes).replace("ᵻ", "ɪ")
+    return re.sub(r"[ˈˌ,.;:!?()— ]", "", phonemes).replace("ᵻ", "ɪ")
 
 
-def test_plain_text_stays_as_it_is() -> None:
-    text = 'Well, "this" is plain - isn\'t it? Yes; it is: so.'
-    assert readable(plain_text(text)) == text
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "The balance of your savings account is $12,500.75 at the moment, | and it will grow.",
+        "I told all of them that the meeting begins at 10:30 tomorrow, | as it always does.",
+        "That city on the river has a population of 1,250,000 people: | all of them are busy.",
+        "He was born in a small house on July 4, 1776, | and lived there until the war began.",
+        "In all these years Dr. Smith met Mr. Lee vs. Prof. Kim at St. James. | It was fun.",
+        "Take No. 5. | See p. 5. | No. | It was Jan. 5. | It is 42. | Fine.",
+        "A short sentence, this is, and whole. | Another one",
+        "The word | Привет | means hello.",
+        "The Greek | η Αθήνα | is a city.",
+    ],
+)
+def test_it_is_cut_where_a_person_would_pause(cut: str) -> None:
+    whole = cut.replace(" | ", " ")
+    assert [piece.text.strip() for piece in pieces(whole, language="en")] == cut.replace("p. 5", "page 5").split(" | ")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_plain_text_stays_as_it_is(language: str) -> None:
+    text = 'Well, "this" is plain - isn\'t it? | Yes; it is: so.'
+    assert [piece.text for piece in pieces(text.replace("| ", ""), language=language)] == text.split(" | ")
+
+
+def test_other_languages_are_read_by_their_own_rules() -> None:
+    assert [piece.text for piece in pieces("z. B. 3,50 €, 5 m²", language="de")] == ["z. B. 3,50 €, 5 m²"]
