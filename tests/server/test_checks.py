@@ -61,6 +61,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("LOCAL_TIME_ZONE", "Mars/Olympus", "server.E009"),
         ("DOCUMENTS_DIR", "/no/such/folder", "server.E010"),
         ("VOICES_DIR", "/no/such/folder", "server.E024"),
+        ("ASR_MODEL", "whisper-1", "server.W030"),
         ("TTS_BASE_URL", "nope", "server.E005"),
         ("RERANK_BASE_URL", "tcp://127.0.0.1:80", "server.E005"),
         ("UPSTREAMS", (UpstreamSettings("foo", "", ""),), "server.E005"),
@@ -77,6 +78,8 @@ def test_it_finds_nothing_on_a_laptop() -> None:
     ],
 )
 def test_it_finds_a_wrong_value(settings: Settings, name: str, value: object, found: str) -> None:
+    settings.SPEECH_LANGUAGES = ("en", "de")
+    assert found not in ids()
     setattr(settings, name, value)
     assert found in ids()
 
@@ -88,6 +91,15 @@ def test_it_says_how_to_install_a_celery_that_is_missing(settings: Settings, mon
     (finding,) = check_settings()
     assert finding.id == "server.E016"
     assert "requirements-celery.txt" in finding.hint
+
+
+def test_it_says_how_to_install_what_reads_other_languages(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    assert ids() == []
+    settings.SPEECH_LANGUAGES = ("en", "de")
+    (finding,) = check_settings()
+    assert finding.id == "server.E029"
+    assert "requirements-whisper.txt" in finding.hint
 
 
 @pytest.mark.parametrize("name", ["ASR_BASE_URL", "TTS_BASE_URL"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import wave
 from collections.abc import Iterator
 
 import pytest
@@ -27,9 +29,24 @@ def german_server(settings: Settings) -> Iterator[None]:
         yield
 
 
-async def transcribed(member: Member, path: str = TRANSCRIPTIONS, **form: str) -> HttpResponse:
+def joined(*recordings: bytes) -> bytes:
+    """One recording of several, with a second of silence behind each."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        for number, content in enumerate(recordings):
+            with wave.open(io.BytesIO(content)) as reader:
+                if not number:
+                    writer.setparams(reader.getparams())
+                writer.writeframes(reader.readframes(reader.getnframes()) + bytes(32_000))
+    return file.getvalue()
+
+
+async def transcribed(member: Member, path: str = TRANSCRIPTIONS, *, greeting: str = "", **form: str) -> HttpResponse:
     text = "Ich möchte morgen früh nach Hamburg fahren, weil mein Bruder dort wohnt."
-    file = SimpleUploadedFile("a.wav", await recording(text, voice="de"), "audio/wav")
+    content = await recording(text, voice="de")
+    if greeting:
+        content = joined(await recording(greeting), content)
+    file = SimpleUploadedFile("a.wav", content, "audio/wav")
     form = {"model": "whisper-1", "response_format": "verbose_json", **form}
     found = await AsyncClient().post(path, {**form, "file": file}, headers={"Authorization": member.authorization})
     assert isinstance(found, HttpResponse)
@@ -43,6 +60,12 @@ async def test_german_comes_out_as_german(alice: Member, form: dict[str, str]) -
     found = response.json()
     assert found["language"] == "de"
     assert {"morgen", "hamburg", "wohnt"} <= set(words(found["text"])), found["text"]
+
+
+async def test_a_greeting_does_not_decide_the_language_of_a_recording(alice: Member) -> None:
+    found = (await transcribed(alice, greeting="Good morning, everybody.")).json()
+    assert found["language"] == "de"
+    assert {"good", "morgen", "hamburg", "fahren"} <= set(words(found["text"])), found["text"]
 
 
 async def test_a_language_that_was_not_set_up_is_refused(alice: Member) -> None:

@@ -164,6 +164,19 @@ def _values() -> Iterator[CheckMessage]:
             hint="Run pip install -r requirements-wyoming.txt.",
             id="server.E018",
         )
+    reads_languages = settings.SPEECH_LANGUAGES and not settings.ASR_BASE_URL
+    if reads_languages and importlib.util.find_spec("ctranslate2") is None:
+        yield Error(
+            "SPEECH_LANGUAGES is set, and what reads other languages is not installed: no conversation would begin.",
+            hint="Run pip install -r requirements-whisper.txt.",
+            id="server.E029",
+        )
+    if reads_languages and settings.ASR_MODEL and not (Path(settings.ASR_MODEL) / "model.bin").is_file():
+        yield Warning(
+            f"ASR_MODEL is {settings.ASR_MODEL!r}, which is no folder with a Whisper in CTranslate2's form.",
+            hint="Set it to such a folder, or leave it empty for the one that manage.py fetch_models brings.",
+            id="server.W030",
+        )
     if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):
         yield Error(
             f"ADMIN_PATH is {settings.ADMIN_PATH!r}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 MAX_AUDIO_S = 900.0
 """Longest recording while the caller waits: a minute takes a second or two."""
+
+LANGUAGE_S = 15.0
+"""Speech in one language after which the rest of a recording is read in that; before, each segment is in its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +155,22 @@ async def segments(
             meter.used(audio_seconds=math.ceil(duration_s))
             await meter.settle()
         found: list[Segment] = []
-        spoken = language or "en"
+        heard_s: defaultdict[str, float] = defaultdict(float)
         note(card.origin)
         async with aclosing(_segments(file, max_s, in_turn)) as segments:
             async for segment in segments:
                 heard = await in_turn(partial(read, segment.samples, language=language))
-                spoken = heard.language
-                if heard.is_detected:
-                    language = spoken
+                if heard.text:
+                    heard_s[heard.language] += segment.end_s - segment.start_s
+                if heard.is_detected and heard_s[heard.language] >= LANGUAGE_S:
+                    language = heard.language
                 note(heard.served_by or card.origin)
                 if heard.text:
                     found.append(Segment(segment.start_s, segment.end_s, heard.text, heard.confidence, duration_s))
                     yield found[-1]
         meter.used(audio_seconds=math.ceil(duration_s))
         await meter.settle()
+        spoken = language or max(heard_s, key=heard_s.__getitem__, default="en")
         yield Transcript(duration_s, "en" if translates else spoken, tuple(found), is_translated=translates)
 
 

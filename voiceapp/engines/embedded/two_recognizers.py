@@ -58,7 +58,8 @@ class MoonshineAndWhisper(Provider):
         if missing := [name for name in FILES if not (self._folder / name).is_file()]:
             raise EngineUnavailable(
                 "The recognizer of other languages is not on this server yet.",
-                remedy=f"{self._folder} lacks {', '.join(missing)}. Run `python manage.py fetch_models`.",
+                remedy=f"{self._folder} lacks {', '.join(missing)}. "
+                + ("Run `python manage.py fetch_models`." if settings.BRINGS_WHISPER else "Set or empty ASR_MODEL."),
             )
 
     async def warm(self) -> None:
