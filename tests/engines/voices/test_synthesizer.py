@@ -188,6 +188,14 @@ async def test_what_the_english_voices_cannot_read_is_spoken_by_another(
     assert len(theirs) > 0.3 * RATE_HZ * 2
 
 
+@pytest.mark.parametrize(("voice", "is_english"), [("en-us", True), ("de", False)])
+async def test_english_is_written_out_for_robotic_voices_too(
+    speech: EmbeddedSpeech, voice: str, is_english: bool
+) -> None:
+    written, said = [await pcm(speech, text, voice=voice) for text in ("It is 3,50 €.", "It is €3.50.")]
+    assert (len(written) == pytest.approx(len(said), abs=480)) is is_english
+
+
 async def test_what_the_rules_find_nothing_in_is_spoken_by_espeak(
     speech: EmbeddedSpeech, caplog: pytest.LogCaptureFixture
 ) -> None:
