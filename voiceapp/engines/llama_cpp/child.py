@@ -92,6 +92,8 @@ def serve(request: dict[str, Any]) -> Any:
     parameters.n_parallel = request["slots"]
     parameters.n_ctx = request["context_tokens"] * request["slots"]
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = request["threads"]
+    # Threads that poll while they wait take the cores from those that they wait for, when there is other work.
+    parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.fit_params = False  # what was asked for, or an error
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
     parameters.timeout_read = parameters.timeout_write = READ_TIMEOUT_S
