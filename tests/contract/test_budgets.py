@@ -30,6 +30,7 @@ from voiceapp.accounts.budgets import NO_BUDGET, month_of
 from voiceapp.accounts.models import ApiKey, Hold, MonthlySpend, UsageRecord
 from voiceapp.api import openapi_document
 from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.defaults import voice_cards, whisper_folder
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.leases.loop import Loop
@@ -147,11 +148,14 @@ OPERATIONS = [
         {"model": "tts-1", "input": "Well, yes.", "voice": "alloy", "response_format": "wav"},
         {"characters": 10},
     ),
-    Operation(
-        "/compatible-mode/v1/audio/transcriptions",
-        b"",
-        {"audio_seconds": 2},
-        media_type=f"multipart/form-data; boundary={BOUNDARY}",
+    *(
+        Operation(
+            f"/compatible-mode/v1/audio/{operation}",
+            b"",
+            {"audio_seconds": 2},
+            media_type=f"multipart/form-data; boundary={BOUNDARY}",
+        )
+        for operation in ("transcriptions", "translations")
     ),
     task("audio/asr/transcription", {"model": "whisper-1", "input": {"file_urls": ["{spoken.wav}"]}}, audio_seconds=2),
     task("audio/tts/synthesis", {"model": "tts-1", "input": {"text": "Well, yes."}}, characters=10),
@@ -226,9 +230,10 @@ def test_the_table_has_every_operation_that_may_use_a_model() -> None:
 async def files(settings: Settings) -> AsyncIterator[Any]:
     settings.FETCH_ALLOWED_NETWORKS = ["127.0.0.0/8"]
     async with files_at(FILES) as at:
-        engines = "tests.contract.media_engines"
+        engines, whisper = "tests.contract.media_engines", whisper_folder("", settings.MODELS_DIR)
         cards = [
-            *(card for card in settings.VOICE_MODELS if card.kind != "chat"),
+            *(card for card in settings.VOICE_MODELS if card.kind not in ("asr", "chat")),
+            *(card for card in voice_cards(languages=("en", "de"), whisper=whisper) if card.kind == "asr"),
             ModelCard("obedient", "chat", "tests.generation.engine.Obedient", chat=ABLE),
             ModelCard("painter", "image", f"{engines}.ReadyPainter"),
             ModelCard("filmer", "video", f"{engines}.VideoService", options={"base_url": at("").rstrip("/")}),

@@ -125,7 +125,7 @@ async def kinds_told() -> list[str]:
 async def until_told(kinds: list[str]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            if await kinds_told() == OF_A_CONVERSATION:
+            if await kinds_told() == kinds:
                 return
             await asyncio.sleep(0.01)
 
