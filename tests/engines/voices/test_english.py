@@ -84,6 +84,8 @@ CASES = [
     ("St. Paul is near 5th Ave.", "Saint Paul is near fifth Avenue"),
     ("See www.example.com.", "See W W W dot example dot com."),
     # Numbers and dates as others write them
+    ("In 2020 000 of them.", "In twenty twenty zero zero zero of them."),
+    ("See pages 3-7.", "See pages three to seven."),
     ("It took 10 000 years.", "It took ten thousand years."),
     ("Call 800 012 345 now.", "Call eight hundred zero one two three hundred forty-five now."),
     ("Due 01/05/2024.", "Due January fifth, twenty twenty-four."),

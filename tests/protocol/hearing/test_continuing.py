@@ -107,3 +107,19 @@ def test_what_is_cleared_of_a_turn_that_went_on_is_not_taken_up_again() -> None:
     talk.tell("input_audio_buffer.clear")
     talk.say(320)
     assert [event["item_id"] == item_id for event in talk.of(STARTED)] == [True, True, False]
+
+
+@pytest.mark.parametrize("finds_nothing", [True, False])
+def test_words_that_were_known_stay_when_a_later_reading_finds_none(finds_nothing: bool) -> None:
+    talk = Conversation(interruptions="duck")
+    item_id = hello(talk)
+    talk.take(Respond)
+    talk.say(320)
+    talk.hush(960)
+    talk.assert_event(COMMITTED, item_id=item_id)
+    if finds_nothing:
+        talk.recognize("")
+    else:
+        talk.fail_recognition()
+    talk.assert_event(COMPLETED, item_id=item_id, transcript="Listen to this.")
+    assert words_in(talk.take(Respond)) == ["Listen to this."]

@@ -38,6 +38,10 @@ def _prices(found: Found) -> str:
     return f"{'' if found[2].isdigit() else found[1]}{found[2]} to {found[1]}"
 
 
+def _range(found: Found) -> str:
+    return f"{found[1]} to {found[2]}" if int(found[1]) < int(found[2]) else found[0]
+
+
 def _greek(found: Found) -> str:
     return f" {unicodedata.name(found[0]).split()[-1].lower()} "
 
@@ -57,9 +61,9 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[Found], str]], ...] = (
         re.compile(r"(?<![\w.])((?:[\w-]{1,63}\.){1,8}(?:com|org|net|io|dev|edu|gov|eu|uk|de)(?:/[\w./-]*\w)?)\b"),
         lambda web: _dotted(web[1]),
     ),
-    (re.compile(r"(?<=\d)(?: (?=000\b)|[\u00a0\u2009\u202f](?=\d{3}\b))"), ""),
+    (re.compile(r"(?<=\d)(?:(?<!\d{4}) (?=000\b)|[\u00a0\u2009\u202f](?=\d{3}\b))"), ""),
     (re.compile(r"(?<![\w.,$£€])(\d{1,3}(?:[., ]\d{3}){1,4}|\d{1,9})(?:[.,](\d\d?))?\s?([$£€])(?!\w)"), _price),
-    (re.compile(r"([$£€])(\d[\d,]*(?:\.\d+)?(?:[km]|bn)?)\s?[-–—]\s?\1?(?=\d)"), _prices),
+    (re.compile(r"([$£€])(\d[\d,]*(?:\.\d+)?(?:[km]|bn)?)\s?[-–—]\s?\1?(?=\d)(?![\d.,$£€ ]{0,20}=)"), _prices),
     (re.compile(r"[ʻʼ]"), "'"),
     (re.compile(r"(?<=\d)\s?bn\b"), " billion"),
     (re.compile(r"(?<![\w.])(?=\.\d)"), "0"),
@@ -71,7 +75,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[Found], str]], ...] = (
         ),
         _telephone,
     ),
-    (re.compile(r"(?<![\w.-])(\d{1,4})[-–](?=\d{1,4}[.!?](?:\s|$))"), r"\1 to "),
+    (re.compile(r"(?<![\w.-])(\d{1,4})[-–](\d{1,4})(?=[.!?](?:\s|$))"), _range),
     (
         re.compile(r"(?<![\w.])(\d\d?)\.(\d\d?)\.((?:19|20)\d\d)(?![\w-]|\.\d)"),
         lambda date: f"{date[3]}-{date[2]:0>2}-{date[1]:0>2}",

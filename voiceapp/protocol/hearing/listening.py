@@ -173,6 +173,8 @@ class Listener:
         """No words from this reading. A failed speculation is tried again when the turn ends."""
         utterance = self._find(failed.work.item_id)
         self._words.failed(utterance, failed, now)
+        if utterance is self._last:  # its sound is gone
+            self._last = None
         if utterance is not None and utterance is self.doubtful and not failed.work.is_partial:
             self._settle(SpeechVerdict.TAKEN_BACK if utterance.sure_frames == 0 else SpeechVerdict.INTERRUPTS, now)
 

@@ -58,6 +58,7 @@ class TurnWords:
 
     def reopen(self, utterance: Utterance) -> None:
         """A committed turn goes on."""
+        utterance.reopen()
         self._committed.pop(utterance.item_id, None)
 
     def close(self) -> None:

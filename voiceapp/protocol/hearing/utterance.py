@@ -132,6 +132,11 @@ class Utterance:
             self.read("keep")
         return is_stable
 
+    def reopen(self) -> None:
+        """More is said after all: its words stay, should a later reading find none."""
+        if self.words:
+            self._shown = self.words, True
+
     def keep_words(self, words: str, confidence: float = 1.0) -> None:
         """Take the words of all of it, as far as a sound of this length is believed to have some."""
         is_believed = self.speech_ms >= MIN_SPEECH_MS or confidence >= MIN_WORD_CONFIDENCE
