@@ -48,7 +48,7 @@ def test_what_clients_held_who_vanished_is_gone_within_a_minute() -> None:
     print(f"{CLIENTS} clients, {how}: gone after {found['within_s']:.0f} s")
     most = [CLIENTS, CLIENTS / 2 if apart else CLIENTS]
     assert [0.8 * each <= held <= each for held, each in zip(found["held"], most, strict=True)] == [True, True]
-    assert found["left"] == [0, 0]
+    assert max(found["left"]) <= 0
     assert found["within_s"] < GONE_S
     assert set(found["close_codes"]) <= {1005, 1006}
     assert (found["status"], found["log"]) == (0, [])
