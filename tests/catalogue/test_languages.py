@@ -23,5 +23,5 @@ def test_usual_spellings_are_understood(given: str, languages: tuple[str, ...]) 
 
 
 def test_what_is_no_language_is_refused() -> None:
-    with pytest.raises(ValueError, match="'german' is no language"):
+    with pytest.raises(ValueError, match="'german' is not a language"):
         speech_languages(["de", "german"])

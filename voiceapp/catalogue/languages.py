@@ -26,5 +26,5 @@ def speech_languages(given: Sequence[str]) -> tuple[str, ...]:
     if "all" in named:
         return WHISPER_LANGUAGES
     if unknown := [code for code in named if code not in WHISPER_LANGUAGES]:
-        raise ValueError(f"{unknown[0]!r} is no language that Whisper knows: write codes such as de,es,fr, or all.")
+        raise ValueError(f"{unknown[0]!r} is not a language that Whisper knows. Write codes such as de,es,fr, or all.")
     return tuple(dict.fromkeys((ENGLISH, *named))) if named else ()

@@ -103,7 +103,7 @@ async def create_transcription(
 async def create_translation(
     request: HttpRequest, file: File[UploadedFile], form: Form[TranslationForm]
 ) -> HttpResponse:
-    """What is said in a recording of up to 15 minutes, in English, where the server was set up for other languages."""
+    """Translate a recording of up to 15 minutes into English, where the server understands other languages."""
     pieces = transcription.in_request(
         _caller(request),
         form.model,

@@ -134,7 +134,7 @@ class Translator(Protocol):
     """A `Recognizer` whose card says that it translates."""
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
-        """What one utterance means, in English; its `language` is the one that was spoken, detected if none is given.
+        """Translate one utterance into English; its `language` is the one that was spoken, detected if none is given.
 
         Raises:
             EngineUnavailable: if the lane is full.

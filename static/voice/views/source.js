@@ -7,6 +7,7 @@ export class SourceCard {
   #conversation;
   /** The item that was asked with; the next one takes the card away. */
   #question = null;
+  #response = "";
 
   constructor(conversation) {
     this.#conversation = conversation;
@@ -15,12 +16,12 @@ export class SourceCard {
     conversation.addEventListener("cleared", () => this.#hideWhenOver());
   }
 
-  #show({ title, text, page }) {
-    const question = this.#conversation.last("user");
-    if (question !== this.#question) {
+  #show({ response_id: response, title, text, page }) {
+    if (response !== this.#response) {
       this.#card.replaceChildren();
     }
-    this.#question = question;
+    this.#response = response;
+    this.#question = this.#conversation.last("user");
     this.#card.append(page ? this.#link(title, page) : make("span", "source-title", title), make("p", "", text));
     this.#card.hidden = false;
   }

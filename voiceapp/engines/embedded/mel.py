@@ -16,7 +16,7 @@ from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Samples
 WINDOW_SAMPLES = 400
 STEP_SAMPLES = 160
 BANDS = 80
-"""Of all but the largest Whisper."""
+"""Mel bands; the largest Whisper has 128."""
 LINEAR_HZ_PER_MEL = 200 / 3
 LINEAR_MELS = 15.0
 """1 kHz, where the scale turns logarithmic."""

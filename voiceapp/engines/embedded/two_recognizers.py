@@ -110,7 +110,7 @@ class MoonshineAndWhisper(Provider):
     def _read_now(
         self, audio: Samples, languages: Sequence[str], translates: bool, stop: threading.Event
     ) -> Recognition:
-        model = self._model()
+        model, language = self._model(), languages[0]
         texts: list[str] = []
         log_probability, tokens, share = 0.0, 0, 0.0
         waiting = deque(segments(audio))
@@ -119,9 +119,8 @@ class MoonshineAndWhisper(Provider):
             encoded = model.encode(segment)
             if len(languages) > 1:
                 language, share = model.language(encoded, languages)
-                languages = (language,)
             seconds = len(segment) / ENGINE_SAMPLE_RATE_HZ
-            decoded = model.decode(encoded, seconds, languages[0], translates=translates)
+            decoded = model.decode(encoded, seconds, language, translates=translates)
             if decoded is None:
                 if len(segment) >= LEAST_CUT_SAMPLES:
                     most = len(segment) // (3 * QUIET_SAMPLES) * 2 * QUIET_SAMPLES
@@ -131,11 +130,12 @@ class MoonshineAndWhisper(Provider):
             if not text or is_invented(text):
                 continue
             texts.append(text)
+            languages = (language,)  # of what follows too
             log_probability += decoded.log_probability * decoded.tokens
             tokens += decoded.tokens
         return Recognition(
             " ".join(texts),
-            languages[0],
+            language,
             math.exp(log_probability / tokens) if tokens else 0.0,
             is_detected=bool(texts) and share >= SURE_OF_LANGUAGE,
         )

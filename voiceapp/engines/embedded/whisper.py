@@ -31,7 +31,7 @@ MIN_LOG_PROBABILITY = -1.0
 """Mean per token, below which it guesses. Measured: speech -0.05 to -0.6, noise -1.0 to -3.3."""
 NO_SPEECH = 0.6
 MIN_LOG_PROBABILITY_IN_SILENCE = -0.5
-"""The same where that is the probability that nobody speaks: of silence it makes "Thank you." with -0.7."""
+"""Least mean per token where silence is at least `NO_SPEECH` likely: silence is read as "Thank you." with -0.7."""
 DAMAGED = "The recognizer of other languages cannot be loaded."
 
 
@@ -58,7 +58,7 @@ class WhisperModel:
         self._view = ctranslate2.StorageView.from_array
 
     def encode(self, audio: Samples) -> Any:
-        """What the other methods read: the sound (at most 29 s) as the encoder hears it."""
+        """Encode at most 29 s of sound, for `language` and `decode`."""
         window = np.zeros(min(max(WINDOW_SAMPLES, len(audio) + MARGIN_SAMPLES), MAX_WINDOW_SAMPLES), dtype=np.float32)
         window[: len(audio)] = audio
         picture = np.ascontiguousarray(log_mel(window, bands=self._network.n_mels)[None])
@@ -72,7 +72,7 @@ class WhisperModel:
         return best, likely.get(best, 0.0) / max(sum(likely.get(code, 0.0) for code in among), 1e-9)
 
     def decode(self, encoded: Any, seconds: float, language: str, *, translates: bool = False) -> Decoded | None:
-        """The likeliest words, greedily: those that were said, or their meaning in English; none where nobody spoke.
+        """Decode greedily, in the language spoken or (`translates`) into English; no words where there is no speech.
 
         Returns None where they would be too many.
         """

@@ -51,7 +51,7 @@ TIMBRES = (
     Timbre("man", "Man, American", 0.87, 0.65),
     Timbre("man-deep", "Man, deeper", 0.85, 0.57),
 )
-"""Of the voice in the package. The first is the default."""
+"""Names that speak with the voice in the package; the first is the default."""
 
 
 class Model:

@@ -213,7 +213,7 @@ class FallbackRecognizer(_Chain):
         return replace(result, served_by=link.card.origin)
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
-        """What the first model translates that can serve; the first of all can."""
+        """Translate with the first model that can serve."""
         links = _able(self._links, lambda link: link.card.translates)
         result: Recognition
         link, result = await self._first(links, lambda link: link.engine.translate(audio, language=language))

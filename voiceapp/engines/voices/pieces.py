@@ -53,7 +53,7 @@ class Piece:
 def pieces(text: str, *, language: str) -> Iterator[Piece]:
     """`text` for a voice of a language in pieces of at most 220 characters, the first one short.
 
-    What nobody pronounces is left out.
+    Markup and other signs without a sound are left out.
     """
     plain = plain_text(text)
     written = readable(plain) if language == "en" else plain

@@ -13,7 +13,7 @@ _ANOTHER = _TEMPLATES["another"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
-    """`said` is a request in plain form; None when it is no small talk."""
+    """Reply to small talk in plain form; None for other requests."""
     for wanted, told in _SERIES:
         if wanted.fits(said) or (_ANOTHER.fits(said) and scene.last_reply in told):
             return SkillReply(_next(told, scene.replies))

@@ -300,7 +300,7 @@ class Dialler:
             await session.close()
 
     async def _require_begun(self, connection: ServiceConnection, call: Call) -> None:
-        """Return when the first event is no refusal; otherwise the connection is closed."""
+        """Wait for the first event; close the connection if it is a refusal."""
         try:
             async with asyncio.timeout(FIRST_S):
                 first = await connection.first()
