@@ -40,7 +40,7 @@ SERVICE = UpstreamSettings(
 
 def fresh() -> list[ModelCard]:
     own = [
-        *chat_cards(NONE, sees_images=False, local=None, engine="auto"),
+        *chat_cards(NONE, sees_images=False, local=None, engine="both"),
         *voice_cards(),
         *retrieval_cards(NONE, NONE, rerank_shape="documents"),
         *image_cards(NONE),
@@ -50,7 +50,7 @@ def fresh() -> list[ModelCard]:
 
 def served_elsewhere() -> list[ModelCard]:
     own = [
-        *chat_cards(SERVER, sees_images=True, local=None, engine="auto"),
+        *chat_cards(SERVER, sees_images=True, local=None, engine="both"),
         *speech_cards(SERVER, WYOMING, voice_cards(), languages=["de"]),
         *retrieval_cards(SERVER, SERVER, rerank_shape="documents"),
         *image_cards(SERVER),

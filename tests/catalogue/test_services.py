@@ -23,7 +23,7 @@ from voiceapp.settings.upstream import checked
 KEY = "sk-canary-0123456789abcdef"
 NONE = ServerSettings("", "", "")
 OWN = [
-    *chat_cards(NONE, sees_images=False, local=None, engine="auto"),
+    *chat_cards(NONE, sees_images=False, local=None, engine="both"),
     *voice_cards(),
     *retrieval_cards(NONE, NONE, rerank_shape="documents"),
 ]

@@ -25,7 +25,7 @@ from voiceapp.errors import EngineRefused
 NO_SERVER = ServerSettings("", "", "")
 
 
-@pytest_asyncio.fixture(params=["auto"])
+@pytest_asyncio.fixture(params=["both"])
 async def assistant(
     models: None, only_models: Callable[..., None], request: pytest.FixtureRequest
 ) -> AsyncIterator[Assistant]:
@@ -55,7 +55,7 @@ async def test_each_question_goes_to_the_first_that_knows(assistant: Assistant) 
     assert "Paris" in await talk.say("What is the capital of France?", seed=1)
 
 
-@pytest.mark.parametrize("assistant", ["auto", "retrieval"], indirect=True)
+@pytest.mark.parametrize("assistant", ["both", "skills"], indirect=True)
 async def test_instructions_and_tools_are_for_the_language_model(assistant: Assistant) -> None:
     talk = Talk(assistant)
     talk.messages = [ChatMessage("system", "You are a pirate. Reply in one sentence.")]
@@ -68,7 +68,7 @@ async def test_instructions_and_tools_are_for_the_language_model(assistant: Assi
     assert talk.deltas[0].tool_call is not None
 
 
-@pytest.mark.parametrize("assistant", ["retrieval"], indirect=True)
+@pytest.mark.parametrize("assistant", ["skills"], indirect=True)
 async def test_it_leaves_conversations_to_skills_and_documents(assistant: Assistant) -> None:
     talk = Talk(assistant)
     assert await talk.say("What is two plus two?") == "2 plus 2 is 4."
@@ -114,7 +114,7 @@ async def test_without_its_language_model_it_replies_in_a_short_sentence(
 ) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_text("no model")
-    cards = chat_cards(NO_SERVER, sees_images=False, local=LocalModelSettings(broken, 1, 1024, 1, 30.0), engine="auto")
+    cards = chat_cards(NO_SERVER, sees_images=False, local=LocalModelSettings(broken, 1, 1024, 1, 30.0), engine="both")
     only_models(*cards)
     assistant: Assistant = providers().get(cards[0])
     await assistant.warm()
@@ -140,6 +140,6 @@ def test_the_engine_decides_who_comes_first() -> None:
     def first(engine: str, *, server: ServerSettings = NO_SERVER, local: LocalModelSettings | None = small) -> str:
         return chat_cards(server, sees_images=False, local=local, engine=engine)[0].name
 
-    assert (first("auto"), first("model"), first("retrieval")) == ("assistant", "tiny", "assistant")
-    assert first("auto", local=None) == first("retrieval", local=None) == "embedded-retrieval"
-    assert (first("auto", server=server), first("retrieval", server=server)) == ("theirs", "assistant")
+    assert (first("both"), first("model"), first("skills")) == ("assistant", "tiny", "assistant")
+    assert first("both", local=None) == first("skills", local=None) == "embedded-retrieval"
+    assert (first("both", server=server), first("skills", server=server)) == ("theirs", "assistant")

@@ -113,12 +113,12 @@ async def test_cards_say_which_models_read_sources(only_models: Callable[..., No
     server = ServerSettings("http://127.0.0.1:9/v1", "", "bard")
     small, big = (LocalModelSettings(Path("m.gguf"), 1, 512, 1, 1.0, is_small=is_small) for is_small in (True, False))
     found = {
-        card.name: card.chat.reads_sources for card in chat_cards(server, sees_images=False, local=big, engine="auto")
+        card.name: card.chat.reads_sources for card in chat_cards(server, sees_images=False, local=big, engine="both")
     }
     assert found == {"bard": True, "assistant": False, "m": True, "embedded-retrieval": False}
     assert not any(
         c.chat.reads_sources
-        for c in chat_cards(ServerSettings("", "", ""), sees_images=False, local=small, engine="auto")
+        for c in chat_cards(ServerSettings("", "", ""), sees_images=False, local=small, engine="both")
     )
     reads, quotes = (
         ModelCard(name, "chat", f"{__name__}.Reader", chat=ChatCapabilities(reads_sources=name == "reads"))

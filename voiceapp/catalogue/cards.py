@@ -27,6 +27,9 @@ class ChatCapabilities:
     documents come first, and are not read where a language model replies alone."""
     is_english: bool = False
     """It replies in English only, whatever language it is spoken to in."""
+    converses: bool = True
+    """It may hold a conversation: what it says is right often enough. Others serve the instructions, functions
+    and formats of programs alone, unless CHAT_ENGINE says otherwise."""
     is_small: bool = False
     """A model so small that it is often wrong, which people who talk to it are told."""
 

@@ -129,6 +129,7 @@ SMALL_MODEL_OPTIONS: Mapping[str, Any] = {
     "max_reply_tokens": 256,
     "quotes_results": True,
     "writes_short_json": True,
+    "idle_s": 600.0,
 }
 
 
@@ -142,11 +143,12 @@ def chat_cards(
 ) -> list[ModelCard]:
     """The chat models; conversations use the first.
 
-    With the engine `auto` that is a server's model, else the built-in assistant with the `local` model behind it. With
-    `model` it is a language model alone. With `retrieval` skills and documents reply, and the `local` model to the
-    instructions, functions and formats of programs. With `reads_documents` the server's model is given passages of the
-    documents.
+    With the engine `both` that is a server's model, else the built-in assistant with the `local` model behind it. With
+    `model` it is a language model alone. With `skills` skills and documents reply, and the `local` model to the
+    instructions, functions and formats of programs. An empty engine is `both` where a model converses, else `skills`.
+    With `reads_documents` the server's model is given passages of the documents.
     """
+    engine = engine or ("both" if server or (local is not None and not local.is_small) else "skills")
     theirs: list[ModelCard] = []
     ours: list[ModelCard] = []
     if server:
@@ -173,6 +175,7 @@ def chat_cards(
                 response_format=True,
                 reads_sources=not local.is_small,
                 is_english=local.is_small,
+                converses=not local.is_small,
                 is_small=local.is_small,
             ),
         )
@@ -181,12 +184,13 @@ def chat_cards(
             name="assistant",
             title="Built-in assistant",
             provider=f"{_ENGINES}.assistant.built_in.Assistant",
-            options={"model": model.name, "is_brief": local.is_small, "converses": engine != "retrieval"},
+            options={"model": model, "is_brief": local.is_small, "converses": engine != "skills"},
             chat=replace(
                 model.chat,
                 reads_sources=False,
-                is_english=local.is_small or engine == "retrieval",
-                is_small=local.is_small and engine != "retrieval",
+                is_english=local.is_small or engine == "skills",
+                converses=engine != "skills",
+                is_small=local.is_small and engine != "skills",
             ),
         )
         ours = [model, assistant] if engine == "model" else [assistant, model]
@@ -195,10 +199,10 @@ def chat_cards(
         "chat",
         f"{_ENGINES}.assistant.chat.RetrievalAssistant",
         runs_here=True,
-        chat=ChatCapabilities(instructions=False, is_english=True),
+        chat=ChatCapabilities(instructions=False, is_english=True, converses=False),
     )
     ours.append(retrieval)
-    cards = [*ours, *theirs] if engine == "retrieval" else [*theirs, *ours]
+    cards = [*ours, *theirs] if engine == "skills" else [*theirs, *ours]
     first = cards[0]
     return [replace(first, aliases=tuple(alias for alias in CHAT_ALIASES if alias != first.name)), *cards[1:]]
 

@@ -53,12 +53,14 @@ CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
 `manage.py fetch_models` fetches once. Empty takes the small model that `fetch_models` brings."""
 if CHAT_MODEL_FILE.startswith("http://"):
     raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
-CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="auto" if CHAT_BASE_URL or CHAT_MODEL_FILE else "retrieval")
-"""The engine that replies: `retrieval`, skills and documents, and the built-in language model to the instructions,
-functions and formats of programs only; `model`, a language model alone; `auto`, skills and documents first and the
-language model after them. A server at CHAT_BASE_URL replies to everything also with `auto`."""
-if CHAT_ENGINE not in ("auto", "retrieval", "model"):
-    raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write auto, retrieval or model.")
+CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="")
+"""What replies in conversations: `skills`, skills and documents, and a language model to the instructions, functions
+and formats of programs only; `model`, a language model alone; `both`, skills and documents first and the language model
+after them. A server at CHAT_BASE_URL replies to everything also with `both`. Empty is `both` where CHAT_BASE_URL or
+CHAT_MODEL_FILE names a model, else `skills`: the model that the server brings does not converse."""
+CHAT_ENGINE = {"auto": "both", "retrieval": "skills"}.get(CHAT_ENGINE, CHAT_ENGINE)  # their names before 1.1
+if CHAT_ENGINE not in ("", "skills", "both", "model"):
+    raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write skills, both or model.")
 CHAT_MODEL_SHA256: str = env.str("CHAT_MODEL_SHA256", default="").lower()
 """SHA-256 of the file at that address; empty accepts any."""
 LEAST_MODEL_MEMORY_BYTES = 1000 * 2**20

@@ -18,7 +18,7 @@ from tests.engines.llama_cpp.conftest import chat_of
 from tests.engines.llama_cpp.test_chat import CAPITAL, ask, text
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest
 from voiceapp.engines.llama_cpp.chat import LlamaChat
-from voiceapp.engines.llama_cpp.process import LlamaOptions, LlamaProcess
+from voiceapp.engines.llama_cpp.process import LOOK_S, LlamaOptions, LlamaProcess
 from voiceapp.errors import EngineTimeout, EngineUnavailable
 
 GONE_S = 20.0
@@ -128,6 +128,21 @@ async def test_closing_a_stream_stops_the_writing(chat: LlamaChat) -> None:
     for _ in range(4):  # there are two slots: what went on writing would keep them
         async with asyncio.timeout(30), aclosing(chat.stream(STORY)) as deltas:
             await anext(deltas)
+
+
+async def test_it_rests_when_it_is_idle_and_starts_with_the_next_call(small_model: Path) -> None:
+    chat = chat_of(small_model, idle_s=0.1)
+    first = await process_id(chat)
+    async with asyncio.timeout(GONE_S):
+        async with aclosing(chat.stream(STORY)) as deltas:
+            await anext(deltas)
+            await asyncio.sleep(LOOK_S + 0.5)  # longer than the watch needs to find it idle
+            assert not has_gone(first)
+        while not has_gone(first):  # noqa: ASYNC110 - another process has no event
+            await asyncio.sleep(0.05)
+        assert text(await ask(chat))
+        assert await process_id(chat) != first
+    await chat.close()
 
 
 async def test_closing_ends_the_process(small_model: Path) -> None:

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.assistant.chat import unknown
 from voiceapp.engines.assistant.skills import SkillReply
-from voiceapp.engines.interfaces import ChatDelta, ChatModel, ChatRequest, ChatUsage, Provider
+from voiceapp.engines.interfaces import ChatDelta, ChatProvider, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.models.providers import providers
 from voiceapp.engines.models.tokens import estimated
 from voiceapp.engines.sentences import SentenceSplitter
@@ -34,19 +34,19 @@ MOST_SENTENCES = 2
 class Assistant(Provider):
     """A `ChatModel`. One per process."""
 
-    def __init__(self, *, model: str, is_brief: bool = False, converses: bool = True) -> None:
-        """`model` names the language model among the chat models of this server. With `is_brief` it speaks two
+    def __init__(self, *, model: ModelCard, is_brief: bool = False, converses: bool = True) -> None:
+        """`model` is the language model's card. With `is_brief` it speaks two
         sentences at a time, for a small model does not come to an end by itself. Without `converses` it replies only to
         the instructions, functions and formats of programs, and starts with the first of them."""
         self._converses = converses
         self._is_brief = is_brief
         self._known = providers().documents
-        self._model_name = model
-        self._quotes = not catalogue().get(model, "chat").chat.reads_sources
+        self._card = model
+        self._quotes = not model.chat.reads_sources
 
     @property
-    def _model(self) -> ChatModel:
-        found: ChatModel = providers().uninspected(catalogue().get(self._model_name, "chat"))
+    def _model(self) -> ChatProvider:
+        found: ChatProvider = providers().uninspected(self._card)
         return found
 
     def check(self) -> None:
@@ -59,9 +59,9 @@ class Assistant(Provider):
         if not self._converses:
             return
         try:
-            await providers().uninspected(catalogue().get(self._model_name, "chat")).warm()
+            await self._model.warm()
         except EngineUnavailable as missing:
-            logger.warning("model %s: not ready: %s", self._model_name, missing.for_operators)
+            logger.warning("model %s: not ready: %s", self._card.name, missing.for_operators)
 
     async def close(self) -> None:
         """Give up building the index. The language model is closed as a model of its own."""
@@ -100,7 +100,7 @@ class Assistant(Provider):
         except EngineError as error:
             if has_begun or is_for_the_model or _is_about_the_request(error, request):
                 raise
-            logger.warning("model %s: %s", self._model_name, error.for_operators)
+            logger.warning("model %s: %s", self._card.name, error.for_operators)
             async with aclosing(self._known.say(unknown(request), request)) as deltas:
                 async for delta in deltas:
                     yield delta

@@ -67,14 +67,16 @@ class LlamaChat(Provider):
         sampling: Mapping[str, float] = NO_SAMPLING,
         quotes_results: bool = False,
         writes_short_json: bool = False,
+        idle_s: float | None = None,
     ) -> None:
         """`max_reply_tokens` ends a reply whose length the caller did not limit. `instructions` stand for those that a
         conversation lacks; `sampling` holds llama.cpp's parameters for free text where the caller gives none. With
         `quotes_results` what functions gave is said as it is: very small models get it wrong in words of their own.
-        With `writes_short_json` objects of no given schema are short ones (`SHORT_JSON`)."""
+        With `writes_short_json` objects of no given schema are short ones (`SHORT_JSON`).
+        After `idle_s` without a call the process ends, and the next call starts it."""
         self._file = Path(file)
         options = LlamaOptions(self._file, threads, context_tokens, slots)
-        self._process = LlamaProcess(options, hung_s=max(HUNG_S, timeout_s))
+        self._process = LlamaProcess(options, hung_s=max(HUNG_S, timeout_s), idle_s=idle_s)
         self._context_tokens = context_tokens
         self._timeout_s = timeout_s
         self._longest_reply_s = LONGEST_WAITS * timeout_s
@@ -120,7 +122,13 @@ class LlamaChat(Provider):
             EngineTimeout: if the model takes too long.
             EngineRefused: if the model does not accept the request.
         """
-        request = self._prepared(request)
+        with self._process.used():
+            async with aclosing(self._replied(self._prepared(request))) as deltas:
+                async for delta in deltas:
+                    yield delta
+
+    async def _replied(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """The reply of a process that may die before its first word, and is asked again then."""
         ends_at = time.monotonic() + self._longest_reply_s
         for is_last in (False, True):
             model = await self._process.running()

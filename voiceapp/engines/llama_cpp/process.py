@@ -18,7 +18,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -81,13 +83,18 @@ class RunningModel:
 
 
 class LlamaProcess:
-    """The program of one model, started again whenever it ends."""
+    """The program of one model, started again whenever it ends while it is needed."""
 
-    def __init__(self, options: LlamaOptions, *, program: Path = PROGRAM, hung_s: float = HUNG_S) -> None:
-        """Nothing runs before `running` is first awaited."""
+    def __init__(
+        self, options: LlamaOptions, *, program: Path = PROGRAM, hung_s: float = HUNG_S, idle_s: float | None = None
+    ) -> None:
+        """Nothing runs before `running` is first awaited, nor when nothing was `used` for `idle_s`."""
         self._options = options
         self._program = program
         self._hung_s = hung_s
+        self._idle_s = idle_s
+        self._uses = 0
+        self._used_at = 0.0
         self._lock = threading.Lock()
         self._ready: Future[RunningModel] = Future()
         self._closing = threading.Event()
@@ -101,6 +108,7 @@ class LlamaProcess:
             EngineUnavailable: if it is not ready within `within_s`, or the file cannot be loaded.
         """
         with self._lock:
+            self._used_at = time.monotonic()
             if self._thread is None and not self._closing.is_set():
                 self._thread = threading.Thread(target=self._keep_running, name="llama-watch", daemon=True)
                 self._thread.start()
@@ -112,6 +120,18 @@ class LlamaProcess:
                 return await asyncio.shield(outcome)
         except TimeoutError:
             raise EngineUnavailable("The language model is starting; please try again in a moment.") from None
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Keep the program running meanwhile."""
+        with self._lock:
+            self._uses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._uses -= 1
+                self._used_at = time.monotonic()
 
     def close(self) -> None:
         """End the program for good; blocks for milliseconds."""
@@ -130,6 +150,8 @@ class LlamaProcess:
         while not self._closing.is_set():
             began = time.monotonic()
             pause_s = self._run_once()
+            if threading.current_thread() is not self._thread:  # it rested, and another thread may start it by now
+                return
             failures = 0 if time.monotonic() - began > STABLE_S else failures
             if pause_s is None:
                 pause_s = PAUSES_S[min(failures, len(PAUSES_S) - 1)]
@@ -158,10 +180,10 @@ class LlamaProcess:
             logger.info("language model %s: ready in process %d", self._name, process.pid)
             self._publish(model)
             self._watch(process, model)
-            if not self._closing.is_set():
+            if threading.current_thread() is self._thread and not self._closing.is_set():
                 logger.warning("language model %s: process %d ended (%d)", self._name, process.pid, process.returncode)
-            with self._lock:
-                self._ready = Future()
+                with self._lock:
+                    self._ready = Future()
             model.ended.set_result(None)
         finally:
             process.kill()
@@ -208,18 +230,29 @@ class LlamaProcess:
         return found
 
     def _watch(self, process: subprocess.Popen[bytes], model: RunningModel) -> None:
-        """Return when the program has ended; end it when it hangs."""
+        """Return when the program has ended, or rests; end it when it hangs."""
         well_at = time.monotonic()
         while True:
             try:
                 process.wait(LOOK_S)
                 return
             except subprocess.TimeoutExpired:
+                if self._rests():
+                    logger.info("language model %s: process %d rests until it is needed", self._name, process.pid)
+                    return
                 if _turns(model, self._hung_s):
                     well_at = time.monotonic()
                 elif time.monotonic() - well_at > self._hung_s:
                     logger.error("language model %s: process %d hangs and is ended", self._name, process.pid)
                     process.kill()
+
+    def _rests(self) -> bool:
+        """Return whether the program was idle for long; then this thread ends with it, and the next use starts both."""
+        with self._lock:
+            if self._idle_s is None or self._uses or time.monotonic() - self._used_at < self._idle_s:
+                return False
+            self._thread, self._ready = None, Future()
+            return True
 
     def _publish(self, model: RunningModel) -> None:
         with self._lock:
