@@ -183,6 +183,13 @@ async def test_tools_and_schemas_within_their_bounds_reach_the_engine(ask: Asker
     assert (len(engine.asked[0].tools), engine.asked[0].extra["response_format"]) == (128, form)
 
 
+@pytest.mark.parametrize("written", [True, False])
+async def test_the_format_text_is_as_good_as_none(ask: Asker, engine: Obedient, *, written: bool) -> None:
+    form = {"type": "text"} if written else {"type": "json_object"}
+    assert (await ask.native("say: {}", response_format=form)).status_code == 200
+    assert ("response_format" in engine.asked[0].extra) is not written
+
+
 async def test_other_engines_answers_are_put_into_json(ask: Asker, plain: Obedient) -> None:
     response = await ask.native('say: It "is"|\nso.', model="plain", response_format={"type": "json_object"})
     assert response.json()["output"]["text"] == r'{"answer": "It \"is\"\nso."}'

@@ -58,6 +58,8 @@ def chat_call(
     stop, extra = _split(how.stop)
     extra |= {name: value for name in PASSED_ON if (value := getattr(how, name)) is not None}
     choice, shape = how.tool_choice, how.response_format
+    if shape is not None and shape.type == "text":
+        shape = None  # what is written anyway; who writes a reply must not depend on it
     return ChatCall(
         model=model,
         request=ChatRequest(
