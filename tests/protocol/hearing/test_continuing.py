@@ -109,6 +109,30 @@ def test_what_is_cleared_of_a_turn_that_went_on_is_not_taken_up_again() -> None:
     assert [event["item_id"] == item_id for event in talk.of(STARTED)] == [True, True, False]
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_was_said_before_is_replied_to_when_the_rest_is_cleared(is_known: bool) -> None:
+    talk = Conversation(interruptions="duck")
+    if is_known:
+        item_id = hello(talk)
+        talk.take(Respond)
+    else:
+        talk.say(320)
+        talk.hush(384)
+        talk.judge(0.95)
+        item_id = talk.assert_event(COMMITTED)["item_id"]
+        early = talk.take_final()
+    talk.say(320)
+    talk.skip()
+    talk.tell("input_audio_buffer.clear")
+    talk.assert_event("input_audio_buffer.speech_stopped", item_id=item_id, reason=None)
+    talk.assert_event(COMMITTED, item_id=item_id)
+    if not is_known:
+        talk.late(early, "Nothing.")  # abandoned
+        assert len(talk.recognize("Listen to this.").audio) <= 16 * (320 + 192)
+    talk.assert_event(COMPLETED, item_id=item_id, transcript="Listen to this.")
+    assert words_in(talk.take(Respond)) == ["Listen to this."]
+
+
 @pytest.mark.parametrize("finds_nothing", [True, False])
 def test_words_that_were_known_stay_when_a_later_reading_finds_none(finds_nothing: bool) -> None:
     talk = Conversation(interruptions="duck")

@@ -47,6 +47,8 @@ class Listener:
         """Speech in progress; in manual mode, what was appended since the last commit."""
         self._last: Utterance | None = None
         """The turn before, which may yet go on."""
+        self._whole: Utterance | None = None
+        """The turn in progress as it was when it seemed to be over."""
         self._echo = EchoRisk.NONE
         """Of the latest frame."""
         self._sure_run = 0
@@ -267,7 +269,7 @@ class Listener:
             return None
         if not self._hooks.turn_goes_on(last, now - spoken_ms / 1000, now):
             return None
-        self._last = None
+        self._last, self._whole = None, last.copy()
         self._words.reopen(last)
         self._go_on(last)
         return last
@@ -342,7 +344,7 @@ class Listener:
         if self._detector is not None and not utterance.is_speech:
             self._drop_open(now)
             return
-        self._open, self._last = None, utterance
+        self._open, self._last, self._whole = None, utterance, None
         self.quiet_since = now
         self._stop(utterance)
         self._words.commit(utterance, now)
@@ -374,7 +376,11 @@ class Listener:
         self.quiet_since = now
         self._hooks.speech_resumed()
         self._hooks.start(Abandon(item_id=utterance.item_id))
-        self._stop(utterance, is_valid=False)
+        if self._whole is None:
+            self._stop(utterance, is_valid=False)
+        else:  # its first part is a turn of its own
+            self._commit(self._whole.after(utterance), now)
+            self._last = None
 
 
 def response_is_wanted(config: SessionConfig) -> bool:

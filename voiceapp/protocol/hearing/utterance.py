@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -136,6 +138,20 @@ class Utterance:
         """More is said after all: its words stay, should a later reading find none."""
         if self.words:
             self._shown = self.words, True
+
+    def copy(self) -> Utterance:
+        """Return the turn as it is now, for `after`."""
+        other = copy(self)
+        other._frames = self._frames.copy()
+        return other
+
+    def after(self, later: Utterance) -> Utterance:
+        """Return this copy of a turn in progress, with nothing of what was said `later`; its readings count no more."""
+        self.version = later.version + 1
+        self.step("announce")
+        if self.words is None:
+            self.read("resume")
+        return self
 
     def keep_words(self, words: str, confidence: float = 1.0) -> None:
         """Take the words of all of it, as far as a sound of this length is believed to have some."""
