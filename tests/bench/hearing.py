@@ -32,13 +32,19 @@ class Counting(Moonshine):
         self.cpu_s = 0.0
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         self.readings += 1
         self.seconds += len(audio) / ENGINE_SAMPLE_RATE_HZ
         began = time.process_time()
         try:
-            return await super().recognize(audio, language=language, urgent=urgent, terms=terms)
+            return await super().recognize(audio, language=language, among=among, urgent=urgent, terms=terms)
         finally:
             self.cpu_s += time.process_time() - began
 

@@ -75,7 +75,13 @@ class Ear:
         self.failure: EngineUnavailable | None = None
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         self.lengths.append(len(audio))
         self.terms = terms

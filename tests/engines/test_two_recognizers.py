@@ -47,6 +47,23 @@ async def test_it_detects_english(recognizer: MoonshineAndWhisper, espeak: Espea
     assert word_errors(sentence, heard.text) <= 1
 
 
+@pytest.mark.parametrize(("expected", "is_partial"), [("en", False), ("de", False), ("de", True)])
+async def test_it_follows_a_caller_who_changes_the_language(
+    recognizer: MoonshineAndWhisper, german: Samples, espeak: Espeak, expected: str, is_partial: bool
+) -> None:
+    english = await spoken(espeak, "The living room is on the second floor.")
+    sounds = {"de": german, "en": english}
+    for language, sound in sounds.items():
+        heard = await recognizer.recognize(sound, language=expected, among=(), urgent=not is_partial)
+        assert heard.language == language, heard
+
+
+async def test_only_the_languages_of_the_caller_are_detected(recognizer: MoonshineAndWhisper, german: Samples) -> None:
+    assert (await recognizer.recognize(german, among=("fr", "de", "en"))).language == "de"
+    for languages in (("en",), ("es", "en"), ("fr", "en")):
+        assert (await recognizer.recognize(german, among=languages)).language != "de"
+
+
 async def test_it_hears_no_words_in_noises(recognizer: MoonshineAndWhisper) -> None:
     for name, sound in (*noises(8), ("white", noise(1, 0.05)), ("quiet", noise(1, 0.0005))):
         assert (await recognizer.recognize(sound, language="de")).text == "", name

@@ -141,7 +141,7 @@ class Conversation:
     def recognize(self, words: str, detected: str = "") -> Recognize:
         """Answer the first request for final words."""
         work = self.take_final()
-        self.session.done(Recognized(work, words, detected_language=detected), self.now)
+        self.session.done(Recognized(work, words, language=detected or "en", is_detected=bool(detected)), self.now)
         self.collect()
         return work
 
@@ -166,7 +166,7 @@ class Conversation:
 
     def late(self, work: Recognize, words: str, detected: str = "") -> None:
         """Answer a request that was taken before."""
-        self.session.done(Recognized(work, words, detected_language=detected), self.now)
+        self.session.done(Recognized(work, words, language=detected or "en", is_detected=bool(detected)), self.now)
         self.collect()
 
     def sure(self, work: Recognize, words: str, *, confidence: float) -> None:

@@ -29,7 +29,7 @@ from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 from voiceapp.accounts.auth import KEY_WANTED, Caller
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.realtime.admission import admit
+from voiceapp.realtime.admission import MOST_LANGUAGES, admit
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, HELD_OFFER, OPENAI_OFFER, PAGE_SOCKET, Door
 
 UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
@@ -119,6 +119,26 @@ async def test_a_time_zone_that_does_not_exist_is_the_server_s(alice: Member, se
         ("", "Asia/Kathmandu"),
     ):
         assert (await admit(caller, API_SOCKET, "voice", "", time_zone=given)).call.time_zone == taken
+
+
+@pytest.mark.parametrize(
+    ("header", "languages"),
+    [
+        ("de-AT, en;q=0.5", ("de", "en")),
+        ("en;q=0.5,es,pt;q=0", ("es", "en")),
+        ("de", ("de", "en")),
+        ("de, *;q=0.1", ()),
+        ("", ()),
+        ("quite: wrong", ()),
+        (", ".join(f"{letter}{other}" for letter in "abcdef" for other in "xyzuvw"), None),
+        ("x" * 100_000, ()),
+    ],
+)
+async def test_a_caller_speaks_the_languages_of_the_header_or_english(
+    alice: Member, header: str, languages: tuple[str, ...] | None
+) -> None:
+    found = (await admit(Caller.of(alice.row), API_SOCKET, "voice", "", languages=header)).call.languages
+    assert found == languages if languages is not None else len(found) == MOST_LANGUAGES + 1
 
 
 @pytest.mark.parametrize("key", [None, "sk-nonsense", "revoked", "expired"])

@@ -18,7 +18,13 @@ class Away(Provider):
     languages: Sequence[str] = ()
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         raise EngineUnavailable("It is away.")
 
@@ -33,7 +39,13 @@ class Here(Away):
     """Hears and says the same every time."""
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         return Recognition(" ".join(("heard here", *terms)))
 

@@ -132,6 +132,7 @@ class CascadeStream:
                     transcription_model=catalogue().default("asr").name,
                     listens_only=call.listens_only,
                     has_track=call.has_track,
+                    languages=call.languages,
                 ),
                 call.opening,
             ),

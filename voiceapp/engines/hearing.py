@@ -76,13 +76,16 @@ class HearingPipeline:
             return
         try:
             found = await self._recognizer.recognize(
-                work.audio, language=work.language, urgent=not work.is_partial, terms=self._terms()
+                work.audio,
+                language=work.language,
+                among=work.among,
+                urgent=not work.is_partial,
+                terms=self._terms(),
             )
         except EngineError as error:
             self._done(RecognitionFailed(work, error.code, error.message))
         else:
-            detected = found.language if found.is_detected else ""
-            self._done(Recognized(work, found.text, found.confidence, detected))
+            self._done(Recognized(work, found.text, found.confidence, found.language, found.is_detected))
 
     async def _recognize_item(self, work: RecognizeItem) -> None:
         words = ""

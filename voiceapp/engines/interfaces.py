@@ -117,12 +117,20 @@ class Recognizer(Protocol):
         """True if an early reading of a turn may stand for the whole turn: the same engine does both."""
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         """The words of one utterance of any length (it cuts long ones itself).
 
-        `urgent=False` marks a partial result that may be dropped under load. `terms` are names and other words that are
-        likely to be said; what an engine makes of them is its own affair.
+        With `among` the `language` is only expected: it may be another of those, or any if there are none; engines that
+        do not detect languages read it as expected. `urgent=False` marks a partial result that may be dropped under
+        load. `terms` are names and other words that are likely to be said; what an engine makes of them is its own
+        affair.
 
         Raises:
             EngineUnavailable: if the lane is full.
@@ -364,6 +372,8 @@ class Call:
     """The model's name as the caller spelled it."""
     time_zone: str = "UTC"
     """IANA name of the zone the caller lives in."""
+    languages: tuple[str, ...] = ()
+    """ISO 639-1 codes of the languages that the caller may speak, likeliest first; empty: any."""
     input_rate_hz: int = 16_000
     """Sample rate of this caller's `pcm16` input; one family of clients means 24 kHz by it."""
     opening: dict[str, Any] = field(default_factory=dict)

@@ -73,6 +73,10 @@ class SessionConfig:
     transcription_model: str | None = None
     """Name shown in `input_audio_transcription`; transcription itself is always on."""
     transcription_language: str | None = None
+    is_language_noted: bool = False
+    """The language was heard, not set: later turns may be in another."""
+    languages: tuple[str, ...] = ()
+    """The languages that may be spoken where none is set, empty for any; decided when the session begins."""
     terms: tuple[str, ...] = ()
     """Names and other words that the user is likely to say."""
     captions: bool = True
@@ -229,6 +233,7 @@ def _transcription(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
         changes["transcription_model"] = read_text(given["model"], f"{at}.model", limit=128)
     if "language" in given:
         changes["transcription_language"] = read_language(given["language"], f"{at}.language")
+        changes["is_language_noted"] = False
     return changes
 
 

@@ -254,11 +254,13 @@ class Session:
 
     # ── What the listener reports ────────────────────────────────────────────────────────────────────────────────────
 
-    def _note_language(self, turn: Utterance) -> None:
-        """Keep the language of a turn, unless the client has set one, or it is asked to go on in English."""
-        if turn.language and not self.config.transcription_language and self._responder.knows_language(turn.language):
-            self.config = replace(self.config, transcription_language=turn.language)
-            self._listener.note_language(self.config)
+    def _config_after(self, turn: Utterance) -> SessionConfig:
+        """Return the settings with the language of a turn, unless the client has set one, or the caller is asked to go
+        on in English."""
+        is_set = self.config.transcription_language and not self.config.is_language_noted
+        if not turn.language or is_set or not self._responder.knows_language(turn.language):
+            return self.config
+        return replace(self.config, transcription_language=turn.language, is_language_noted=True)
 
     def _turn_committed(self, utterance: Utterance, now: float) -> None:
         item = Message(utterance.item_id, spoken=True)
@@ -280,7 +282,8 @@ class Session:
         language = utterance.language or self.config.transcription_language
         is_kept = self._items.write_words(utterance.item_id, utterance.words or "", language)
         if is_kept:
-            self._note_language(utterance)
+            self.config = self._config_after(utterance)
+            self._listener.note_language(self.config)
         if is_kept and utterance.words:
             self._responder.turn_has_words(utterance, self.config, wants_response=response_is_wanted(self.config))
         elif is_kept:
@@ -290,7 +293,7 @@ class Session:
 
     def _words_expected(self, utterance: Utterance) -> None:
         if self._speculates and response_is_wanted(self.config) and self._is_settled:
-            self._responder.speculate(utterance, self.config)
+            self._responder.speculate(utterance, self._config_after(utterance))
 
     def _not_understood(self, turn: Utterance) -> None:
         wants_response = self._says_not_understood and response_is_wanted(self.config)

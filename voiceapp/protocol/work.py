@@ -32,6 +32,8 @@ class Recognize:
     audio: NDArray[np.float32]
     """The utterance so far, 16 kHz."""
     language: str | None
+    among: tuple[str, ...] | None = None
+    """The languages that it may be instead, empty for any; None where `language` is certain."""
     is_partial: bool = False
     """Only to be shown; may be dropped under load."""
     is_early: bool = False
@@ -115,8 +117,10 @@ class Recognized:
     """Empty when nothing was understood."""
     confidence: float = 1.0
     """Confidence of the recognizer, 0 to 1."""
-    detected_language: str = ""
-    """ISO 639-1 code; empty where none was detected."""
+    language: str = "en"
+    """ISO 639-1 code of the language that it was read in; empty where that is not known."""
+    is_detected: bool = False
+    """The language was heard in the sound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,19 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.conf import settings
+from django.utils.translation.trans_real import parse_accept_lang_header
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import require_budget, require_model
 from voiceapp.accounts.seats import Seat, seats
 from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.languages import ENGLISH
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.drain import drain_event
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.models.providers import realtime_model_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
+from voiceapp.formats import language_code
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
 from voiceapp.realtime.doors import Door
@@ -29,6 +32,8 @@ from voiceapp.realtime.lifetime.end_conditions import EndConditions, end_conditi
 from voiceapp.realtime.records.recorder import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Transport
 
+MOST_LANGUAGES = 16
+"""Languages of a caller that count."""
 WAYS = {"aoq": "AOQ", "webrtc": "WebRTC", "websocket": "WebSocket"}
 
 
@@ -78,12 +83,20 @@ class Admitted:
 
 
 async def admit(
-    caller: Caller, door: Door, model: str, address: str, *, time_zone: str = "", session_key: str = ""
+    caller: Caller,
+    door: Door,
+    model: str,
+    address: str,
+    *,
+    time_zone: str = "",
+    languages: str = "",
+    session_key: str = "",
 ) -> Admitted:
     """Let a caller open a session, or say why not.
 
     `address` is the Internet address that they call from (empty: unknown), `time_zone` the IANA name that they give of
-    theirs (one that does not exist becomes the server's), `session_key` that of the login by which they are known.
+    theirs (one that does not exist becomes the server's), `languages` their header `Accept-Language`, `session_key`
+    that of the login by which they are known.
 
     Raises:
         AccessDenied: the caller's key may not be used for sessions, or not for this model, or its budget is used up.
@@ -121,6 +134,7 @@ async def admit(
         session_id=beginning.session_id,
         model=model,
         time_zone=time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE,
+        languages=_languages(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
         has_track=door.decoded_rate_hz is not None,
         next_task_end=beginning.next_task_end,
@@ -129,6 +143,14 @@ async def admit(
         caller, session_key, lifetime_s=seat.lifetime_s, ends_with_temporary_key=door.ends_with_temporary_key
     )
     return Admitted(card, provider, call, beginning, Recorder(beginning), limits, seat)
+
+
+def _languages(header: str) -> tuple[str, ...]:
+    """The languages that a header names, and English; empty where it accepts any, or cannot be read."""
+    tags = [tag for tag, quality in parse_accept_lang_header(header) if quality]
+    if not tags or "*" in tags:
+        return ()
+    return tuple(dict.fromkeys([*(language_code(tag) for tag in tags[:MOST_LANGUAGES]), ENGLISH]))
 
 
 @functools.cache

@@ -91,7 +91,8 @@ async def create_call(request: HttpRequest) -> HttpResponse:
         )
     )
     door = HELD_OFFER if handshake.is_older or handshake.listens_only else OPENAI_OFFER
-    admitted = await admit(request.auth, door, handshake.model, address_of_request(request))
+    languages = request.headers.get("Accept-Language", "")
+    admitted = await admit(request.auth, door, handshake.model, address_of_request(request), languages=languages)
     answer, there = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
     name = CallName(admitted.call.session_id, admitted.beginning.caller.account_id, there=there)
     where = {

@@ -59,7 +59,13 @@ class Scripted(Provider):
         return EmbeddingResult(None, total_tokens=1)
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         self.asked.append(language)
         self.check()

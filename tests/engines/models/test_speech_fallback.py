@@ -31,7 +31,13 @@ class Ear:
         self.asked = 0
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         self.asked += 1
         if language and self.languages and not is_one_of(language, self.languages):

@@ -36,6 +36,32 @@ def test_the_language_of_a_turn_is_kept() -> None:
     assert talk.recognize("Und morgen?").language == "de"
 
 
+def test_a_caller_who_changes_the_language_is_followed_unless_the_client_has_set_one() -> None:
+    talk = Conversation(languages=("de", "en"))
+    asked(talk, "Wie spät ist es?", "de")
+    talk.say(1200)
+    talk.hush(960)
+    reading = talk.recognize("What time is it?", "en")
+    assert (reading.language, reading.among) == ("de", ("de", "en"))
+    talk.end(talk.take(Respond).response_id)
+    assert talk.session.config.transcription_language == "en"
+    talk.update(input_audio_transcription={"language": "de"})
+    talk.say(1200)
+    talk.hush(960)
+    reading = talk.recognize("What time is it?", "en")
+    assert (reading.language, reading.among) == ("de", None)
+    assert talk.session.config.transcription_language == "de"
+
+
+def test_the_first_words_are_judged_in_the_language_that_they_were_read_in() -> None:
+    talk = Conversation()
+    talk.say(640)
+    talk.hush(192)
+    talk.recognize("Mach bitte das Licht an.", "de")  # no English sentence ends so
+    talk.judge(0.95)
+    talk.assert_event("input_audio_buffer.committed")
+
+
 def test_an_outdated_reading_does_not_decide_the_language() -> None:
     talk = Conversation(interruptions="cut")
     talk.say(1200)

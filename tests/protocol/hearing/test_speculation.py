@@ -52,6 +52,17 @@ def test_it_is_used_when_the_turn_ends_with_the_same_words(talk: Conversation) -
     assert (record.user_text, record.assistant_text, record.is_spoken) == (WORDS, "It is noon.", True)
 
 
+def test_it_is_used_when_the_turn_shows_its_language(talk: Conversation) -> None:
+    talk.say(1200)
+    talk.hush(192)
+    talk.recognize("Wie spät ist es?", "de")
+    work = talk.take(Respond)
+    assert work.config.transcription_language == "de"
+    talk.judge(0.9)
+    assert talk.take(Confirm).response_id == work.response_id
+    assert not talk.asks(Respond)
+
+
 def test_it_is_dropped_without_trace_when_the_caller_goes_on(talk: Conversation) -> None:
     work = pause(talk, "What time")
     talk.skip()

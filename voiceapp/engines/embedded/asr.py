@@ -58,7 +58,13 @@ class Moonshine(Provider):
         await lanes().voice.run(_recognize, np.zeros(ENGINE_SAMPLE_RATE_HZ, dtype=np.float32), threading.Event())
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         """See `Recognizer`; a partial result (`urgent=False`) is dropped unless a thread is idle."""
         if language and not is_one_of(language, ("en",)):

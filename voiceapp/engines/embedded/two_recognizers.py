@@ -67,48 +67,68 @@ class MoonshineAndWhisper(Provider):
         await self._english.warm()
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
-        """See `Recognizer`. Without a `language` it is detected, except in partial results (`urgent=False`).
+        """See `Recognizer`. Partial results (`urgent=False`) are English where no language is expected.
 
         Only Moonshine knows the terms, so its reading stays where there are some.
         """
         if language and not is_one_of(language, self.languages):
             raise EngineRefused(f"This server understands {', '.join(self.languages)} only, not '{language[:20]}'.")
         has_terms = bool(terms or settings.RECOGNITION_TERMS)
-        candidates = (language_code(language),) if language else self.languages
+        expected = language_code(language) if language else ""
+        candidates = self._candidates(expected, among)
         is_detected = len(candidates) > 1
-        if candidates == ("en",) or (is_detected and not urgent):
+        is_english = expected == "en" or candidates == ("en",)
+        if is_english or not (urgent or expected):
             heard = await self._english.recognize(audio, language="en", urgent=urgent, terms=terms)
-            if is_detected and heard.confidence < DOUBTFUL:
+            if not is_english and heard.confidence < DOUBTFUL:
                 raise LaneFull("A partial transcript of what may be another language was left out.")
-            if not urgent or not heard.text or has_terms or heard.confidence >= DOUBTFUL:
+            has_none = not (heard.text or is_detected)
+            if not urgent or has_none or heard.confidence >= DOUBTFUL or (has_terms and not is_detected):
                 return heard
-            return await _surer(heard, self._read(audio, candidates))
+            again = await _surer(heard, self._read(audio, candidates, "en"))
+            return heard if has_terms and heard.text and again.language == "en" else again
         if not urgent and not lanes().voice.has_idle_thread:
             raise LaneFull("A partial transcript was left out.")
-        heard = await self._read(audio, candidates)
+        heard = await self._read(audio, candidates, expected)
         if heard.language != "en":
             return heard
-        english = await _surer(heard, self._english.recognize(audio, language="en", terms=terms), prefers=has_terms)
+        reading = self._english.recognize(audio, language="en", urgent=urgent, terms=terms)
+        english = await _surer(heard, reading, prefers=has_terms)
         return replace(english, is_detected=heard.is_detected)
+
+    def _candidates(self, expected: str, among: Sequence[str] | None) -> tuple[str, ...]:
+        """The languages that it may be."""
+        if expected and among is None:
+            return (expected,)
+        return tuple(code for code in self.languages if not among or code in (expected, *among)) or self.languages
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
         """See `Translator`."""
         return await self._read(audio, (language,) if language else self.languages, translates=True)
 
-    async def _read(self, audio: Samples, languages: Sequence[str], *, translates: bool = False) -> Recognition:
-        """Whisper's reading, in the likeliest of the languages."""
+    async def _read(
+        self, audio: Samples, languages: Sequence[str], expected: str = "", *, translates: bool = False
+    ) -> Recognition:
+        """Whisper's reading, in the likeliest of the languages. If that is not the one `expected`, the surer reading of
+        the two."""
         if len(audio) < MIN_SAMPLES:
             return Recognition("", languages[0], 0.0)
         stop = threading.Event()
         try:
-            return await lanes().voice.run(self._read_now, audio, languages, translates, stop)
+            return await lanes().voice.run(self._read_now, audio, languages, expected, translates, stop)
         finally:
             stop.set()
 
     def _read_now(
-        self, audio: Samples, languages: Sequence[str], translates: bool, stop: threading.Event
+        self, audio: Samples, languages: Sequence[str], expected: str, translates: bool, stop: threading.Event
     ) -> Recognition:
         model, language = self._model(), languages[0]
         texts: list[str] = []
@@ -121,6 +141,12 @@ class MoonshineAndWhisper(Provider):
                 language, share = model.language(encoded, languages)
             seconds = len(segment) / ENGINE_SAMPLE_RATE_HZ
             decoded = model.decode(encoded, seconds, language, translates=translates)
+            if expected and language != expected:
+                usual = model.decode(encoded, seconds, expected, translates=translates)
+                if usual and (
+                    not decoded or share < SURE_OF_LANGUAGE or usual.log_probability > decoded.log_probability
+                ):
+                    decoded, language = usual, expected
             if decoded is None:
                 if len(segment) >= LEAST_CUT_SAMPLES:
                     most = len(segment) // (3 * QUIET_SAMPLES) * 2 * QUIET_SAMPLES

@@ -196,7 +196,13 @@ class FallbackRecognizer(_Chain):
         return all(link.card.runs_here for link in self._links)
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         """Recognition by the first model that can serve.
 
@@ -208,7 +214,7 @@ class FallbackRecognizer(_Chain):
         result: Recognition
         link, result = await self._first(
             self._asked(language, urgent=urgent),
-            lambda link: link.engine.recognize(audio, language=language, urgent=urgent, terms=terms),
+            lambda link: link.engine.recognize(audio, language=language, among=among, urgent=urgent, terms=terms),
         )
         return replace(result, served_by=link.card.origin)
 

@@ -28,7 +28,13 @@ class OpenAIRecognizer(ServerProvider):
         self.languages = tuple(languages)
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         """See `Recognizer`.
 

@@ -39,7 +39,13 @@ class WyomingRecognizer(WyomingProvider):
             )
 
     async def recognize(
-        self, audio: Samples, *, language: str | None = None, urgent: bool = True, terms: Sequence[str] = ()
+        self,
+        audio: Samples,
+        *,
+        language: str | None = None,
+        among: Sequence[str] | None = None,
+        urgent: bool = True,
+        terms: Sequence[str] = (),
     ) -> Recognition:
         """See `Recognizer`.
 

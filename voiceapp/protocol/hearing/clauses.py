@@ -52,9 +52,9 @@ CLAUSE_WORDS = _by_language()
 """By ISO 639-1 code. Turns in another language are judged by their sound alone."""
 
 
-def clause(words: str, language: str | None) -> Clause:
+def clause(words: str, language: str) -> Clause:
     """Judge the words of a turn so far, with the marks that the recognizer set."""
-    known = CLAUSE_WORDS.get((language or "en").lower().split("-")[0])
+    known = CLAUSE_WORDS.get(language.lower().split("-")[0])
     said = [bare(word) for word in words.split()]
     if known is None or not said:
         return Clause.UNKNOWN

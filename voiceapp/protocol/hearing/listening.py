@@ -36,7 +36,7 @@ class Listener:
         self._hooks = hooks
         self.interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
-        self._words = TurnWords(config.transcription_language, hooks, captions=config.captions)
+        self._words = TurnWords(config, hooks)
         self._detector = TurnDetector(self._settings) if self._settings else None
         self.heard_ms = 0
         """Audio received since the start."""
@@ -74,14 +74,12 @@ class Listener:
 
     def note_language(self, config: SessionConfig) -> None:
         """Follow a language that was detected."""
-        self._words.language = config.transcription_language
-        self.interruptions.config = config
+        self._words.config = self.interruptions.config = config
 
     def configure(self, config: SessionConfig, now: float) -> None:
         """Follow a session update. Speech in progress goes on, in whichever mode comes: what was said is not lost."""
-        self._words.language, self._words.captions = config.transcription_language, config.captions
+        self.note_language(config)
         self._settings = config.turn_detection
-        self.interruptions.config = config
         if self._settings is None:
             self._listen_manually(now)
         elif self._detector is not None:
@@ -281,7 +279,7 @@ class Listener:
         """End the turn if its sound and its words say so; what was read of it in a lull counts."""
         if self._detector is not None:
             is_read = utterance.readings in (ReadingState.READ, ReadingState.KNOWN)
-            found = clause(utterance.reading, self._words.language) if is_read else None
+            found = clause(utterance.reading, utterance.reading_language) if is_read else None
             if end := self._detector.decide(found):
                 self._words.ask_early(utterance, now)
                 self._end(end, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.states import ReadingState, SpeechState
 from voiceapp.protocol.wire import events as ev
@@ -38,11 +39,8 @@ class Hooks:
 class TurnWords:
     """Readings asked for; words shown while a turn goes on, and kept when it is over."""
 
-    def __init__(self, language: str | None, hooks: Hooks, *, captions: bool) -> None:
-        self.captions = captions
-        """Words are read to be shown while the caller speaks."""
-        self.language = language
-        """Spoken language; None leaves it to the engine."""
+    def __init__(self, config: SessionConfig, hooks: Hooks) -> None:
+        self.config = config
         self._hooks = hooks
         self._committed: dict[str, Utterance] = {}
         """Turns whose words are not known yet, in order."""
@@ -81,7 +79,7 @@ class TurnWords:
         """Ask for the words so far, if it is time to."""
         is_lull = is_lull and not utterance.is_doubtful
         is_caption = not is_lull and not utterance.is_doubtful
-        if (is_caption and not self.captions) or not utterance.wants_partial(is_lull=is_lull):
+        if (is_caption and not self.config.captions) or not utterance.wants_partial(is_lull=is_lull):
             return
         utterance.read("lull" if is_lull else "show")
         self._read(utterance, is_partial=True, is_early=is_lull, is_caption=is_caption)
@@ -104,7 +102,7 @@ class TurnWords:
         work = recognized.work
         if utterance is None or work.version != utterance.version:
             return
-        utterance.note_language(recognized.detected_language)
+        utterance.note_language(recognized.language, is_detected=recognized.is_detected)
         if not work.is_partial:
             self._take(utterance, recognized.words, recognized.confidence, now)
             return
@@ -160,12 +158,15 @@ class TurnWords:
             self._read(utterance)
 
     def _read(self, utterance: Utterance, **kind: bool) -> None:
-        speech = utterance.speech()
-        self._hooks.start(Recognize(utterance.item_id, utterance.version, speech, self.language, **kind))
+        language, speech = self.config.transcription_language, utterance.speech()
+        among = None if language and not self.config.is_language_noted else self.config.languages
+        self._hooks.start(Recognize(utterance.item_id, utterance.version, speech, language, among, **kind))
 
     def _show(self, utterance: Utterance, words: str, now: float) -> None:
         """The words so far, while the caller may still go on."""
         if words and utterance.is_speech and not utterance.is_doubtful:
             stable, rest = utterance.partial(words, now)
             event = ev.TranscriptionDelta(item_id=utterance.item_id, text=stable, stash=rest)
-            self._hooks.send(replace(event, language=utterance.language or self.language or event.language))
+            self._hooks.send(
+                replace(event, language=utterance.language or self.config.transcription_language or event.language)
+            )

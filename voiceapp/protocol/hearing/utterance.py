@@ -71,6 +71,8 @@ class Utterance:
         """Of that reading."""
         self.language = ""
         """The language that was detected in enough of it; else empty."""
+        self.reading_language = ""
+        """The language of its latest reading; empty where that is not known."""
         self._words = ""
         self._partial_at_ms = PARTIAL_EVERY_MS
         self._shown = ("", False)
@@ -80,9 +82,10 @@ class Utterance:
         self._speech = slice(0, 0)
         """From the first to the last speech frame."""
 
-    def note_language(self, detected: str) -> None:
-        """Take the language that a reading detected."""
-        self.language = detected if self.speech_ms >= LANGUAGE_MS else ""
+    def note_language(self, language: str, *, is_detected: bool) -> None:
+        """Take the language of a reading."""
+        self.reading_language = language
+        self.language = language if is_detected and self.speech_ms >= LANGUAGE_MS else ""
 
     def step(self, name: str) -> None:
         self.state = step(SPEECH_STEPS, self.state, name)

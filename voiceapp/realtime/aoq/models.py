@@ -58,6 +58,8 @@ class AoqGrant(models.Model):
     runs_tasks = models.BooleanField(default=False, db_default=False)
     """True if the connection carries tasks of recognition instead of one session."""
     time_zone = models.CharField(max_length=64, blank=True, default="")
+    languages = models.CharField(max_length=160, blank=True, default="", db_default="")
+    """Codes of the languages that the caller may speak, with commas between; empty: any."""
     client_address = models.CharField(max_length=45, blank=True, default="")
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()

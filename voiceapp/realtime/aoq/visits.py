@@ -84,6 +84,7 @@ async def admit_visit(incoming: Incoming, now: datetime) -> Visit:
                 grant.model,
                 grant.client_address,
                 time_zone=grant.time_zone,
+                languages=grant.languages,
                 session_key=grant.session_key,
             ),
         )

@@ -157,6 +157,7 @@ async def arrive_by_request(
             model,
             address,
             time_zone=request.GET.get("time_zone", ""),
+            languages=request.headers.get("Accept-Language", ""),
             session_key=session_key,
         ),
     )
