@@ -198,7 +198,7 @@ export class Conversation extends EventTarget {
   receive(event) {
     switch (event.type) {
       case SERVER.SPEECH_STARTED:
-        this.#add(event.item_id, "user");
+        Object.assign(this.#add(event.item_id, "user"), { state: "live", isOver: false }); // a known one goes on
         break;
       case SERVER.SPEECH_STOPPED:
         this.#update(this.find(event.item_id), event.reason === "turn_invalid" ? { state: "done" } : { isOver: true });

@@ -5,6 +5,7 @@ const DEFAULTS = {
   model: "",
   transport: "automatic",
   voice: "",
+  language: "",
   instructions: "",
   microphone: "",
   speaker: "",

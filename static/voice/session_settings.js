@@ -3,11 +3,12 @@
 const LONGEST_REST = 8000; // characters
 
 /** The `session` of a session.update. `turnDetection` is the hands-free mode to go back to. */
-export function chosenSettings({ voice, instructions, isPushToTalk, isSpoken }, { turnDetection, isSilent }) {
+export function chosenSettings({ voice, language, instructions, isPushToTalk, isSpoken }, { turnDetection, isSilent }) {
   return {
     modalities: isSpoken && !isSilent ? ["text", "audio"] : ["text"],
     voice: voice || null,
     instructions,
+    input_audio_transcription: { language: language || null },
     turn_detection: isPushToTalk ? null : turnDetection,
     interruptions: "duck",
   };

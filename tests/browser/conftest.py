@@ -186,8 +186,9 @@ def spoken_page(playwright: Playwright, open_page: OpenPage, tmp_path: Path) -> 
     """Opens the page in a browser of its own that hears the given texts and silences."""
     with ExitStack() as browsers:
 
-        def spoken_page(*parts: str | float, fonts: str = "wide", **options: Any) -> VoicePage:
-            browser = launch(playwright, write_microphone(tmp_path / "microphone.wav", *parts, 60.0), fonts=fonts)
+        def spoken_page(*parts: str | float, fonts: str = "wide", voice: str = "en-us+m3", **options: Any) -> VoicePage:
+            microphone = write_microphone(tmp_path / "microphone.wav", *parts, 60.0, voice=voice)
+            browser = launch(playwright, microphone, fonts=fonts)
             browsers.callback(browser.close)
             return open_page(**options, browser=browser)
 

@@ -27,19 +27,19 @@ def awaited(work: Coroutine[None, None, Result]) -> Result:
         return thread.submit(asyncio.run, work).result()
 
 
-def write_microphone(path: Path, *parts: str | float) -> Path:
+def write_microphone(path: Path, *parts: str | float, voice: str = "en-us+m3") -> Path:
     """A WAV file of what the microphone will hear: texts are spoken, numbers are seconds of silence."""
 
     async def speak() -> bytes:
-        voice = Espeak()
+        espeak = Espeak()
         pcm = bytearray()
         for part in parts:
             if isinstance(part, str):
-                async for piece in voice.speak(part, voice="en-us+m3", sample_rate_hz=MICROPHONE_RATE_HZ):
+                async for piece in espeak.speak(part, voice=voice, sample_rate_hz=MICROPHONE_RATE_HZ):
                     pcm += piece
             else:
                 pcm += bytes(2 * int(part * MICROPHONE_RATE_HZ))
-        await voice.close()
+        await espeak.close()
         return bytes(pcm)
 
     with wave.open(str(path), "wb") as file:

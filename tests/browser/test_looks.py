@@ -177,3 +177,25 @@ def test_screen_readers_hear_states_and_sentences(open_page: OpenPage) -> None:
     expect(voice.page.locator("#announcer")).to_contain_text("You: What is two plus two?")
     expect(voice.page.locator("#announcer")).to_contain_text("Assistant:")
     assert voice.page.locator("#status").get_attribute("role") == "status"
+
+
+def test_screen_readers_hear_a_turn_that_goes_on_to_its_end(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.page.evaluate(
+        """async () => {
+            const { Conversation } = await import("/static/voice/conversation.js");
+            const { Captions } = await import("/static/voice/views/captions.js");
+            const conversation = new Conversation();
+            new Captions(conversation);
+            const tell = (type, fields) => conversation.receive({ type, item_id: "item_1", ...fields });
+            const transcription = "conversation.item.input_audio_transcription";
+            for (const transcript of ["Listen to this.", "Listen to this. Are you there?"]) {
+                tell("input_audio_buffer.speech_started", {});
+                tell(`${transcription}.delta`, { text: "Listen to this.", stash: " Are" });
+                tell("input_audio_buffer.speech_stopped", {});
+                tell(`${transcription}.completed`, { transcript });
+            }
+        }"""
+    )
+    told = voice.page.locator("#announcer p")
+    expect(told).to_have_text(["You: Listen to this.", "You: Are you there?"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from .accessibility import violations
 from .conftest import OpenPage
 from .page import VoicePage
 from .server import running
@@ -25,6 +26,27 @@ def test_a_typed_question_is_answered_aloud_without_a_microphone(open_page: Open
     assert voice.sent("input_audio_buffer.append") == 0
     voice.wait("listening")
     expect(voice.page.locator("#status")).to_have_text("Type a message, or tap to talk")
+
+
+def test_the_language_of_settings_is_heard_and_kept(spoken_page: SpokenPage, tmp_path: Path, screenshots: Path) -> None:
+    with running(tmp_path, SPEECH_LANGUAGES="de,es") as server:
+        german = (5.0, "Ich möchte morgen früh nach Hamburg fahren.")
+        address = f"http://127.0.0.1:{server.port}/"
+        voice = spoken_page(*german, voice="de", address=address, viewport={"width": 320, "height": 700})
+        voice.page.click("#open-settings")
+        language = voice.page.get_by_label("You speak", exact=True)
+        expect(language.locator("option")).to_have_text(["Automatic", "English", "German", "Spanish"])
+        language.select_option("German")
+        voice.page.screenshot(path=screenshots / "settings-language-320.png")
+        assert voice.overflow <= 0
+        assert violations(voice) == []
+        voice.page.reload()
+        voice.page.click("#open-settings")
+        expect(language).to_have_value("de")
+        voice.page.keyboard.press("Escape")
+        voice.talk()
+        expect(voice.caption("user")).to_contain_text("Hamburg")
+        expect(voice.caption("assistant")).to_contain_text("Ich kann nur auf Englisch antworten.")
 
 
 def test_the_circle_turns_the_microphone_on_in_a_conversation_that_was_typed(

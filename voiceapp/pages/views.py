@@ -28,7 +28,7 @@ from voiceapp.accounts.seats import CONCURRENCY, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.privacy import leaves
-from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.models.providers import provider_of, recognized_languages
 from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
 from voiceapp.http.error_responses import error_response_of
@@ -199,6 +199,7 @@ async def config(request: HttpRequest) -> HttpResponse:
                 for card in cards
             ],
             "voices": [asdict(voice) for voice in voices.values()],
+            "languages": recognized_languages(),
             "default_model": cards[0].name if cards else "",
             "default_voice": provider_of(cards[0]).default_voice if cards else "",
             "ready": not reasons,

@@ -8,7 +8,7 @@ export class Captions {
   #user = byId("caption-user");
   #assistant = byId("caption-assistant");
   #announcer = byId("announcer");
-  #announced = new Set();
+  #announced = new Map(); // texts by the ids of their items
   #conversation;
 
   constructor(conversation) {
@@ -95,12 +95,14 @@ export class Captions {
   }
 
   #announce(item) {
-    if (item.state === "live" || this.#announced.has(item.id) || !item.text) {
+    const isUser = item.role === "user";
+    const told = this.#announced.get(item.id);
+    if (item.state === "live" || !item.text || told === item.text || (told && !isUser)) {
       return;
     }
-    this.#announced.add(item.id);
-    const who = item.role === "user" ? "You" : "Assistant";
-    this.#announcer.append(make("p", "", `${who}: ${item.text}`));
+    this.#announced.set(item.id, item.text);
+    const rest = told && item.text.startsWith(told) ? item.text.slice(told.length).trim() : item.text;
+    this.#announcer.append(make("p", "", `${isUser ? "You" : "Assistant"}: ${rest}`));
     while (this.#announcer.childElementCount > 6) {
       this.#announcer.firstElementChild.remove();
     }

@@ -29,6 +29,7 @@ export class Settings {
     this.#fill("model", config.models.map(({ name, title }) => [name, title]), config.default_model);
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
     new VoiceSample(config.samples_path, preferences);
+    this.#fillLanguages(config.languages);
     const carriesMedia = config.models.some(({ transports }) => transports.some((name) => name !== "websocket"));
     byId("transport-field").hidden = !carriesMedia;
     this.#fill("transport", TRANSPORTS, "automatic");
@@ -58,6 +59,14 @@ export class Settings {
     this.#preferences[name] = chosen;
     select.value = chosen;
     this.#bindSelect(name);
+  }
+
+  /** `codes` of the languages that the server understands; of one there is nothing to choose. */
+  #fillLanguages(codes) {
+    const names = new Intl.DisplayNames(["en"], { type: "language" });
+    const named = codes.map((code) => [code, names.of(code)]).sort(([, one], [, other]) => one.localeCompare(other));
+    byId("language-field").hidden = codes.length < 2;
+    this.#fill("language", [["", "Automatic"], ...(codes.length < 2 ? [] : named)], "");
   }
 
   #bindSelect(name) {
