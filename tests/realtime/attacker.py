@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from tests.realtime.aoq.peer import calling, granted
@@ -28,7 +29,8 @@ CLEAR = event("input_audio_buffer.clear")
 FLOOD = 5000
 """Messages at once: more than a session may send."""
 
-
+AT_ONCE = 8
+"""Connections with hostile frames: the server keeps most of them for some seconds before it hangs up."""
 LEGAL_S = 2.0
 """For what the server does with frames in which nothing is wrong."""
 PADDED = b'{"type": "input_audio_buffer.clear", "padding": "%s"}' % (b"x" * 1_000_000)
@@ -64,14 +66,16 @@ def main() -> None:
     address, key = sys.argv[1:]
     threading.Thread(target=flood, args=(address, key), daemon=True).start()
     threading.Thread(target=asyncio.run, args=(flood_aoq(address, key),), daemon=True).start()
-    for round_ in itertools.count():
-        for frame in BROKEN.values():
-            attack(address, key, [*ODD.values(), frame])
-            attack(address, key, [begin(), *ODD.values(), frame], path=INFERENCE)
-        for path, frames in LEGAL.values():
-            attack(address, key, frames, path=path)
-        if not round_:
-            print("every frame was sent", flush=True)
+    attacks = [
+        *((REALTIME, [*ODD.values(), frame]) for frame in BROKEN.values()),
+        *((INFERENCE, [begin(), *ODD.values(), frame]) for frame in BROKEN.values()),
+        *LEGAL.values(),
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as attackers:
+        for round_ in itertools.count():
+            list(attackers.map(lambda each: attack(address, key, each[1], path=each[0]), attacks))
+            if not round_:
+                print("every frame was sent", flush=True)
 
 
 if __name__ == "__main__":
