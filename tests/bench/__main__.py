@@ -17,6 +17,8 @@ from tests.bench.report import Conversation
 from tests.bench.serving import Cost, Server
 
 QUICK_CLIP_S = 4.0
+BEGIN_OVER_S = (0.0, 7.0)
+"""All together, which is the worst, and one after the other, as callers do."""
 WATCH_EVERY_S = 3.0
 TURNS_IN_ALL = 56
 """Of several sessions together, at least: the p95 is then not the slowest turn."""
@@ -27,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a minute instead of seven: fewer and shorter turns")
     parser.add_argument("--sessions", type=int, nargs="+", help="conversations at once, one run each (1 8 16)")
+    parser.add_argument("--begin-over", type=float, nargs="+", help="s within which several begin, one run each (0 7)")
     parser.add_argument("--turns", type=int, help="clips that each session says")
     parser.add_argument("--code", type=Path, default=ROOT, help="another working copy whose server is measured")
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "latest.json")
@@ -54,7 +57,8 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
         idle = server.cost()
         for callers in chosen.sessions or ((1, 16) if chosen.quick else (1, 8, 16)):
             turns = chosen.turns or _turns(callers, len(said), is_quick=chosen.quick)
-            found.append(asyncio.run(_talk(server, key, said, callers, turns)))
+            for begin_over_s in chosen.begin_over or (BEGIN_OVER_S if callers > 1 else BEGIN_OVER_S[:1]):
+                found.append(asyncio.run(_talk(server, key, said, callers, turns, begin_over_s)))
     report.print_conversations(found)
     report.print_memory(idle, found)
     figures = {
@@ -76,7 +80,9 @@ def _turns(callers: int, clip_count: int, *, is_quick: bool) -> int:
     return 2 if is_quick else max(5, -(-TURNS_IN_ALL // callers))
 
 
-async def _talk(server: Server, key: str, said: Sequence[Clip], callers: int, turns: int) -> Conversation:
+async def _talk(
+    server: Server, key: str, said: Sequence[Clip], callers: int, turns: int, begin_over_s: float
+) -> Conversation:
     costs: list[Cost] = [server.cost()]
 
     async def watch() -> None:
@@ -86,12 +92,14 @@ async def _talk(server: Server, key: str, said: Sequence[Clip], callers: int, tu
             costs.append(await asyncio.to_thread(server.cost))
 
     watching = asyncio.create_task(watch())
-    everybody = await talking.converse(server.url, key, said, callers=callers, turns_each=turns)
+    everybody = await talking.converse(
+        server.url, key, said, callers=callers, turns_each=turns, begin_over_s=begin_over_s
+    )
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
     full = max(costs, key=lambda cost: cost.pss_mb)
-    return report.conversation(everybody, costs[0], server.cost(), full)
+    return report.conversation(everybody, begin_over_s, costs[0], server.cost(), full)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ class Conversation:
     """Several callers talking at once."""
 
     callers: int
+    begin_over_s: float
+    """Within which they began to talk; 0: together."""
     turns: int
     answered: int
     """Turns whose answer came, and not before they were over: the latencies are of these."""
@@ -46,7 +48,9 @@ class Conversation:
     per_turn: list[dict[str, Any]]
 
 
-def conversation(everybody: Sequence[Caller], before: Cost, after: Cost, full: Cost) -> Conversation:
+def conversation(
+    everybody: Sequence[Caller], begin_over_s: float, before: Cost, after: Cost, full: Cost
+) -> Conversation:
     """Sum up; `full` is the cost while all were talking."""
     turns = [turn for caller in everybody for turn in caller.turns]
     times = [turn.answered_ms for turn in turns if turn.answered_ms is not None]
@@ -54,6 +58,7 @@ def conversation(everybody: Sequence[Caller], before: Cost, after: Cost, full: C
     minutes = (after.at - before.at) / 60 * len(everybody)
     return Conversation(
         callers=len(everybody),
+        begin_over_s=begin_over_s,
         turns=len(turns),
         answered=len(times),
         p50_ms=percentile(times, 50),
@@ -110,13 +115,14 @@ def print_machine(facts: dict[str, Any], source: str) -> None:
 def print_conversations(found: Sequence[Conversation]) -> None:
     print("Voice to voice, from the last speech sample sent to the first sound of the answer")
     print(
-        "sessions turns  p50 ms  p95 ms  ended early  heard early  unanswered  errors   WER %  CPU s/min  ping p99 ms"
+        "sessions  begin over s  turns  p50 ms  p95 ms  ended early  heard early  unanswered  errors   WER %  "
+        "CPU s/min  ping p99 ms"
     )
     for row in found:
         print(
-            f"{row.callers:8d} {row.turns:5d} {row.p50_ms:7.0f} {row.p95_ms:7.0f} {row.early_ends:12d} "
-            f"{row.early_answers:12d} {row.unanswered:11d} {row.errors:7d} {row.word_error_percent:7.1f} "
-            f"{row.cpu_s_per_session_minute:10.2f} {row.ping_p99_ms:12.1f}"
+            f"{row.callers:8d} {row.begin_over_s:13.0f} {row.turns:6d} {row.p50_ms:7.0f} {row.p95_ms:7.0f} "
+            f"{row.early_ends:12d} {row.early_answers:12d} {row.unanswered:11d} {row.errors:7d} "
+            f"{row.word_error_percent:7.1f} {row.cpu_s_per_session_minute:10.2f} {row.ping_p99_ms:12.1f}"
         )
     print("\nStages, ms after the last speech frame that voice detection saw (p50 / p95)")
     print("sessions" + "".join(f"{stage.removesuffix('_ms').replace('_', ' '):>18}" for stage in STAGES))

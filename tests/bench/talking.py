@@ -186,12 +186,14 @@ class Caller:
             self.pings_ms.append((time.monotonic() - begun) * 1000)
 
 
-async def converse(url: str, key: str, clips: Sequence[Clip], *, callers: int, turns_each: int) -> list[Caller]:
-    """Let `callers` talk at once; each begins elsewhere in the list of clips, and at another moment."""
+async def converse(
+    url: str, key: str, clips: Sequence[Clip], *, callers: int, turns_each: int, begin_over_s: float
+) -> list[Caller]:
+    """Let `callers` talk at once; each begins at another place in the list of clips, and all within `begin_over_s`."""
     everybody = [Caller(url, key, seed=number) for number in range(callers)]
     async with asyncio.TaskGroup() as group:
         for number, caller in enumerate(everybody):
             start = number * len(clips) // callers
             said = [clips[(start + turn) % len(clips)] for turn in range(turns_each)]
-            group.create_task(caller.talk(said, after_s=number * 4.0 / callers))
+            group.create_task(caller.talk(said, after_s=number * begin_over_s / callers))
     return everybody

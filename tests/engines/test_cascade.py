@@ -47,6 +47,9 @@ class Level:
     def probability(self, frame: Samples) -> float:
         return float(np.abs(frame).mean() > 0.1)
 
+    async def probability_live(self, frame: Samples) -> float:
+        return self.probability(frame)
+
     def reset(self) -> None:
         pass
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -64,6 +67,73 @@ async def test_conversations_do_not_hear_one_another(espeak: Espeak) -> None:
         together.append(one.probability(frame))
         other.probability(humming)
     assert np.array_equal(alone, together)
+
+
+class Crowd:
+    """Callers who speak at the same time, each in frames of 32 ms from a moment of its own on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches: list[int] = []
+        self.waits_s: list[float] = []
+        judge = vad.SileroDetector.judge
+
+        def counted(one: vad.SileroDetector, together: Sequence[vad.SileroDetector]) -> list[float]:
+            self.batches.append(len(together))
+            return judge(one, together)
+
+        monkeypatch.setattr(vad.SileroDetector, "judge", counted)
+
+    async def hear(self, said: Sequence[Samples], *, every_s: float = 0.032) -> list[list[float]]:
+        begun = asyncio.get_running_loop().time()
+        return await asyncio.gather(
+            *(self._caller(begun, n, len(said), audio, every_s) for n, audio in enumerate(said))
+        )
+
+    async def _caller(self, begun: float, number: int, of: int, audio: Samples, every_s: float) -> list[float]:
+        loop = asyncio.get_running_loop()
+        detector = vad.SileroDetector()
+        found: list[float] = []
+        for frame in audio[: len(audio) // VAD_FRAME_SAMPLES * VAD_FRAME_SAMPLES].reshape(-1, VAD_FRAME_SAMPLES):
+            await asyncio.sleep(begun + (len(found) + number / of) * every_s - loop.time())
+            asked = loop.time()
+            found.append(await detector.probability_live(frame))
+            self.waits_s.append(loop.time() - asked)
+        return found
+
+
+async def test_callers_in_a_crowd_are_heard_together_and_each_as_if_alone(
+    espeak: Espeak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speech = (await spoken(espeak, "The living room is on the second floor."))[: 40 * VAD_FRAME_SAMPLES]
+    said = [np.roll(speech, number * 1000) * np.float32((1 + number) / 16) for number in range(16)]
+    alone = [probabilities(vad.SileroDetector(), audio).tolist() for audio in said]
+    crowd = Crowd(monkeypatch)
+    assert await crowd.hear(said) == alone
+    assert sum(crowd.batches) / len(crowd.batches) > 2
+    assert np.median(crowd.waits_s) <= 0.008
+
+
+async def test_a_few_callers_and_frames_that_come_late_do_not_wait(
+    espeak: Espeak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speech = (await spoken(espeak, "The living room is on the second floor."))[: 40 * VAD_FRAME_SAMPLES]
+    few = Crowd(monkeypatch)
+    await few.hear([speech] * 3)
+    late = Crowd(monkeypatch)
+    await late.hear([speech] * 16, every_s=0.001)
+    assert set(few.batches + late.batches) == {1}
+
+
+async def test_a_caller_who_leaves_a_crowd_keeps_no_other_waiting(espeak: Espeak) -> None:
+    frame = (await spoken(espeak, "Good morning to you."))[:VAD_FRAME_SAMPLES]
+    crowd = [vad.SileroDetector() for _ in range(200)]
+    asked = [asyncio.create_task(each.probability_live(frame)) for each in crowd]
+    await asyncio.sleep(0)
+    assert not all(task.done() for task in asked)
+    asked[-1].cancel()
+    found = await asyncio.gather(*asked[:-1])
+    assert len(set(found)) == 1
+    assert asked[-1].cancelled()
 
 
 def test_it_refuses_a_frame_of_another_length() -> None:

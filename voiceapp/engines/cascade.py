@@ -170,7 +170,8 @@ class CascadeStream:
             await self._hear(event)
             return
         if isinstance(event, ev.AudioCommit | ev.SessionFinish):
-            self._judge(self._sound.flush())
+            for frame in self._sound.flush():
+                self._take(frame, self._detector.probability(frame.to_detect))
         elif isinstance(event, ev.AudioClear):
             self._sound.clear()
         self._session.receive(event, self._now())
@@ -239,12 +240,15 @@ class CascadeStream:
                 await asyncio.sleep(0)
             piece = samples[start : start + SLICE_SAMPLES]
             follow_s = (len(samples) - start - len(piece)) / ENGINE_SAMPLE_RATE_HZ
-            self._judge(self._sound.push(piece, now - follow_s))
-        self._follow()
+            frames = self._sound.push(piece, now - follow_s)
+            for frame in frames[:-1]:
+                self._take(frame, self._detector.probability(frame.to_detect))
+            for frame in frames[-1:]:
+                self._take(frame, await self._detector.probability_live(frame.to_detect))
+                self._follow()
 
-    def _judge(self, frames: Sequence[Frame]) -> None:
-        for frame in frames:
-            self._session.hear(frame.to_read, self._detector.probability(frame.to_detect), self._now(), frame.echo)
+    def _take(self, frame: Frame, probability: float) -> None:
+        self._session.hear(frame.to_read, probability, self._now(), frame.echo)
 
     # ── Carrying out ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -67,6 +67,9 @@ class VoiceDetector(Protocol):
     def probability(self, frame: Samples) -> float:
         """Speech probability in [0, 1] of the next 512 samples."""
 
+    async def probability_live(self, frame: Samples) -> float:
+        """The same of a frame that was just spoken; where many callers speak, up to 8 ms later."""
+
     def reset(self) -> None:
         """Forget what was heard so far."""
 

@@ -22,6 +22,9 @@ class Loudness:
     def probability(self, frame: Any) -> float:
         return float(frame.mean())
 
+    async def probability_live(self, frame: Any) -> float:
+        return self.probability(frame)
+
     def reset(self) -> None:
         """It remembers nothing."""
 
