@@ -6,6 +6,7 @@ address, where ALLOWED_HOSTS answers 400 and the redirect to https 301.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -60,7 +61,8 @@ class Readiness:
         self._migrated = False
         self._looked_at = 0.0
         self._last: list[NotReadyReason] | None = None
-        self._looking = False
+        self._looking: asyncio.Event | None = None
+        """Set when the look that is under way ends."""
         self.oldest_due_s: dict[str, float] = {}
         """Seconds for which work that is due has waited for a worker, by its kind; as of the last look."""
 
@@ -76,17 +78,23 @@ class Readiness:
         return own + await self._outside()
 
     async def _outside(self) -> list[NotReadyReason]:
-        fresh = time.monotonic() - self._looked_at < FRESH_S
-        if self._last is None or not (fresh or self._looking):
-            self._looking = True
-            try:
-                await providers.probe()
-                # Not the shared thread: a slow query of a request must not make this process look unwell.
-                with waits_at_most(LOOK_S):
-                    self._last = await sync_to_async(self._look, thread_sensitive=False)()
-                self._looked_at = time.monotonic()
-            finally:
-                self._looking = False
+        if self._last is not None and time.monotonic() - self._looked_at < FRESH_S:
+            return self._last
+        if self._looking is not None:
+            if self._last != []:  # what was wrong may be over: all wait for the one look
+                await self._looking.wait()
+                return await self._outside()
+            return self._last
+        self._looking = asyncio.Event()
+        try:
+            await providers.probe()
+            # Not the shared thread: a slow query of a request must not make this process look unwell.
+            with waits_at_most(LOOK_S):
+                self._last = await sync_to_async(self._look, thread_sensitive=False)()
+            self._looked_at = time.monotonic()
+        finally:
+            self._looking.set()
+            self._looking = None
         return self._last
 
     def _look(self) -> list[NotReadyReason]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.engines.test_cascade import LOUD, QUIET, Talk, talking
+from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, NextResponse, ToolCallDelta
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
@@ -72,6 +72,7 @@ async def test_who_goes_on_hears_nothing_of_it_and_leaves_nothing() -> None:
 async def test_function_calls_wait_until_the_turn_is_sure() -> None:
     async with talking(speculates=True) as talk:
         talk.turns.probability = 0.0
+        await talk.stream.receive(ev.SessionUpdate(session={"tools": [WEATHER]}))
         talk.writer.deltas = [ChatDelta(tool_call=ToolCallDelta(0, "call_1", "weather", "{}"))]
         for pcm in (QUIET, LOUD, SHORT):
             await talk.stream.receive(ev.AudioAppend(audio=pcm))

@@ -140,6 +140,7 @@ def chat_cards(
     local: LocalModelSettings | None,
     engine: str,
     reads_documents: bool = True,
+    context_tokens: int = 0,
 ) -> list[ModelCard]:
     """The chat models; conversations use the first.
 
@@ -157,7 +158,7 @@ def chat_cards(
                 server.model or "default",
                 "chat",
                 f"{_ENGINES}.openai.chat.OpenAIChat",
-                options=server.options,
+                options=server.options | {"context_tokens": context_tokens},
                 chat=ChatCapabilities(
                     images=sees_images, tools=True, response_format=True, reads_sources=reads_documents
                 ),

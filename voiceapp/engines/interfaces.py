@@ -231,9 +231,11 @@ class ChatDelta:
     tool_call: ToolCallDelta | None = None
     usage: ChatUsage | None = None
     finish_reason: str | None = None
-    """`stop`, `length` or `tool_calls`; on the last delta only."""
+    """`stop`, `length`, `tool_calls` or `content_filter`; on the last delta only."""
     reasoning: str = ""
     """Reasoning before the reply; not part of it."""
+    is_waiting: bool = False
+    """A sign of life: the model may be loaded first, which takes long."""
     logprobs: tuple[dict[str, Any], ...] = ()
     """Log probabilities of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
     served_by: str = ""

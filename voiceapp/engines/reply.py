@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
+from dataclasses import replace
+from random import Random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,21 +17,25 @@ from voiceapp.engines.interfaces import (
     AssistantDelta,
     Call,
     ChatDelta,
+    ChatMessage,
     ChatModel,
     ChatRequest,
     NextResponse,
     SessionFacts,
     Synthesizer,
+    ToolCallDelta,
 )
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
+from voiceapp.engines.patience import Deadlines, ReplyPatience, Step, attended, deadlines
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
-from voiceapp.errors import EngineError
+from voiceapp.errors import EngineError, EngineUnavailable
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.reminders import Reminder
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
+    ReplyAside,
     ReplyAudio,
     ReplyCall,
     ReplyEnded,
@@ -51,6 +58,14 @@ SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
 SPARE_S = 0.4
 """Speech that is still to be heard when more is needed."""
+GO_ON = "Your reply was cut off there. Go on from exactly there, and repeat nothing."
+"""Asks a model for the rest of a reply that broke off."""
+MOST_SPOKEN_BYTES = 1_200
+"""A spoken reply whose length the caller did not limit ends with the sentence after so much: about 300 tokens."""
+
+
+class _Aside(str):
+    """A sentence that is spoken and is no part of the reply."""
 
 
 class _Reply:
@@ -59,6 +74,16 @@ class _Reply:
     def __init__(self, work: Respond, done: Callable[[Result], None]) -> None:
         self.work = work
         self.splitter = SentenceSplitter()
+        self.written = ""
+        self.finish_reason = "stop"
+        self.calls: set[int] = set()
+        """Function calls of functions that exist."""
+        self.unknown = ""
+        """Name of a function that does not exist, and was called."""
+        self.unspoken_since = math.inf
+        """Time since which words wait for more, to be spoken with them."""
+        self.dry_at = 0.0
+        """Time at which the listener has heard nearly everything; infinite while speech is made."""
         self.sentences: asyncio.Queue[str | None] = asyncio.Queue(SENTENCES_AHEAD)
         self.speech_rate: float | None = None
         """The rate that it asks for, if any."""
@@ -74,6 +99,19 @@ class _Reply:
             self._done(result)
         else:
             self._kept.append(result)
+
+    def cut(self, delta: str) -> list[str]:
+        """The pieces to speak that more words complete."""
+        pieces = self.splitter.feed(delta)
+        if pieces or not self.splitter.rest.strip():
+            self.unspoken_since = math.inf
+        if self.splitter.rest.strip():
+            self.unspoken_since = min(self.unspoken_since, time.monotonic())
+        return pieces
+
+    def speak_at(self, gathering_s: float) -> float:
+        """Time at which words that wait for more are spoken."""
+        return max(self.unspoken_since + gathering_s, self.dry_at) if self.sentences.empty() else math.inf
 
     def confirm(self) -> None:
         self.confirmed.set()
@@ -105,6 +143,8 @@ class ReplyPipeline:
         self._room = room
         self._turns = turns
         self._reminders = reminders
+        self._limits: Deadlines = deadlines()
+        self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
         self._started_at = time.time()
         self._speech_rate = 1.0
         self._replies: WeakValueDictionary[str, _Reply] = WeakValueDictionary()
@@ -144,22 +184,83 @@ class ReplyPipeline:
     async def _write(self, reply: _Reply) -> ReplyEnded | ReplyFailed:
         """Stream the reply into the session, and its sentences to the speaker; returns what the reply ends with."""
         work = reply.work
-        written, finish_reason = "", "stop"
         end: ReplyEnded | ReplyFailed
+        request = self._request(work)
         try:
-            async with aclosing(self._deltas(reply)) as deltas:
-                async for delta in deltas:
-                    written += delta.text
-                    finish_reason = delta.finish_reason or finish_reason
-                    await self._take(delta, reply)
-            end = ReplyEnded(work.response_id, finish_reason)
+            try:
+                await self._follow(self._deltas(reply, request), reply)
+            except EngineError as error:
+                if not reply.written.strip() or reply.calls or not error.retryable:
+                    raise
+                logger.warning("response %s: the rest is asked for: %s", work.response_id, error.message)
+                await self._speak_rest(reply)
+                await self._follow(self._rest(reply, request), reply)
+            end = ReplyEnded(work.response_id, reply.finish_reason)
+            if not (reply.written.strip() or reply.calls) and not _is_rest(request):
+                if reply.finish_reason != "content_filter":
+                    raise EngineUnavailable(_without_words(reply))
+                await self._take(
+                    ChatDelta(text=stock_reply(StockReply.FILTERED, work.config.transcription_language)), reply
+                )
         except Exception as error:
             end = _failure(work, error)
-            await self._take(ChatDelta(text=_apology(work, written)), reply)
+            await self._take(ChatDelta(text=_apology(work, reply.written)), reply)
+        await self._speak_rest(reply)
         if work.config.speaks:
-            for sentence in (*reply.splitter.flush(), None):
-                await reply.sentences.put(sentence)
+            await reply.sentences.put(None)
         return end
+
+    async def _follow(self, deltas: AsyncGenerator[ChatDelta, None], reply: _Reply) -> None:
+        """Take a reply as it comes, and do what is due while nothing comes.
+
+        Raises:
+            EngineError: if the model fails, or is waited for no longer.
+        """
+        config = reply.work.config
+        patience = ReplyPatience(
+            self._limits,
+            speaks=config.speaks,
+            may_call=bool(config.tools),
+            speak_at=lambda: reply.speak_at(self._limits.filler_s),
+        )
+        async with aclosing(attended(deltas, patience, reply.confirmed)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ChatDelta):
+                    reply.finish_reason = piece.finish_reason or reply.finish_reason
+                    await self._take(piece, reply)
+                    if config.speaks and config.max_tokens is None and _is_long(reply.written):
+                        return
+                elif piece is Step.SPEAK:
+                    reply.unspoken_since = math.inf
+                    if words := reply.splitter.take_words():
+                        await reply.sentences.put(words)
+                else:
+                    self._asides += 1
+                    which = StockReply.FILLER if piece is Step.FILL else StockReply.LONGER
+                    await reply.sentences.put(_Aside(stock_reply(which, config.transcription_language, self._asides)))
+
+    async def _rest(self, reply: _Reply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """Yield the rest of a reply that broke off; what a model repeats of it all the same is left out."""
+        said = (ChatMessage("assistant", reply.written), ChatMessage("user", GO_ON))
+        before, again, is_new = reply.written.strip(), "", False
+        async with aclosing(self._chat.stream(replace(request, messages=(*request.messages, *said)))) as deltas:
+            async for delta in deltas:
+                if not is_new:
+                    again += delta.text
+                    repeated, text = again.lstrip(), ""
+                    is_new = not before.startswith(repeated)
+                    if is_new:
+                        text = repeated.removeprefix(before)
+                        is_apart = text == repeated and not reply.written[-1].isspace()
+                        text = f" {text}" if is_apart else text
+                    delta = replace(delta, text=text)
+                yield delta
+
+    async def _speak_rest(self, reply: _Reply) -> None:
+        """Hand the words that wait for more to the speaker."""
+        reply.unspoken_since = math.inf
+        for sentence in reply.splitter.flush() if reply.work.config.speaks else ():
+            await reply.sentences.put(sentence)
 
     def _take_beside_words(self, delta: AssistantDelta, reply: _Reply) -> None:
         """Take what the built-in assistant sends beside the words of a reply."""
@@ -179,19 +280,27 @@ class ReplyPipeline:
         if delta.served_by:
             reply.hand_over(ReplyServedBy(work.response_id, delta.served_by))
         if delta.text:
+            reply.written += delta.text
             reply.hand_over(ReplyText(work.response_id, delta.text))
-            for sentence in reply.splitter.feed(delta.text) if work.config.speaks else ():
+            for sentence in reply.cut(delta.text) if work.config.speaks else ():
                 await reply.sentences.put(sentence)
-        if delta.tool_call:
-            call = delta.tool_call
+        if (call := delta.tool_call) and self._is_known(call, reply):
             reply.hand_over(ReplyCall(work.response_id, call.index, call.call_id, call.name, call.arguments))
         if delta.usage:
             reply.hand_over(ReplyUsed(work.response_id, delta.usage.input_tokens, delta.usage.output_tokens))
 
-    async def _deltas(self, reply: _Reply) -> AsyncGenerator[ChatDelta, None]:
+    @staticmethod
+    def _is_known(call: ToolCallDelta, reply: _Reply) -> bool:
+        """Return whether a function exists that the model calls; its first fragment names it."""
+        if any(call.name == tool["function"]["name"] for tool in reply.work.config.tools):
+            reply.calls.add(call.index)
+        elif call.name:
+            reply.unknown = call.name
+        return call.index in reply.calls
+
+    async def _deltas(self, reply: _Reply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the chat model's reply, or the text in its place."""
         work = reply.work
-        request = self._request(work)
         if self._call.before_response:
             await reply.confirmed.wait()  # what is only begun is not charged
             if instead := await self._call.before_response(_next_response(work, request)):
@@ -210,9 +319,14 @@ class ReplyPipeline:
         pause = bytes(work.config.output_format.size(SENTENCE_PAUSE_MS))
         heard_from, made_ms = 0.0, 0.0
         while (sentence := await reply.sentences.get()) is not None:
+            if not any(map(str.isalnum, sentence)):  # marks alone are not spoken
+                said += len(sentence)
+                continue
+            reply.dry_at = math.inf
             if said:
                 reply.hand_over(ReplyAudio(work.response_id, pause))
                 made_ms += SENTENCE_PAUSE_MS
+            aside = sentence if isinstance(sentence, _Aside) else ""
             spoken = self._synthesizer.speak(
                 speakable(sentence),
                 voice=self._voice(work.config),
@@ -221,15 +335,18 @@ class ReplyPipeline:
             )
             async with aclosing(spoken) as pieces:
                 async for pcm in pieces:
-                    reply.hand_over(ReplyAudio(work.response_id, pcm))
+                    sound = ReplyAside(work.response_id, pcm, aside) if aside else ReplyAudio(work.response_id, pcm)
+                    reply.hand_over(sound)
                     await asyncio.sleep(0)  # many pieces come at once: let the first be sent before the rest is made
                     await reply.confirmed.wait()
                     await self._room.wait()
                     heard_from = heard_from or time.monotonic()
                     made_ms += work.config.output_format.duration_ms(len(pcm))
                     need_by(heard_from + made_ms / 1000 - SPARE_S)
-            said += len(sentence)
-            reply.hand_over(ReplySpoken(work.response_id, said))
+            reply.dry_at = heard_from + made_ms / 1000 - SPARE_S
+            if not aside:
+                said += len(sentence)
+                reply.hand_over(ReplySpoken(work.response_id, said))
 
     def _voice(self, config: SessionConfig) -> str:
         """The session's voice; for one that is English or not chosen, one that speaks the session's language."""
@@ -287,6 +404,7 @@ def _next_response(work: Respond, request: ChatRequest) -> NextResponse:
 def _failure(work: Respond, error: Exception) -> ReplyFailed:
     """Return the session's view of an error; an unexpected one is logged whole."""
     if isinstance(error, EngineError):
+        logger.warning("response %s: the reply failed: %s", work.response_id, error.for_operators)
         return ReplyFailed(work.response_id, error.code, error.message)
     logger.error("response %s: the reply failed with an unexpected error", work.response_id, exc_info=error)
     return ReplyFailed(work.response_id, "InternalError", "Something went wrong in the reply.")
@@ -297,5 +415,27 @@ def _apology(work: Respond, written: str) -> str:
     language = work.config.transcription_language
     if not written.strip():
         return stock_reply(StockReply.NO_REPLY, language)
-    is_whole = written.rstrip().endswith((".", "!", "?", "…", "。", "！", "？"))
-    return (" " if is_whole else "… ") + stock_reply(StockReply.BROKEN_OFF, language)
+    return (" " if _is_whole(written) else "… ") + stock_reply(StockReply.BROKEN_OFF, language)
+
+
+def _is_long(written: str) -> bool:
+    """Return whether a spoken reply that is at the end of a sentence has become too long."""
+    return len(written.encode(errors="surrogatepass")) > MOST_SPOKEN_BYTES and _is_whole(written)
+
+
+def _is_whole(written: str) -> bool:
+    return written.rstrip().endswith((".", "!", "?", "…", "。", "！", "？"))
+
+
+def _is_rest(request: ChatRequest) -> bool:
+    """Return whether the rest of a reply is asked for, of which nothing may be left."""
+    return bool(request.messages) and request.messages[-1].role == "assistant"
+
+
+def _without_words(reply: _Reply) -> str:
+    """The cause of a reply without words."""
+    if reply.unknown:
+        return f"The language model called a function that does not exist, {reply.unknown[:64]!r}, and wrote no words."
+    if reply.finish_reason == "length":
+        return "The language model used up its tokens before the first word of its reply."
+    return "The language model ended its reply without a word."

@@ -56,21 +56,29 @@ class SentenceSplitter:
         """`first_clause_chars=0` never cuts at a clause."""
         self._first_clause_chars = first_clause_chars
         self._max_piece_chars = max_piece_chars
-        self._rest = ""
+        self.rest = ""
+        """Text that waits for more."""
         self._is_first = True
         self._seen = 0
 
     def feed(self, text: str) -> list[str]:
         """Add text; the pieces that are complete now, in order. A piece keeps the white space around it."""
-        self._rest += text
+        self.rest += text
         return self._take(is_final=False)
+
+    def take_words(self) -> str:
+        """The rest up to its last word that is whole, for a listener who has waited long enough."""
+        cut = max((match.end() for match in re.finditer(r"\S\s+|[\u3040-\u9fff]", self.rest)), default=0)
+        words, self.rest, self._seen = self.rest[:cut], self.rest[cut:], 0
+        self._is_first = self._is_first and not words
+        return words
 
     def flush(self) -> list[str]:
         """The text has ended: everything that is left. The last piece may be white space only."""
         pieces = self._take(is_final=True)
-        if self._rest:
-            pieces.append(self._rest)
-        self._rest = ""
+        if self.rest:
+            pieces.append(self.rest)
+        self.rest = ""
         self._is_first = True
         self._seen = 0
         return pieces
@@ -78,16 +86,16 @@ class SentenceSplitter:
     def _take(self, *, is_final: bool) -> list[str]:
         pieces = []
         while (cut := self._next_cut(is_final=is_final)) is not None:
-            pieces.append(self._rest[:cut])
-            self._rest = self._rest[cut:]
+            pieces.append(self.rest[:cut])
+            self.rest = self.rest[cut:]
             self._is_first = False
             self._seen = 0
         return pieces
 
     def _next_cut(self, *, is_final: bool) -> int | None:
         """Return the end of the first piece of the rest; None to wait for more (or, when final, to take all of it)."""
-        window = self._rest[: self._max_piece_chars]
-        is_closed = is_final or len(self._rest) > len(window)
+        window = self.rest[: self._max_piece_chars]
+        is_closed = is_final or len(self.rest) > len(window)
         for match in _END.finditer(window, self._seen):
             if not is_closed and match.end() == len(window):
                 return None  # the next character may belong to this stop
@@ -97,7 +105,7 @@ class SentenceSplitter:
             if verdict is None and not is_closed:
                 return None
             self._seen = match.end()
-        if len(self._rest) <= self._max_piece_chars:
+        if len(self.rest) <= self._max_piece_chars:
             return None
         return self._forced_cut(window)
 

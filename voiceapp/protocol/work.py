@@ -177,6 +177,15 @@ class ReplyAudio:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyAside:
+    """Speech before the reply that is no part of it, such as "Let me see"; `words` are the same for each piece."""
+
+    response_id: str
+    pcm: bytes
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplySpoken:
     """The audio so far speaks the first `characters` of the reply."""
 
@@ -247,6 +256,7 @@ OfReply = (
     ReplyText
     | ReplyCall
     | ReplyAudio
+    | ReplyAside
     | ReplySpoken
     | ReplyUsed
     | ReplyReminders

@@ -48,6 +48,16 @@ CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 """That server's name for its model; without a server, the one of UPSTREAM_CHAT_MODELS that conversations use."""
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+CHAT_FIRST_WORD_S: float = env.float("CHAT_FIRST_WORD_S", default=10.0)
+"""Seconds that a caller who listens waits for the first word of a reply before an apology; three times as long for a
+model that shows that it is thinking. Deadlines that follow from it: `engines/patience.py`."""
+if not 0.1 <= CHAT_FIRST_WORD_S <= 600:
+    raise ImproperlyConfigured("CHAT_FIRST_WORD_S is a number of seconds from 0.1 to 600.")
+CHAT_FILLERS: bool = env.bool("CHAT_FILLERS", default=True)
+"""True if a caller who waits for a reply hears short sentences such as "Let me see."."""
+CHAT_CONTEXT: int = env.int("CHAT_CONTEXT", default=0)
+"""Tokens that the model at CHAT_BASE_URL reads, its reply included; of a longer conversation the oldest exchanges are
+left out. 0: as found out when that server refuses a conversation."""
 CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
 """A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address that
 `manage.py fetch_models` fetches once. Empty takes the small model that `fetch_models` brings."""
@@ -168,6 +178,7 @@ _own: list[ModelCard] = [
         local=_local,
         engine=CHAT_ENGINE,
         reads_documents=CHAT_READS_DOCUMENTS,
+        context_tokens=CHAT_CONTEXT,
     ),
     *speech_cards(
         ServerSettings(ASR_BASE_URL, ASR_API_KEY, ASR_MODEL, ASR_TIMEOUT_S),

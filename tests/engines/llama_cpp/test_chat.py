@@ -13,8 +13,8 @@ import pytest
 from tests.engines.llama_cpp.conftest import chat_of
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
 from voiceapp.engines.llama_cpp.chat import LlamaChat
-from voiceapp.engines.llama_cpp.context import fitted
 from voiceapp.engines.llama_cpp.tool_calls import ToolPlanner
+from voiceapp.engines.models.context import fitted
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.errors import EngineRefused, EngineUnavailable
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, Provider, ToolCallDelta
-from voiceapp.engines.llama_cpp.context import fitted
 from voiceapp.engines.llama_cpp.process import HUNG_S, LlamaOptions, LlamaProcess, RunningModel
 from voiceapp.engines.llama_cpp.tool_calls import PlannedCall, ToolPlanner, results_in_words, without_tools
+from voiceapp.engines.models.context import fitted
 from voiceapp.engines.openai.chat import OpenAIChat, chat_message
 from voiceapp.engines.openai.client import RemoteServer
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable

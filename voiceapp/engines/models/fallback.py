@@ -2,8 +2,8 @@
 
 For a request over HTTP, only a model that is unavailable, or takes too long, is followed by the next, until one has
 begun to reply: a request that one model refuses is refused. In a conversation, any failure of a speech server is
-followed by the engine here, and a sentence that broke off is spoken again. A model that cannot do what is asked is left
-out.
+followed by the engine here, and a sentence that broke off is spoken again; where a listener waits for one, the next is
+asked beside it. A model that cannot do what is asked is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.interfaces import (
+    ENGINE_SAMPLE_RATE_HZ,
     ChatDelta,
     ChatRequest,
     Provider,
@@ -25,6 +26,7 @@ from voiceapp.engines.interfaces import (
     Voice,
 )
 from voiceapp.engines.languages import is_one_of
+from voiceapp.engines.patience import deadlines
 from voiceapp.engines.text_interfaces import EmbeddingRequest, EmbeddingResult, Ranking, RerankRequest
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 
@@ -33,6 +35,8 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Part = TypeVar("Part")
 
+BESIDE_SHARE = 0.05
+"""Part of its length by which a longer recording is waited for longer."""
 FAILURES = (EngineUnavailable, EngineTimeout)
 """After which the next model is asked."""
 
@@ -49,6 +53,10 @@ class _Chain(Provider):
     failures: tuple[type[EngineError], ...] = FAILURES
     restarts = False
     """A reply that broke off is begun again by the next model."""
+    gap_s: float | None = None
+    """Longest pause between two parts of a reply."""
+    beside_s: float | None = None
+    """Time after which the next model is asked beside one that has not begun."""
 
     def __init__(self, links: Sequence[Link]) -> None:
         """`links` in the order in which they are asked; at least one."""
@@ -93,37 +101,80 @@ class _Chain(Provider):
         """A model failed, and the next one is asked."""
         logger.warning("model %s: another one stands in: %s", link.card.origin, error.for_operators)
 
-    async def _first(self, links: Sequence[Link], ask: Callable[[Link], Awaitable[Result]]) -> tuple[Link, Result]:
+    async def _first(
+        self, links: Sequence[Link], ask: Callable[[Link], Awaitable[Result]], *, beside_s: float | None = None
+    ) -> tuple[Link, Result]:
         """The result of the first engine that gives one."""
-        for link in links[:-1]:
-            try:
-                return link, await ask(link)
-            except self.failures as error:
-                self._note(link, error)
-        return links[-1], await ask(links[-1])
+
+        async def begin(link: Link) -> AsyncGenerator[tuple[Link, Result], None]:
+            yield link, await ask(link)
+
+        async with aclosing(self._stream(links, begin, beside_s=beside_s)) as results:
+            return await anext(results)
 
     async def _stream(
         self,
         links: Sequence[Link],
-        begin: Callable[[Any], AsyncGenerator[Part, None]],
+        begin: Callable[[Link], AsyncGenerator[Part, None]],
         note: Callable[[str], None] = lambda _: None,
+        *,
+        beside_s: float | None = None,
     ) -> AsyncGenerator[Part, None]:
-        """The reply of the first engine that begins one; `note` takes the origin of its model."""
-        for link in links:
-            has_begun = False
-            try:
-                async with aclosing(begin(link.engine)) as parts:
-                    async for part in parts:
-                        if not has_begun:
-                            note(link.card.origin)
-                        has_begun = True
-                        yield part
-            except self.failures as error:
-                if link is links[-1] or (has_begun and not self.restarts):
-                    raise
-                self._note(link, error)
-            else:
-                return
+        """The reply of the first engine that begins one; `note` takes the origin of its model. The next one is asked
+        when one fails, and beside one that has not begun after `beside_s`."""
+        waiting = list(links)
+        asked: dict[asyncio.Task[Part | None], tuple[Link, AsyncGenerator[Part, None]]] = {}
+        is_late = False
+        try:
+            while waiting or asked:
+                if waiting and (is_late or not asked):
+                    _ask(asked, waiting[0], begin(waiting.pop(0)))
+                done, _ = await asyncio.wait(
+                    asked, timeout=beside_s if waiting else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                is_late = not done
+                for task in [task for task in asked if task in done]:
+                    link, parts = asked.pop(task)
+                    is_alone, has_begun = not (waiting or asked), False
+                    try:
+                        part = task.result()
+                        if part is None and not is_alone:
+                            raise EngineUnavailable("The model gave nothing.")
+                        if isinstance(part, ChatDelta) and part.is_waiting:
+                            _ask(asked, link, parts)
+                            yield part
+                            continue
+                        for late, _ in asked.values():
+                            self._note(late, EngineTimeout("The model did not begin in time."))
+                        await _stop(asked)
+                        note(link.card.origin)
+                        async with aclosing(parts):
+                            while part is not None:
+                                has_begun = True
+                                yield part
+                                part = await self._following(parts)
+                        return
+                    except self.failures as error:
+                        if has_begun and self.restarts:
+                            waiting = list(links[links.index(link) + 1 :])
+                            is_alone = not waiting
+                        if is_alone or (has_begun and not self.restarts):
+                            raise
+                        self._note(link, error)
+        finally:
+            await _stop(asked)
+
+    async def _following(self, parts: AsyncGenerator[Part, None]) -> Part | None:
+        """The next part of a reply that has begun; None at its end.
+
+        Raises:
+            EngineTimeout: if it does not come within `gap_s`.
+        """
+        try:
+            async with asyncio.timeout(self.gap_s):
+                return await anext(parts, None)
+        except TimeoutError as error:
+            raise EngineTimeout("The model stopped in the middle.") from error
 
 
 class FallbackChat(_Chain):
@@ -138,8 +189,11 @@ class FallbackChat(_Chain):
             EngineRefused: if it does not accept the request.
         """
         able = _able(self._links, lambda link: _can_chat(link.card, request))
+        # A caller who listens does not wait for a model that may stay silent for good.
+        beside_s = deadlines().beside_s if request.facts.started_at is not None else None
         noted: list[str] = []
-        async with aclosing(self._stream(able, lambda chat: chat.stream(request), noted.append)) as deltas:
+        replies = self._stream(able, lambda link: link.engine.stream(request), noted.append, beside_s=beside_s)
+        async with aclosing(replies) as deltas:
             async for delta in deltas:
                 yield replace(delta, served_by=noted.pop()) if noted else delta
 
@@ -215,6 +269,7 @@ class FallbackRecognizer(_Chain):
         link, result = await self._first(
             self._asked(language, urgent=urgent),
             lambda link: link.engine.recognize(audio, language=language, among=among, urgent=urgent, terms=terms),
+            beside_s=self.beside_s and self.beside_s + BESIDE_SHARE * len(audio) / ENGINE_SAMPLE_RATE_HZ,
         )
         return replace(result, served_by=link.card.origin)
 
@@ -265,8 +320,9 @@ class FallbackSynthesizer(_Chain):
         async with aclosing(
             self._stream(
                 self._asked(voice),
-                lambda engine: engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate),
+                lambda link: link.engine.speak(text, voice=voice, sample_rate_hz=sample_rate_hz, rate=rate),
                 note,
+                beside_s=self.beside_s,
             )
         ) as sound:
             async for pcm in sound:
@@ -304,6 +360,7 @@ class ConversationRecognizer(_InConversation, FallbackRecognizer):
     """A `Recognizer` for one conversation: the engine that knows the language."""
 
     subject = "recognition"
+    beside_s = 2.0
 
     @property
     def languages(self) -> Sequence[str]:
@@ -328,6 +385,8 @@ class ConversationSynthesizer(_InConversation, FallbackSynthesizer):
     """A `Synthesizer` for one conversation: the engine that has the voice speaks, else the first."""
 
     subject = "speech"
+    beside_s = 1.8
+    gap_s = 1.5
 
     @property
     def voices(self) -> Sequence[Voice]:
@@ -381,6 +440,30 @@ def _can_embed(card: ModelCard, request: EmbeddingRequest) -> bool:
         and (able.has_sparse or not request.sparse)
         and (able.has_instruct or not request.instruct)
     )
+
+
+def _ask(
+    asked: dict[asyncio.Task[Part | None], tuple[Link, AsyncGenerator[Part, None]]],
+    link: Link,
+    parts: AsyncGenerator[Part, None],
+) -> None:
+    """Wait for the next part of a reply beside others."""
+    task: asyncio.Task[Part | None] = asyncio.create_task(_next(parts), name=f"ask {link.card.origin}")
+    asked[task] = (link, parts)
+
+
+async def _next(parts: AsyncGenerator[Part, None]) -> Part | None:
+    return await anext(parts, None)
+
+
+async def _stop(asked: dict[asyncio.Task[Part | None], tuple[Link, AsyncGenerator[Part, None]]]) -> None:
+    """Ask for no more."""
+    for task in asked:
+        task.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    for _, parts in asked.values():
+        await parts.aclose()
+    asked.clear()
 
 
 def _unavailable(engine: Any) -> EngineUnavailable | None:

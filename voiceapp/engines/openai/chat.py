@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import math
+import re
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -20,13 +25,34 @@ from voiceapp.engines.interfaces import (
     ChatUsage,
     ToolCallDelta,
 )
-from voiceapp.engines.openai.client import ServerProvider, read
+from voiceapp.engines.openai.client import Busy, ServerProvider, Unreachable, read
+from voiceapp.engines.openai.lessons import Lessons
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineError, EngineRefused, EngineUnavailable
+
+logger = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT_S = 0.2
+AGAIN_S = 0.2
+"""Pause before a server that failed is asked once more."""
+MOST_LESSONS = 3
+"""Refusals of one request that the server is asked again after."""
+IDLE_S = 600.0
+"""Time without a request after which a server of one's own may have unloaded its model."""
+LOADING_S = 120.0
+"""Longest wait for a model that is loaded."""
 
-_FINISH_REASONS = {"length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls"}
+_FINISH_REASONS = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+_NEAR = re.compile(
+    r"https?://(?:localhost|[^/.:]+|[^/:]+\.(?:local|lan|internal)|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+"
+    r"|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|\[::1\])(?:[:/]|$)"
+)
+"""Addresses on this machine or its network."""
 
 
 class OpenAIChat(ServerProvider):
@@ -35,10 +61,15 @@ class OpenAIChat(ServerProvider):
     title = "chat server"
     settings = "CHAT"
 
-    def __init__(self, *, path: str = "/chat/completions", **about: Any) -> None:
-        """For `about` see `ServerProvider`. Images are sent as they come, by address or as data."""
+    def __init__(self, *, path: str = "/chat/completions", context_tokens: int = 0, **about: Any) -> None:
+        """For `about` see `ServerProvider`, for `context_tokens` `Lessons`. Images are sent as they come, by address or
+        as data."""
         super().__init__(**about)
         self._path = path
+        self._lessons = Lessons(context_tokens)
+        self._may_load = bool(_NEAR.match(about.get("base_url", "")))
+        self._asked_at = -math.inf
+        self._warming: asyncio.Task[None] | None = None
 
     def check(self) -> None:
         """See `Provider`: it cannot serve while its server does not answer."""
@@ -53,9 +84,62 @@ class OpenAIChat(ServerProvider):
             EngineTimeout: if the server takes too long.
             EngineRefused: if the server does not accept the request.
         """
+        if self._is_cold and request.facts.started_at is not None:
+            yield ChatDelta(is_waiting=True)
+        self._asked_at = time.monotonic()
+        has_written, attempts, lessons = False, 0, 0
+        while True:
+            fitting, dropped = await self._lessons.fitted(request)
+            body = self._lessons.applied(_body(fitting, self._model))
+            try:
+                async with aclosing(self._reply(body)) as deltas:
+                    async for delta in deltas:
+                        has_written = has_written or bool(delta.text or delta.tool_call)
+                        if delta.usage is not None and dropped:
+                            delta = replace(delta, usage=replace(delta.usage, dropped_messages=dropped))
+                        yield delta
+                return
+            except EngineRefused as refused:
+                lessons += 1
+                if lessons > MOST_LESSONS or not self._lessons.learn(refused, fitting, body):
+                    raise
+            except EngineError as error:
+                attempts += 1
+                wait_s = _again_after_s(error)
+                if has_written or attempts > 1 or wait_s is None:
+                    raise
+                await asyncio.sleep(wait_s)
+
+    async def warm(self) -> None:
+        """Have a server of one's own load its model, which may take a minute: this returns at once."""
+        if self._is_cold and (self._warming is None or self._warming.done()):
+            self._warming = asyncio.create_task(self._load(), name=f"load {self._model}")
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        if self._warming is not None:
+            self._warming.cancel()
+        await super().close()
+
+    @property
+    def _is_cold(self) -> bool:
+        """The server may have to load the model first."""
+        return self._may_load and time.monotonic() - self._asked_at > IDLE_S
+
+    async def _load(self) -> None:
+        hello = ChatRequest((ChatMessage("user", "Hello"),), max_tokens=1)
+        try:
+            async with asyncio.timeout(LOADING_S), aclosing(self.stream(hello)) as deltas:
+                async for _ in deltas:
+                    pass
+        except (TimeoutError, EngineError) as error:
+            logger.warning("the %s did not load its model: %s", self.title, error)
+
+    async def _reply(self, body: dict[str, Any]) -> AsyncGenerator[ChatDelta, None]:
+        """One request and the response to it."""
         response: aiohttp.ClientResponse | None = None
         try:
-            response = await self._server.post(self._path, _body(request, self._model), accept="text/event-stream")
+            response = await self._server.post(self._path, body, accept="text/event-stream")
             reply = _StreamedReply()
             async with aclosing(_events(response)) as events:
                 async for data in events:
@@ -63,7 +147,8 @@ class OpenAIChat(ServerProvider):
                         break
                     for delta in self._deltas(reply, data):
                         yield delta
-            yield reply.last()
+            for delta in reply.last():
+                yield delta
             await _drain(response)
         except (TimeoutError, aiohttp.ClientError) as error:
             raise self._server.failure(error) from error
@@ -90,6 +175,7 @@ class _StreamedReply:
     def __init__(self) -> None:
         self._finish_reason: str | None = None
         self._usage: ChatUsage | None = None
+        self._tags = ThinkTags()
 
     def read(self, event: dict[str, Any]) -> Iterator[ChatDelta]:
         usage = event.get("usage")
@@ -105,16 +191,81 @@ class _StreamedReply:
             yield ChatDelta(reasoning=str(reasoning))
         if delta.get("content"):
             logprobs = (choice.get("logprobs") or {}).get("content") or ()
-            yield ChatDelta(text=str(delta["content"]), logprobs=tuple(logprobs))
+            text, thought = self._tags.feed(str(delta["content"]))
+            if thought:
+                yield ChatDelta(reasoning=thought)
+            if text:
+                yield ChatDelta(text=text, logprobs=tuple(logprobs))
         for place, call in enumerate(delta.get("tool_calls") or ()):
             yield ChatDelta(tool_call=_tool_call(call, place))
         if choice.get("finish_reason"):
             self._finish_reason = _FINISH_REASONS.get(str(choice["finish_reason"]), "stop")
 
-    def last(self) -> ChatDelta:
+    def last(self) -> Iterator[ChatDelta]:
         if self._finish_reason is None:
             raise EngineUnavailable("The chat server broke off in the middle of its reply.")
-        return ChatDelta(finish_reason=self._finish_reason, usage=self._usage)
+        if held := self._tags.flush():
+            yield ChatDelta(text=held)
+        yield ChatDelta(finish_reason=self._finish_reason, usage=self._usage)
+
+
+class ThinkTags:
+    """Tells the thoughts that a model writes between `<think>` and `</think>` at the start of its text from its reply,
+    however the tags are divided among deltas."""
+
+    OPEN, CLOSE = "<think>", "</think>"
+
+    def __init__(self) -> None:
+        self._take = self._begin
+        self._held = ""
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """What more text adds to the reply and to the thoughts."""
+        held, self._held = self._held + text, ""
+        return self._take(held)
+
+    def flush(self) -> str:
+        """The text has ended: what was held back of the reply."""
+        return self._held if self._take == self._begin else ""
+
+    def _begin(self, text: str) -> tuple[str, str]:
+        begun = text.lstrip()
+        if begun.startswith(self.OPEN):
+            self._take = self._think
+            return self._think(begun.removeprefix(self.OPEN))
+        if self.OPEN.startswith(begun):
+            self._held = text
+            return "", ""
+        self._take = self._speak
+        return text, ""
+
+    def _think(self, text: str) -> tuple[str, str]:
+        thought, close, reply = text.partition(self.CLOSE)
+        if close:
+            self._take = self._rest
+            return self._rest(reply)[0], thought
+        held = next((n for n in range(len(self.CLOSE) - 1, 0, -1) if text.endswith(self.CLOSE[:n])), 0)
+        self._held = text[len(text) - held :]
+        return "", text[: len(text) - held]
+
+    def _rest(self, text: str) -> tuple[str, str]:
+        """White space behind the thoughts is no part of the reply."""
+        if reply := text.lstrip():
+            self._take = self._speak
+        return reply, ""
+
+    @staticmethod
+    def _speak(text: str) -> tuple[str, str]:
+        return text, ""
+
+
+def _again_after_s(error: EngineError) -> float | None:
+    """Pause before the server is asked once more; None where that would not help, or come too late."""
+    if not isinstance(error, EngineUnavailable) or isinstance(error, Unreachable) or not error.retryable:
+        return None
+    if error.retry_after_s > 1:
+        return None
+    return float(error.retry_after_s) if isinstance(error, Busy) else AGAIN_S
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from voiceapp.engines.interfaces import Provider
-from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, Throttled
 
 logger = logging.getLogger(__name__)
 
@@ -239,12 +239,16 @@ class RemoteServer:
         if status == 429 or (status == 503 and retry_after_s is not None):
             said = "429, too many requests" if status == 429 else "503, and when to ask again"
             busy = Busy(f"The {self.title} is busy: it answered {said}.")
+            if status == 429:
+                busy.code, busy.http_status = Throttled.code, Throttled.http_status
             busy.retry_after_s = busy.retry_after_s if retry_after_s is None else retry_after_s
             return busy
         if status in (408, 504):
             return self._troubled(EngineTimeout(f"The {self.title} did not answer in time."))
         if not 400 <= status < 500:
-            return self._troubled(EngineUnavailable(f"The {self.title} failed with status {status}."))
+            failed = EngineUnavailable(f"The {self.title} failed with status {status}.")
+            failed.retryable = status >= 500
+            return self._troubled(failed)
         body = await read(response, MAX_ERROR_BODY_BYTES)
         try:
             found = json.loads(body)

@@ -54,6 +54,8 @@ class OpenAISpeech(ServerProvider):
         try:
             response = await self._server.post("/audio/speech", body, accept="audio/pcm, */*")
             try:
+                if response.content_type.startswith(("text/", "application/json")):
+                    raise EngineUnavailable(f"The speech server sent {response.content_type} in place of sound.")
                 sound = _Sound(sample_rate_hz)
                 async for chunk in response.content.iter_any():
                     if pcm := sound.feed(chunk):

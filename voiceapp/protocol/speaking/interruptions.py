@@ -198,7 +198,9 @@ class Interruptions:
     def _said_during(self, utterance: Utterance, now: float) -> str:
         """The text of the replies that may have echoed in it."""
         return " ".join(
-            said_between(
+            response.aside
+            + " "
+            + said_between(
                 response.message,
                 response.playout.heard_ms(utterance.began_at) - EARLIER_MS,
                 response.playout.heard_ms(now) + MARGIN_MS,

@@ -20,6 +20,7 @@ from voiceapp.protocol.wire.events import ItemDeleted, RemindersUpdated, ServerE
 from voiceapp.protocol.work import (
     Abandon,
     OfReply,
+    ReplyAside,
     ReplyAudio,
     ReplyCall,
     ReplyEnded,
@@ -102,6 +103,8 @@ class Responder:
             response.add_text(result.delta, now)
         elif isinstance(result, ReplyAudio):
             response.add_audio(result.pcm, now)
+        elif isinstance(result, ReplyAside):
+            response.add_aside(result.words, result.pcm, now)
         elif isinstance(result, ReplySpoken):
             response.mark_spoken(result.characters)
         elif isinstance(result, ReplyCall):

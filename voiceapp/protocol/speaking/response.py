@@ -100,6 +100,9 @@ class Response:
     message: Message | None = None
     reason: str | None = None
     """Reason why it did not complete."""
+    aside: str = ""
+    """Words that were spoken before the reply and are no part of it."""
+    _aside_ms: float = 0.0
     playout: Playout = field(init=False)
     _error: dict[str, Any] | None = None
     """Error of the engine that failed."""
@@ -157,6 +160,14 @@ class Response:
         self.playout.push(pcm, now)
         message.audio_ms = self.playout.pushed_ms
 
+    def add_aside(self, words: str, pcm: bytes, now: float) -> None:
+        """Add speech that is no part of the reply."""
+        self.add_audio(pcm, now)
+        if not self.aside.endswith(words):
+            self.aside = f"{self.aside} {words}"
+        self._aside_ms = self.playout.pushed_ms
+        self.mark_spoken(0)
+
     def mark_spoken(self, characters: int) -> None:
         """All audio up to here speaks the first `characters` of the reply."""
         if self.message:
@@ -189,7 +200,7 @@ class Response:
         """Send the audio that is due, and the end when everything was sent."""
         audio = self.playout.take(now)
         if audio and self.message:
-            if self.metrics.first_audio_ms is None:
+            if self.metrics.first_audio_ms is None and self.playout.sent_ms > self._aside_ms:
                 self.metrics.first_audio_ms = self.since_origin(now)
             heard_from = self.playout.heard_at - self.config.output_format.duration_ms(len(audio)) / 1000
             if self.config.output_format.is_telephone:

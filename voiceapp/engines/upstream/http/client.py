@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -19,7 +20,7 @@ import aiohttp
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.models.service_states import ServiceState
 from voiceapp.engines.openai.client import Body, Busy, RemoteServer
-from voiceapp.engines.upstream.http.breaker import Breaker
+from voiceapp.engines.upstream.http.breaker import Breaker, BreakerState
 from voiceapp.engines.upstream.http.retries import PATIENCE_S, RetryBudget, pause_s
 from voiceapp.errors import DataInspectionFailed, EngineError, EngineRefused, EngineUnavailable
 from voiceapp.formats import one_line
@@ -81,6 +82,8 @@ class UpstreamServer(RemoteServer):
         self._workspace = {f"X-{address.vendor}-WorkSpace": address.workspace} if address.workspace else {}
         self._now = now
         self._breaker = Breaker()
+        self._trial = asyncio.Event()
+        """Cleared while the request is out that tries whether the service is back."""
         self._budget = RetryBudget()
         self._random = Random()  # noqa: S311 - spreads retries, guards nothing
         self._probed_at = -math.inf
@@ -121,9 +124,7 @@ class UpstreamServer(RemoteServer):
             await asyncio.sleep(wait_s)
 
     async def _once(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        number = self._breaker.admit(self._now())
-        if number is None:
-            raise self._circuit_open()
+        number = await self._admitted()
         try:
             response = await super()._good(method, path, body, headers | self._workspace)
         except (EngineRefused, Busy):
@@ -141,8 +142,30 @@ class UpstreamServer(RemoteServer):
         except BaseException:
             self._breaker.abandoned(number)
             raise
-        self._breaker.succeeded(number)
-        return response
+        else:
+            self._breaker.succeeded(number)
+            return response
+        finally:
+            if self._breaker.state is not BreakerState.HALF_OPEN:
+                self._trial.set()
+
+    async def _admitted(self) -> int:
+        """The breaker's number of a request that may go out; while a trial is out, the request waits for its end.
+
+        Raises:
+            CircuitOpen: if none may.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                while (number := self._breaker.admit(self._now())) is None:
+                    if self._breaker.state is not BreakerState.HALF_OPEN:
+                        break
+                    await self._trial.wait()
+        if number is None:
+            raise self._circuit_open()
+        if self._breaker.state is BreakerState.HALF_OPEN:
+            self._trial.clear()
+        return number
 
     def _failed(self, number: int) -> None:
         before = self._breaker.state

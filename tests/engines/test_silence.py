@@ -1,0 +1,248 @@
+"""What a caller hears when the model that replies is slow, odd or gone. Deadlines are a twentieth of the usual ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
+from tests.mind import Habit, Mind, mind
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.engines.interfaces import ChatMessage, ChatRequest
+from voiceapp.engines.models.fallback import FallbackChat, Link
+from voiceapp.engines.openai.chat import OpenAIChat
+from voiceapp.errors import EngineError
+from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
+from voiceapp.protocol.wire import events as ev
+
+FIRST_WORD_S = 0.5
+WHOLE = Habit().text
+SILENT = Habit(first_token_s=60)
+SORRY, CUT_OFF = "I am sorry, I cannot answer right now.", "I am sorry, I cannot go on."
+FILLERS = {stock_reply(StockReply.FILLER, "en", number) for number in range(4)}
+LONGER = {stock_reply(StockReply.LONGER, "en", number) for number in range(3)}
+
+
+HELLO = ChatRequest((ChatMessage("user", "Hello"),))
+
+
+@pytest.fixture(autouse=True)
+def _soon(settings: Settings) -> None:
+    settings.CHAT_FIRST_WORD_S = FIRST_WORD_S
+
+
+def model(server: Mind, **options: Any) -> OpenAIChat:
+    return OpenAIChat(base_url=server.base_url, model="stub", timeout_s=60, **options)
+
+
+@asynccontextmanager
+async def asked(*habits: Habit, then: Habit | None = None, is_loaded: bool = True) -> AsyncIterator[tuple[Talk, Mind]]:
+    """A conversation with a model of these habits; with `then` another one stands in for it."""
+    async with mind(*habits) as server, mind(then or Habit()) as other:
+        chat: Any = model(server)
+        models = [chat]
+        if then:
+            models.append(model(other))
+            cards = [ModelCard(name, "chat", "some.where", service="acme") for name in ("first", "second")]
+            chat = FallbackChat([Link(card, each) for card, each in zip(cards, models, strict=True)])
+        for each in (server, other) if is_loaded else ():
+            each.habits.insert(0, Habit())
+        for each in models if is_loaded else ():
+            async for _ in each.stream(HELLO):  # a server on this network may have to load its model first
+                pass
+        for each in (server, other):
+            each.requests.clear()
+            each.habits = each.habits[is_loaded:]
+        async with talking(chat=chat) as talk:
+            yield talk, server
+        for each in models:
+            await each.close()
+
+
+def said(talk: Talk) -> str:
+    return "".join(talk.mouth.said)
+
+
+def transcript(response: dict[str, Any]) -> str:
+    return "".join(part["transcript"] for item in response["output"] for part in item.get("content", ()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Habits of the model, and the reply that comes of them."""
+
+    habits: tuple[Habit, ...]
+    transcript: str
+    status: str = "completed"
+    requests: int = 1
+    fills: bool | None = False
+    """A filler is spoken before the reply; None where a second attempt may take as long."""
+
+
+CASES = {
+    "500": Case((Habit(status=500), Habit()), WHOLE, requests=2, fills=None),
+    "503": Case((Habit(status=503), Habit()), WHOLE, requests=2, fills=None),
+    "429": Case((Habit(status=429, headers={"Retry-After": "0"}), Habit()), WHOLE, requests=2),
+    "429 for long": Case((Habit(status=429, headers={"Retry-After": "30"}), Habit()), SORRY, "failed"),
+    "twice 500": Case((Habit(status=500),), SORRY, "failed", requests=2, fills=None),
+    "breaks before its first word": Case((Habit(breaks_after=0), Habit()), WHOLE, requests=2, fills=None),
+    "writes nothing": Case((SILENT,), SORRY, "failed", fills=True),
+    "needs long": Case((Habit(first_token_s=0.3 * FIRST_WORD_S),), WHOLE, fills=True),
+    "thinks": Case((Habit(thoughts=15, words_per_s=20),), WHOLE, fills=True),
+    "thinks in tags": Case((Habit(text=f"<think>It is \n Lyon</thin?</think>\n\n{WHOLE}", by_character=True),), WHOLE),
+    "is not thinking": Case((Habit(text="<thin ice>", by_character=True),), "<thin ice>"),
+    "stops after four words": Case(
+        (Habit(stops_after=4), Habit(text="of France. It lies on the Seine.")), WHOLE, requests=2
+    ),
+    "breaks after four words": Case((Habit(breaks_after=4), Habit()), WHOLE, requests=2),
+    "stops twice": Case((Habit(stops_after=4), SILENT), f"Paris is the capital… {CUT_OFF}", "failed", requests=2),
+    "ends without a word": Case((Habit(text=""),), SORRY, "failed"),
+    "is filtered": Case((Habit(text="", finish="content_filter"),), "I cannot say anything about that.", "incomplete"),
+    "calls what does not exist": Case((Habit(calls="explode"),), SORRY, "failed"),
+    "refuses max_tokens": Case((Habit(refuses="max_tokens"),), WHOLE, requests=2),
+    "refuses temperature": Case((Habit(refuses="temperature"),), WHOLE, requests=2),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_a_caller_hears_a_reply_or_why_there_is_none(case: Case) -> None:
+    async with asked(*case.habits) as (talk, server):
+        await talk.stream.receive(
+            ev.SessionUpdate(session={"temperature": 0.4, "max_tokens": 90, "tools": [WEATHER]})
+            if any(habit.refuses or habit.calls for habit in case.habits)
+            else ev.SessionUpdate(session={})
+        )
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+
+        assert (transcript(done), done["status"]) == (case.transcript, case.status)
+        assert len(server.requests) == case.requests
+        assert case.fills in (None, talk.mouth.said[0] in FILLERS)
+        assert ("error" in (done["status_details"] or {})) == (case.status == "failed")
+
+
+async def test_fillers_vary_and_are_no_part_of_what_the_model_reads_later() -> None:
+    async with asked(Habit(thoughts=28, words_per_s=20), Habit()) as (talk, server):
+        for number in range(2):
+            await talk.ask()
+            assert transcript((await talk.wait(ev.ResponseDone, number + 1)).response) == WHOLE
+        first, *later = [text for text in talk.mouth.said if text in FILLERS | LONGER]
+        assert first in FILLERS
+        assert len(later) >= 2
+        assert LONGER.issuperset(later)
+        assert all(one != other for one, other in pairwise(later))
+        assert not any(text in str(server.requests) or text in str(talk.told) for text in (first, *later))
+
+
+async def test_a_filler_is_in_the_language_of_the_session_and_may_be_forbidden(settings: Settings) -> None:
+    async with asked(SILENT) as (talk, _):
+        await talk.stream.receive(ev.SessionUpdate(session={"input_audio_transcription": {"language": "de"}}))
+        await talk.ask()
+        await talk.wait(ev.ResponseDone)
+        assert talk.mouth.said[0] in {stock_reply(StockReply.FILLER, "de", number) for number in range(4)}
+    settings.CHAT_FILLERS = False
+    async with asked(SILENT) as (talk, _):
+        await talk.ask()
+        await talk.wait(ev.ResponseDone)
+        assert talk.mouth.said == [SORRY]
+
+
+async def test_what_the_caller_says_ends_the_wait() -> None:
+    async with asked(SILENT, Habit()) as (talk, server):
+        await talk.ask()
+        await talk.wait(ev.AudioDelta)
+        for pcm in (LOUD, LOUD, QUIET):
+            await talk.stream.receive(ev.AudioAppend(audio=pcm))
+        first, second = [(await talk.wait(ev.ResponseDone, number)).response for number in (1, 2)]
+        assert (first["status"], second["status"]) == ("cancelled", "completed")
+        assert transcript(second) == WHOLE
+        assert server.left == 1
+
+
+@pytest.mark.parametrize("habit", [SILENT, Habit(status=500), Habit(breaks_after=0)])
+async def test_the_next_of_a_chain_replies(habit: Habit) -> None:
+    begun = time.monotonic()
+    async with asked(habit, then=Habit(text="It is Paris.")) as (talk, _):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert (transcript(done), done["status"]) == ("It is Paris.", "completed")
+        assert done["metrics"]["served_by"] == "acme/second"
+        assert time.monotonic() - begun < 30, "and not after the timeout of the first"
+
+
+async def test_of_two_that_are_asked_beside_one_another_the_first_to_write_wins() -> None:
+    async with asked(Habit(first_token_s=0.6 * FIRST_WORD_S), then=SILENT) as (talk, _):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert (transcript(done), done["metrics"]["served_by"]) == (WHOLE, "acme/first")
+
+
+async def test_slow_words_are_spoken_before_a_clause_is_whole() -> None:
+    slow = Habit(text="I think that the most of it is known by now to all of us here", words_per_s=12)
+    async with asked(slow) as (talk, _):
+        await talk.ask()
+        assert (await talk.wait(ev.ResponseDone)).response["status"] == "completed"
+        assert len(talk.mouth.said) > 1
+        assert said(talk) == slow.text
+
+
+async def test_too_long_a_conversation_loses_its_oldest_exchanges_and_the_bound_is_learnt() -> None:
+    async with asked(Habit(reads_bytes=2000)) as (talk, server):
+        for number in range(3):
+            await talk.ask(f"Question {number}: " + "why and how? " * 60)
+            assert transcript((await talk.wait(ev.ResponseDone, number + 1)).response) == WHOLE
+        refused, again = server.requests[-2], server.requests[-1]
+        assert len(again["messages"]) < len(refused["messages"])
+        assert "Question 2" in str(again)
+        count = len(server.requests)
+        await talk.ask("And now?")
+        assert transcript((await talk.wait(ev.ResponseDone, 4)).response) == WHOLE
+        assert len(server.requests) == count + 1, "what the server reads is known now"
+
+
+async def test_what_was_refused_once_is_not_sent_again() -> None:
+    request = ChatRequest((ChatMessage("user", "Hello"),), max_tokens=9, temperature=0.5)
+    async with mind(Habit(refuses="max_tokens"), Habit(refuses="temperature")) as server:
+        chat = model(server)
+        for _ in range(2):
+            assert "".join([delta.text async for delta in chat.stream(request)]) == WHOLE
+        await chat.close()
+        assert [set(body) & {"max_tokens", "max_completion_tokens", "temperature"} for body in server.requests] == [
+            {"max_tokens", "temperature"},
+            {"max_completion_tokens", "temperature"},
+            {"max_completion_tokens"},
+            {"max_completion_tokens"},
+        ]
+
+
+async def test_a_value_that_is_wrong_is_the_callers_to_correct() -> None:
+    said = {"error": {"message": "temperature must be at most 2."}}
+    async with mind(Habit(status=400, body=said)) as server:
+        chat = model(server)
+        with pytest.raises(EngineError, match="at most 2"):
+            async for _ in chat.stream(ChatRequest((ChatMessage("user", "Hello"),), temperature=3.0)):
+                pass
+        await chat.close()
+        assert len(server.requests) == 1
+
+
+async def test_a_server_of_ones_own_loads_its_model_before_the_first_caller() -> None:
+    async with mind(Habit(), Habit(first_token_s=1.5 * FIRST_WORD_S)) as server:
+        chat = model(server)
+        await chat.warm()
+        async with asyncio.timeout(10):
+            await server.was_asked.wait()
+        assert server.requests[0]["max_tokens"] == 1
+        await chat.close()
+    async with asked(Habit(first_token_s=1.5 * FIRST_WORD_S), is_loaded=False) as (talk, _):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert (transcript(done), done["status"]) == (WHOLE, "completed"), "it was waited for longer than for others"
