@@ -66,16 +66,36 @@ def database_now() -> Now:
     return Now()
 
 
+def leased_tables() -> list[type[Leased]]:
+    """Return the models whose rows hold work."""
+    return [model for model in apps.get_models() if issubclass(model, Leased)]
+
+
 def oldest_due_s() -> dict[str, float]:
     """Return, for each kind of work of which some is due, the seconds since its oldest row could have been claimed."""
-    tables = [model for model in apps.get_models() if issubclass(model, Leased)]
-    oldest = {table: Claims(table).due().order_by("due_at").values_list("due_at", flat=True)[:1] for table in tables}
+    oldest = {
+        table: Claims(table).due().order_by("due_at").values_list("due_at", flat=True)[:1] for table in leased_tables()
+    }
     now = timezone.now()
     return {
         str(table._meta.verbose_name_plural): max(0.0, round((now - due_at).total_seconds(), 1))
         for table, rows in oldest.items()
         for due_at in rows
     }
+
+
+def open_work() -> dict[tuple[str, str], int]:
+    """Return the number of rows that are not over, by kind of work and status. Closes the connection of the thread."""
+    try:
+        return {
+            (str(table._meta.verbose_name_plural), status): count
+            for table in leased_tables()
+            for status, count in table._default_manager.filter(status__in={status for status, _ in table.STEPS})
+            .values_list("status")
+            .annotate(models.Count("pk"))
+        }
+    finally:
+        connection.close()
 
 
 class Claims(Generic[Row]):

@@ -12,6 +12,8 @@ import json
 import logging
 import time
 
+from prometheus_client import CONTENT_TYPE_LATEST
+
 from voiceapp import formats
 from voiceapp.database.patience import Patience, waits_at_most
 from voiceapp.drain import Drain
@@ -28,10 +30,12 @@ from voiceapp.http.refusals import (
     refuse,
     request_id_of,
 )
+from voiceapp.metrics import requests
 
 from .client_address import client_address, forwarded_scheme, is_operator
 from .limits import TOO_LARGE, Gate, LimitedBody, ServerLimits, declared_length
 from .logs import log_request, path_of
+from .scrape import scrape
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +139,8 @@ class Front:
         try:
             if scope["path"] in ("/healthz", "/readyz"):
                 await self._health(scope, answer)
+            elif scope["path"] == "/metrics":
+                await self._metrics(scope, answer)
             else:
                 await self._request(scope, receive, answer)
         except ClientGone:
@@ -146,6 +152,7 @@ class Front:
             await refuse(scope, answer, 500, "InternalError", "The server failed.", [(b"connection", b"close")])
         finally:
             log_request(scope, status, started)
+            requests.labels(status).observe(time.monotonic() - started)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = self._address(scope)
@@ -174,6 +181,16 @@ class Front:
         body = json.dumps(answer).encode()
         headers = json_headers(body, request_id_of(scope))
         await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _metrics(self, scope: Scope, send: Send) -> None:
+        if not await is_operator(scope):
+            message = "Metrics need the header Authorization with an API key of the scope 'admin'."
+            await refuse(scope, send, 401, "InvalidApiKey", message)
+            return
+        body = await scrape(self._readiness)
+        headers = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     async def _too_many(self, scope: Scope, send: Send) -> None:

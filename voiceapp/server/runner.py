@@ -34,6 +34,7 @@ from voiceapp.drain import Drain
 from voiceapp.errors import VoiceError
 from voiceapp.health import Readiness
 from voiceapp.http.refusals import Application
+from voiceapp.metrics import measure_lag
 
 from .front import Front
 from .limits import BACKLOG, ServerLimits
@@ -107,7 +108,11 @@ class Life:
             stopping.cancel()
         await adapter.start()
         logger.info("Serving on %s with %s, process %d", address, adapter.name, os.getpid())
-        beside = (warming, asyncio.create_task(self._keep_house(), name="housekeeping"))
+        beside = (
+            warming,
+            asyncio.create_task(self._keep_house(), name="housekeeping"),
+            asyncio.create_task(measure_lag(), name="event loop lag"),
+        )
         await stop.wait()
 
         if self.shares_port:  # a new session that this process refused would be lost to the others

@@ -12,7 +12,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from voiceapp import metrics
 from voiceapp.errors import EngineUnavailable
 
 Result = TypeVar("Result")
@@ -72,6 +73,7 @@ class _Work:
     function: Callable[..., Any] = field(compare=False)
     args: tuple[object, ...] = field(compare=False)
     future: Future[Any] = field(compare=False)
+    handed_in_at: float = field(default_factory=time.monotonic, compare=False)
 
     @property
     def is_patient(self) -> bool:
@@ -103,6 +105,7 @@ class Lane:
         self._patient = 0
         """Threads that do patient work."""
         self._lock = threading.Lock()
+        self._waits = metrics.lane_wait_seconds.labels(name)
         self._executor = ThreadPoolExecutor(
             threads, thread_name_prefix=f"lane-{name}", initializer=_renice, initargs=(niceness,)
         )
@@ -153,6 +156,7 @@ class Lane:
         """Do what waits, as far as a thread is free for it; submitted once for each work, so that none is forgotten."""
         while (taken := self._take()) is not None:
             work, is_patient = taken
+            self._waits.observe(time.monotonic() - work.handed_in_at)
             work.do()
             if is_patient:
                 with self._lock:
@@ -208,8 +212,11 @@ class Lanes:
     batch: Lane
 
     def close(self) -> None:
-        for lane in (self.voice, self.reply, self.batch):
+        for lane in self:
             lane.close()
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter((self.voice, self.reply, self.batch))
 
 
 @cache

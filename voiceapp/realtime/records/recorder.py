@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from django.db import Error as DatabaseFailure
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
+from voiceapp import metrics
 from voiceapp.accounts.auth import Caller
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread, run_in_records_thread
 from voiceapp.event_loops import per_loop
@@ -160,6 +162,8 @@ class Recorder:
         self._lengths: dict[int, _Lengths] = {}
         """Lengths by ordinal: a turn may be told again, and the last telling counts."""
         self._is_begun = False
+        self._ran_from: float | None = None
+        """Time when the session began, on the clock of `time.monotonic`; None before that."""
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
         """Charges of the conversation."""
         self._told: set[int] = set()
@@ -167,6 +171,8 @@ class Recorder:
 
     def add(self, turn: TurnEnded) -> None:
         """Take one record; returns at once."""
+        if turn.ordinal not in self._lengths:
+            _count(turn)
         self._lengths[turn.ordinal] = _Lengths(
             turn.input_audio_ms, turn.output_audio_ms, turn.input_tokens, turn.output_tokens
         )
@@ -181,6 +187,13 @@ class Recorder:
 
     async def run(self) -> None:
         """Write until cancelled."""
+        begun = self._beginning
+        self._ran_from = time.monotonic()
+        metrics.sessions.labels(begun.transport).inc()
+        logger.info(
+            "session %s: began, %s with the model %s over %s from %s",
+            *(begun.session_id, begun.caller.label, begun.model, begun.transport, begun.client_address or "-"),
+        )
         await self._begin()
         while True:
             await self._waiting.wait()
@@ -190,7 +203,12 @@ class Recorder:
 
     async def finish(self, close_code: int, close_reason: str) -> None:
         """Write what still waits, and the end. What a database that is away does not take in time is written later."""
-        session_id = self._beginning.session_id
+        session_id, transport = self._beginning.session_id, self._beginning.transport
+        if self._ran_from is not None:
+            lasted_s, count = time.monotonic() - self._ran_from, len(self._lengths)
+            metrics.sessions.labels(transport).dec()
+            metrics.sessions_ended.labels(transport, close_code).inc()
+            logger.info("session %s: ended with %d after %.1f s and %d turns", session_id, close_code, lasted_s, count)
         the_rest = self._write_the_rest(close_code, close_reason, timezone.now())
         writing = asyncio.create_task(the_rest, name=f"end of {session_id}")
         _unfinished[writing] = None
@@ -311,6 +329,19 @@ class Recorder:
 
     def _tell(self, kinds: tuple[EventKind, ...]) -> None:
         webhook_events.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
+
+
+def _count(turn: TurnEnded) -> None:
+    metrics.turns.labels(turn.status, str(turn.is_spoken).lower()).inc()
+    if turn.is_spoken:
+        metrics.observe_turn(
+            {
+                "end_of_turn": turn.end_of_turn_ms,
+                "recognition": turn.recognition_ms,
+                "first_token": turn.first_token_ms,
+                "first_audio": turn.first_audio_ms,
+            }
+        )
 
 
 async def record_relayed(beginning: Beginning) -> None:

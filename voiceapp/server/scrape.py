@@ -1,0 +1,35 @@
+"""What Prometheus reads: the metrics of this process, and what the database and the lanes say at that moment."""
+
+from __future__ import annotations
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError
+from prometheus_client import generate_latest
+
+from voiceapp import metrics
+from voiceapp.database.patience import waits_at_most
+from voiceapp.engines.models.lanes import lanes
+from voiceapp.engines.models.providers import service_states
+from voiceapp.health import LOOK_S, Readiness
+from voiceapp.leases.rows import open_work
+
+
+async def scrape(readiness: Readiness) -> bytes:
+    """Return every metric in Prometheus' text format. Without its database, those that come from there are missing."""
+    metrics.ready.set(not await readiness.reasons())
+    metrics.oldest_due_seconds.clear()
+    for queue, waited_s in readiness.oldest_due_s.items():
+        metrics.oldest_due_seconds.labels(queue).set(waited_s)
+    for lane in lanes():
+        metrics.lane_pending.labels(lane.name).set(lane.pending)
+    for state in service_states():
+        metrics.service_up.labels(state.name).set(state.trouble is None)
+    metrics.open_work.clear()
+    try:
+        with waits_at_most(LOOK_S):
+            counts = await sync_to_async(open_work, thread_sensitive=False)()
+    except DatabaseError:
+        counts = {}
+    for (queue, status), count in counts.items():
+        metrics.open_work.labels(queue, status).set(count)
+    return generate_latest()
