@@ -1,5 +1,7 @@
 // What there is to choose from, and what is chosen of it.
 
+import { t } from "./words.js";
+
 /**
  * `choices`: [[value, title]]; `stored` was chosen before, and `fallback` is what the server takes by itself: either may
  * not be among them. Returns {choices, chosen}, where one of the choices is always the chosen one.
@@ -9,5 +11,5 @@ export function withDefault(choices, stored, fallback) {
   if (has(fallback)) {
     return { choices, chosen: has(stored) ? stored : fallback };
   }
-  return { choices: [["", "Default"], ...choices], chosen: has(stored) ? stored : "" };
+  return { choices: [["", t("Default")], ...choices], chosen: has(stored) ? stored : "" };
 }

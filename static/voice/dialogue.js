@@ -144,7 +144,11 @@ export class Dialogue extends EventTarget {
     this.#microphone.holdBackTrack();
     const { isSilent } = this.#sound;
     const chosen = { ...this.#preferences, isPushToTalk: this.#preferences.isPushToTalk && !this.#isTrackSent };
-    this.#outbox.send(events.sessionUpdate(chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent })));
+    const session = chosenSettings(chosen, { turnDetection: this.#turnDetection, isSilent });
+    this.#outbox.send(events.sessionUpdate(session));
+    if (session.turn_detection?.silence_duration_ms) {
+      this.#turnDetection = { ...this.#turnDetection, silence_duration_ms: null }; // the server judges again from then on
+    }
   }
 
   /** The connection is gone, and the session may wait. Resolves to the replies not heard to their end, as CutReplies. */

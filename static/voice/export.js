@@ -1,8 +1,9 @@
 // A conversation as a file for people to keep: as plain text, and as JSON with the figures that the page shows.
 
 import { countedFrom, stages } from "./views/waterfall.js";
+import { t } from "./words.js";
 
-export const WHO = { user: "You", assistant: "Assistant", system: "Note", tool: "Tool", note: "Note" };
+export const WHO = { user: t("You"), assistant: t("Assistant"), system: t("Note"), tool: t("Tool"), note: t("Note") };
 
 /** What was said, one paragraph per item. */
 export function asText(items) {
@@ -33,7 +34,7 @@ function words({ text, unheard, tool }) {
   if (tool) {
     return `${tool.name}(${tool.arguments})`;
   }
-  const parts = [text.trim(), unheard.trim() ? `[interrupted, not heard: ${unheard.trim()}]` : ""];
+  const parts = [text.trim(), unheard.trim() ? t("[interrupted, not heard: {words}]", { words: unheard.trim() }) : ""];
   return parts.filter(Boolean).join(" ");
 }
 

@@ -1,6 +1,7 @@
 // A conversation's words in the storage of its tab, so that they are still there when the page is loaded again.
 
 import { Item } from "./item.js";
+import { t } from "./words.js";
 
 const STORAGE_KEY = "voiceapp.conversation";
 const VERSION = 1;
@@ -8,7 +9,7 @@ const SAVE_AFTER_MS = 1000;
 const GONE_ON_WITHIN_MS = 15 * 60 * 1000;
 const LARGEST_CHARS = 500000; // of JSON; a tab may keep some millions
 const LARGEST_TEXT = 20000; // characters of one item's text
-const OVER = "This conversation is over and can only be read. A new one begins below.";
+const OVER = t("This conversation is over and can only be read. A new one begins below.");
 
 export class KeptConversation {
   #storage;

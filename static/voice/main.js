@@ -6,6 +6,7 @@ import { Controls } from "./views/controls.js";
 import { Conversation } from "./conversation.js";
 import { Drawer } from "./views/drawer.js";
 import { KeptConversation } from "./kept_conversation.js";
+import { Levels } from "./views/levels.js";
 import { Link } from "./views/link.js";
 import { Notices } from "./views/notices.js";
 import { Orb } from "./views/orb.js";
@@ -20,6 +21,7 @@ import { VoiceSession } from "./session.js";
 import { WakeLock } from "./wake_lock.js";
 import { Waterfall } from "./views/waterfall.js";
 import { byId } from "./views/dom.js";
+import { duration } from "./words.js";
 
 const { configUrl, loginUrl, captureWorklet, playbackWorklet } = document.body.dataset;
 
@@ -84,7 +86,7 @@ function start(config) {
   };
   const notices = new Notices((action) => actions[action]());
 
-  new Settings(preferences, sound, config);
+  const settings = new Settings(preferences, sound, config);
   new Panels(preferences);
   byId("open-about").addEventListener("click", () => byId("about-page", HTMLDialogElement).showModal());
   new Captions(conversation);
@@ -93,6 +95,7 @@ function start(config) {
   new Waterfall(conversation);
   new Controls(session, preferences);
   new Link(session, config.session_limit_s);
+  new Levels(session, sound);
   new Transcript(conversation, sound, {
     onNew: () => {
       session.stop();
@@ -111,9 +114,21 @@ function start(config) {
     }
     if (state === "connecting") {
       notices.clear();
+    } else if (state === "listening") {
+      settings.listDevices(); // their names are known once the microphone was allowed
     }
   });
-  session.addEventListener("problem", ({ detail }) => notices.show(detail));
+  session.addEventListener("problem", ({ detail }) => {
+    const values = { length: duration(config.session_limit_s), left: duration(detail.leftS ?? 0) };
+    notices.show({ ...detail, values });
+  });
+  navigator.mediaDevices?.addEventListener?.("devicechange", async () => {
+    const devices = await navigator.mediaDevices.enumerateDevices();
+    if (notices.has("microphone_missing", "microphone_lost") && devices.some(({ kind }) => kind === "audioinput")) {
+      notices.clear();
+      notices.show({ code: "microphone_found", message: "" });
+    }
+  });
   session.addEventListener("solved", ({ detail }) => notices.remove(detail));
   session.addEventListener("traffic", ({ detail }) => drawer.add(detail));
   preferences.addEventListener("change", ({ detail: name }) => {

@@ -6,7 +6,7 @@ import { SpeechMeter } from "./speech_meter.js";
 import { problem } from "./readiness.js";
 
 const ASKING_MS = 600; // longer than this and the browser is asking the person
-const MICROPHONE_PROBLEMS = ["microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
+const MICROPHONE_PROBLEMS = ["microphone_found", "microphone_denied", "microphone_missing", "microphone_busy", "microphone_lost", "insecure"];
 
 /**
  * Events: `problem` (detail {code, message, reasons}), `solved` (detail: code), `waiting` (detail: for what), `change`

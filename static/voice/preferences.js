@@ -14,6 +14,8 @@ const DEFAULTS = {
   isRecording: false,
   isTranscriptOpen: false,
   isDeveloper: false,
+  patience: "normal",
+  theme: "system",
 };
 
 /** @typedef {typeof DEFAULTS} Choices */

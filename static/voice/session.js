@@ -10,6 +10,7 @@ import { TransportChoice } from "./transports/choice.js";
 
 const { SERVER } = events;
 const OUTAGE_TOLD_MS = 5000; // most are over before anyone could read about them
+const ENDING_TOLD_MS = 20000;
 const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
 
 /**
@@ -27,6 +28,7 @@ export class VoiceSession extends EventTarget {
   #state = "idle";
   #turn = new HeldTurn();
   #outage = new Deadline();
+  #ending = new Deadline();
   #tabs;
   #starts = 0;
   #isRestarting = false;
@@ -147,7 +149,7 @@ export class VoiceSession extends EventTarget {
       return false;
     }
     if (!hasMicrophone) {
-      this.#enter("error");
+      this.#enter("idle"); // a notice says why; typing works
       return false;
     }
     const opened = await this.#connection.open();
@@ -271,6 +273,10 @@ export class VoiceSession extends EventTarget {
   #begin(session, about) {
     this.#dialogue.begin(session, about);
     this.liveSince = Date.now();
+    this.#ending.clear();
+    const limitMs = this.#readiness.config.session_limit_s * 1000;
+    const leftMs = Math.min(ENDING_TOLD_MS, limitMs / 2);
+    this.#ending.set(limitMs - leftMs, () => this.#tell("problem", { ...problem("session_ending"), leftS: leftMs / 1000 }));
     this.#enter("live");
   }
 
@@ -302,6 +308,8 @@ export class VoiceSession extends EventTarget {
   #reset(end) {
     this.#turn.giveUp();
     this.liveSince = null;
+    this.#ending.clear();
+    this.#tell("solved", "session_ending");
     this.#dialogue.end(end);
   }
 

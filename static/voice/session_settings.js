@@ -2,16 +2,27 @@
 
 const LONGEST_REST = 8000; // characters
 
+/** Silence that ends a turn; between the two, the server judges by what was said. */
+const PATIENCE_MS = { calm: 1500, quick: 350 };
+
 /** The `session` of a session.update. `turnDetection` is the hands-free mode to go back to. */
-export function chosenSettings({ voice, language, instructions, isPushToTalk, isSpoken }, { turnDetection, isSilent }) {
+export function chosenSettings(
+  { voice, language, instructions, isPushToTalk, isSpoken, patience },
+  { turnDetection, isSilent },
+) {
   return {
     modalities: isSpoken && !isSilent ? ["text", "audio"] : ["text"],
     voice: voice || null,
     instructions,
     input_audio_transcription: { language: language || null },
-    turn_detection: isPushToTalk ? null : turnDetection,
+    turn_detection: isPushToTalk ? null : withPatience(turnDetection, patience),
     interruptions: "duck",
   };
+}
+
+/** `turnDetection` with the silence that a person's `patience` asks for; normal takes back an earlier wish only. */
+function withPatience(turnDetection, patience) {
+  return patience in PATIENCE_MS ? { ...turnDetection, silence_duration_ms: PATIENCE_MS[patience] } : turnDetection;
 }
 
 /** Sample rate of the assistant's audio. */

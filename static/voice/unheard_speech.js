@@ -1,6 +1,8 @@
 // Notices when the user speaks while the connection is lost, and says so once per loss.
 
-const NOT_HEARD = "The connection was lost while you were speaking. What you said was not heard: please say it again.";
+import { t } from "./words.js";
+
+const NOT_HEARD = t("The connection was lost while you were speaking. What you said was not heard: please say it again.");
 const UNNOTICED_MS = 20000; // speech that the server did not notice in the time before a loss was lost with it
 
 /** Event: `told`. */

@@ -210,7 +210,7 @@ def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
     voice.page.evaluate(WATCH_MICROPHONE)
     voice.talk()
     voice.page.click("#mute")
-    expect(voice.page.locator("#status")).to_have_text("Muted: tap to unmute")
+    expect(voice.page.locator("#status")).to_have_text("Muted: tap or hold to speak")
     assert not voice.page.evaluate("window.question.hasBegun")
     voice.page.wait_for_function("() => window.question.isOver")
     assert voice.sent("input_audio_buffer.speech_started") == 0

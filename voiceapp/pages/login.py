@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
+from django.utils.translation import gettext_lazy as _
 
 from voiceapp.accounts.throttle import ThrottledLogin
 
@@ -15,7 +16,7 @@ class PageLogin(ThrottledLogin):
 
     error_messages: ClassVar = {
         **AuthenticationForm.error_messages,
-        "invalid_login": "That name and password do not go together. Check both; capitals matter.",
+        "invalid_login": _("That name and password do not go together. Check both; capitals matter."),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.utils.translation import ngettext
 
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.privacy import SOUND, WORDS, is_elsewhere
@@ -45,5 +46,8 @@ def facts() -> Privacy:
 
 def _in_words(seconds: int) -> str:
     """In days, or in hours where it is less than two days."""
-    count, unit = (seconds // DAY_S, "day") if seconds >= 2 * DAY_S else (max(1, round(seconds / HOUR_S)), "hour")
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    if seconds >= 2 * DAY_S:
+        days = seconds // DAY_S
+        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+    hours = max(1, round(seconds / HOUR_S))
+    return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}

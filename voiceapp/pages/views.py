@@ -17,6 +17,8 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 from django.utils.crypto import salted_hmac
+from django.utils.translation import get_language, override
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -32,6 +34,7 @@ from voiceapp.engines.models.providers import provider_of, recognized_languages
 from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
 from voiceapp.http.error_responses import error_response_of
+from voiceapp.pages.languages import page_words
 from voiceapp.pages.privacy import facts
 from voiceapp.pages.voice_samples import MEDIA_TYPE, voice_samples
 from voiceapp.relays import Relay, open_relays
@@ -64,6 +67,9 @@ async def voice(request: HttpRequest) -> HttpResponseBase:
         "is_signed_in": user.is_authenticated,
         "privacy": facts(),
         "has_small_model": _has_small_model(),
+        "words": page_words(get_language()),
+        "tries": _tries(),
+        "is_multilingual": _is_multilingual(),
     }
     response = render(request, "voice/voice.html", context)
     response._csp_update = {"connect-src": [relay.origin for relay in await open_relays()]}
@@ -141,6 +147,17 @@ def _digest(relays: list[Relay]) -> str:
 def _has_small_model() -> bool:
     """Return whether the language model that replies is so small that visitors should know."""
     return any(card.chat.is_small for card in catalogue().of_kind("chat")[:1])
+
+
+def _is_multilingual() -> bool:
+    """Return whether what replies knows other languages than English."""
+    return not any(card.chat.is_english for card in catalogue().of_kind("chat")[:1])
+
+
+def _tries() -> list[str]:
+    """What visitors may say first, in a language that the assistant understands."""
+    with override(get_language() if _is_multilingual() else settings.LANGUAGE_CODE):
+        return [_("What can you do?"), _("Tell me a joke."), _("Set a timer for one minute.")]
 
 
 def _follows_instructions(card: ModelCard) -> bool:

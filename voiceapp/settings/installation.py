@@ -69,6 +69,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "voiceapp.pages.languages.PageLanguageMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -181,6 +182,16 @@ STORAGES = {
 # ── Words and times ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [
+    ("en", "English"),
+    ("de", "Deutsch"),
+    ("es", "Español"),
+    ("fr", "Français"),
+    ("ja", "日本語"),
+    ("zh-hans", "简体中文"),
+]
+"""Languages of the pages that visitors see."""
+LANGUAGE_COOKIE_NAME = "language"
 TIME_ZONE = "UTC"
 USE_TZ = True
 LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")

@@ -1,6 +1,7 @@
 // What is being said now, large, both sides; finished sentences are also read to screen readers.
 
 import { byId, make } from "./dom.js";
+import { t } from "../words.js";
 
 export class Captions {
   #box = byId("captions");
@@ -102,7 +103,7 @@ export class Captions {
     }
     this.#announced.set(item.id, item.text);
     const rest = told && item.text.startsWith(told) ? item.text.slice(told.length).trim() : item.text;
-    this.#announcer.append(make("p", "", `${isUser ? "You" : "Assistant"}: ${rest}`));
+    this.#announcer.append(make("p", "", `${isUser ? t("You") : t("Assistant")}: ${rest}`));
     while (this.#announcer.childElementCount > 6) {
       this.#announcer.firstElementChild.remove();
     }

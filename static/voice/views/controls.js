@@ -2,29 +2,31 @@
 
 import { Welcome } from "./welcome.js";
 import { byId } from "./dom.js";
+import { t } from "../words.js";
 
 const FACES = {
-  idle: { icon: "mic", says: "Tap to talk", does: "Start talking" },
-  connecting: { icon: "link", says: "Connecting…", does: "Stop connecting" },
-  queued: { icon: "people", says: "All lines are busy", does: "Stop waiting" },
-  "your-turn": { icon: "bell", says: "Your turn: tap to talk", does: "Take your turn" },
-  listening: { icon: "ear", says: "Listening", does: "End the conversation" },
-  typing: { icon: "mic", says: "Type a message, or tap to talk", does: "Turn on the microphone" },
-  muted: { icon: "mic-off", says: "Muted: tap to unmute", does: "Unmute the microphone" },
-  "user-speaking": { icon: "user-voice", says: "Hearing you", does: "End the conversation" },
-  processing: { icon: "dots", says: "Thinking", does: "Interrupt the assistant" },
-  "ai-speaking": { icon: "voice", says: "Speaking: tap to interrupt", does: "Interrupt the assistant" },
-  reconnecting: { icon: "refresh", says: "Connection lost, reconnecting…", does: "Reconnect now" },
-  error: { icon: "alert", says: "Not connected", does: "Try again" },
+  idle: { icon: "mic", says: t("Tap to talk"), does: t("Start talking") },
+  connecting: { icon: "link", says: t("Connecting…"), does: t("Stop connecting") },
+  queued: { icon: "people", says: t("All lines are busy"), does: t("Stop waiting") },
+  "your-turn": { icon: "bell", says: t("Your turn: tap to talk"), does: t("Take your turn") },
+  listening: { icon: "ear", says: t("Listening"), does: t("End the conversation") },
+  typing: { icon: "mic", says: t("Type a message, or tap to talk"), does: t("Turn on the microphone") },
+  muted: { icon: "mic-off", says: t("Muted: tap or hold to speak"), does: t("Unmute the microphone") },
+  "user-speaking": { icon: "user-voice", says: t("Hearing you"), does: t("End the conversation") },
+  processing: { icon: "dots", says: t("Thinking"), does: t("Interrupt the assistant") },
+  "ai-speaking": { icon: "voice", says: t("Speaking: tap to interrupt"), does: t("Interrupt the assistant") },
+  reconnecting: { icon: "refresh", says: t("Connection lost, reconnecting…"), does: t("Reconnect now") },
+  error: { icon: "alert", says: t("Not connected"), does: t("Try again") },
 };
-const ENDS = { queued: "Stop waiting", "your-turn": "Not now", reconnecting: "Stop trying" };
+const ENDS = { queued: t("Stop waiting"), "your-turn": t("Not now"), reconnecting: t("Stop trying") };
 const OUTAGES = {
-  at_capacity: "All lines are busy",
-  warming_up: "The server is starting",
-  draining: "The server is restarting",
+  at_capacity: t("All lines are busy"),
+  warming_up: t("The server is starting"),
+  draining: t("The server is restarting"),
 };
-const WAITING = { microphone: "Allow the microphone to go on", engines: "The server is starting…" };
+const WAITING = { microphone: t("Allow the microphone to go on"), engines: t("The server is starting…") };
 const LIVE = new Set(["listening", "user-speaking", "processing", "ai-speaking"]);
+const TAP_MS = 300; // what is held for longer is no tap
 const GRACE_MS = 700; // a tap meant to interrupt must not end the conversation because the reply just ended
 
 export class Controls {
@@ -39,6 +41,8 @@ export class Controls {
   #hold = byId("push-to-talk");
   #interrupt = byId("interrupt", HTMLButtonElement);
   #isMuted = false;
+  #heldSince = null; // muted, and heard while the circle or the space bar is held
+  #releasedAt = -TAP_MS; // the click that follows means nothing
   #spokeUntil = 0;
   #ticking = null;
 
@@ -57,6 +61,7 @@ export class Controls {
     });
     preferences.addEventListener("change", () => {
       if (preferences.isPushToTalk) {
+        this.#heldSince = null;
         this.#setMuted(false); // who is heard only while holding need not be muted
       }
       this.show(session.state);
@@ -64,7 +69,7 @@ export class Controls {
     this.#orb.addEventListener("click", () => this.#tapped());
     this.#orb.addEventListener("pointerdown", (event) => this.#pressed(event));
     for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) {
-      this.#orb.addEventListener(type, () => session.holdEnd());
+      this.#orb.addEventListener(type, () => this.#released());
     }
     this.#mute.addEventListener("click", () => this.#muteTapped());
     this.#hold.addEventListener("click", () => {
@@ -78,7 +83,7 @@ export class Controls {
     });
     window.addEventListener("keydown", (event) => this.#keyDown(event));
     window.addEventListener("keyup", (event) => this.#keyUp(event));
-    window.addEventListener("blur", () => session.holdEnd());
+    window.addEventListener("blur", () => this.#released());
     this.#listenToComposer();
     this.show(session.state);
   }
@@ -92,9 +97,9 @@ export class Controls {
     document.body.toggleAttribute("data-muted", this.#isSilenced(state));
     this.#icon.setAttribute("href", `#icon-${icon}`);
     const isLive = LIVE.has(state);
-    this.#orb.setAttribute("aria-label", isLive && this.#isHoldToTalk ? "Hold to talk" : does);
+    this.#orb.setAttribute("aria-label", isLive && this.#isHoldToTalk ? t("Hold to talk") : does);
     byId("controls").hidden = !isLive && !(state in ENDS);
-    this.#end.lastElementChild.textContent = ENDS[state] ?? "End";
+    this.#end.lastElementChild.textContent = ENDS[state] ?? t("End");
     this.#interrupt.disabled = state !== "ai-speaking" && state !== "processing";
     this.#hold.setAttribute("aria-pressed", String(this.#preferences.isPushToTalk));
     this.#showMute();
@@ -106,13 +111,14 @@ export class Controls {
     const { hasMicrophone } = this.#session;
     this.#mute.hidden = this.#isHoldToTalk;
     this.#mute.toggleAttribute("data-on", this.#isMuted && hasMicrophone);
-    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? "Unmute" : "Mute") : "Use mic";
+    this.#mute.lastElementChild.textContent = hasMicrophone ? (this.#isMuted ? t("Unmute") : t("Mute")) : t("Use mic");
     this.#mute.querySelector("use").setAttribute("href", this.#isMuted || !hasMicrophone ? "#icon-mic-off" : "#icon-mic");
   }
 
   /** Whether the person could be heard now, and is not because they muted the microphone. */
   #isSilenced(state) {
-    return this.#isMuted && this.#session.hasMicrophone && (state === "listening" || state === "user-speaking");
+    const isHeard = !this.#isMuted || this.#heldSince !== null;
+    return !isHeard && this.#session.hasMicrophone && (state === "listening" || state === "user-speaking");
   }
 
   /** Whether the conversation waits for the person, who has no microphone in it. */
@@ -145,8 +151,8 @@ export class Controls {
     if ((state === "queued" || state === "reconnecting") && retryAt) {
       const tick = () => {
         const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-        const next = seconds > 0 ? `trying again in ${seconds} s` : "trying again";
-        this.#status.textContent = `${state === "queued" ? "All lines are busy" : this.#outage}: ${next}`;
+        const next = seconds > 0 ? t("trying again in {seconds} s", { seconds }) : t("trying again");
+        this.#status.textContent = t("{reason}: {next}", { reason: state === "queued" ? t("All lines are busy") : this.#outage, next });
       };
       tick();
       this.#ticking = setInterval(tick, 500);
@@ -157,21 +163,27 @@ export class Controls {
 
   /** Why the conversation has not come back yet. */
   get #outage() {
-    return OUTAGES[this.#session.outageReason] ?? (navigator.onLine ? "Connection lost" : "You are offline");
+    return OUTAGES[this.#session.outageReason] ?? (navigator.onLine ? t("Connection lost") : t("You are offline"));
   }
 
   #words(state) {
+    if (this.#heldSince !== null && LIVE.has(state)) {
+      return t("Hearing you: release to mute");
+    }
     if (this.#isHoldToTalk && state === "user-speaking") {
-      return "Hearing you: release to send";
+      return t("Hearing you: release to send");
     }
     if (this.#isHoldToTalk && state === "listening") {
-      return "Hold the circle or the space bar";
+      return t("Hold the circle or the space bar");
     }
     return this.#face(state).says;
   }
 
   #tapped() {
     const { state } = this.#session;
+    if (performance.now() - this.#releasedAt < TAP_MS) {
+      return;
+    }
     if (state === "idle" || state === "error") {
       this.#session.start();
     } else if (state === "your-turn") {
@@ -181,7 +193,7 @@ export class Controls {
     } else if (state === "ai-speaking" || state === "processing") {
       this.#session.interrupt();
     } else if (this.#isSilenced(state)) {
-      this.#muteTapped();
+      this.#muteTapped(); // by a key of a screen reader: a finger or the space bar is held first
     } else if (!this.#isHoldToTalk && performance.now() - this.#spokeUntil > GRACE_MS) {
       if (this.#session.hasMicrophone) {
         this.#session.stop();
@@ -192,10 +204,33 @@ export class Controls {
   }
 
   #pressed(event) {
-    if (this.#isHoldToTalk && LIVE.has(this.#session.state) && event.button === 0) {
+    if (event.button === 0 && LIVE.has(this.#session.state) && (this.#isHoldToTalk || this.#isSilenced(this.#session.state))) {
       this.#orb.setPointerCapture(event.pointerId);
-      this.#session.holdStart();
+      this.#holdToSpeak();
     }
+  }
+
+  /** From here on the person is heard: for a turn of push to talk, or while they hold although muted. */
+  #holdToSpeak() {
+    if (this.#isHoldToTalk) {
+      this.#session.holdStart();
+    } else {
+      this.#heldSince = performance.now();
+      this.#session.setMuted(false);
+      this.show(this.#session.state);
+    }
+  }
+
+  #released() {
+    this.#session.holdEnd();
+    if (this.#heldSince === null) {
+      return;
+    }
+    const wasTap = performance.now() - this.#heldSince < TAP_MS;
+    this.#heldSince = null;
+    this.#releasedAt = performance.now();
+    this.#setMuted(!wasTap);
+    this.show(this.#session.state);
   }
 
   async #muteTapped() {
@@ -215,23 +250,25 @@ export class Controls {
   #keyDown(event) {
     if (event.key === "Escape" && LIVE.has(this.#session.state) && !document.querySelector("dialog[open]")) {
       this.#session.interrupt();
-    } else if (event.code === "Space" && this.#isHoldToTalk && this.#isHearable && this.#isFree(event.target)) {
+    } else if (event.code === "Space" && this.#canHold && this.#isFree(event.target)) {
       event.preventDefault();
       if (!event.repeat) {
-        this.#session.holdStart();
+        this.#holdToSpeak();
       }
     }
   }
 
-  /** Whether the person may mean to be heard: in an outage they are told that they are not. */
-  get #isHearable() {
-    return LIVE.has(this.#session.state) || this.#session.state === "reconnecting";
+  /** Whether the person may mean to be heard by holding: in an outage they are told that they are not. */
+  get #canHold() {
+    const { state } = this.#session;
+    const isHearable = LIVE.has(state) || state === "reconnecting";
+    return (this.#isHoldToTalk && isHearable) || this.#isSilenced(state) || this.#heldSince !== null;
   }
 
   #keyUp(event) {
-    if (event.code === "Space" && this.#session.isHolding) {
+    if (event.code === "Space" && (this.#session.isHolding || this.#heldSince !== null)) {
       event.preventDefault(); // or the released key would press the button in focus
-      this.#session.holdEnd();
+      this.#released();
     }
   }
 

@@ -1,6 +1,7 @@
 // The small words in the bar: how the connection is, how much time is left, and by which transport.
 
 import { byId } from "./dom.js";
+import { t } from "../words.js";
 
 const LAST_MINUTES_S = 10 * 60;
 
@@ -48,7 +49,7 @@ export class Link {
     }
     this.#transport.title = name === null ? "" : this.#session.whyNotBetter.join("\n");
     const { rttMs, lossShare } = this.#quality ?? {};
-    const words = [name, rttMs == null ? "" : `${rttMs} ms`, lossShare == null ? "" : `${Math.round(lossShare * 100)} % lost`];
+    const words = [name, rttMs == null ? "" : `${rttMs} ms`, lossShare == null ? "" : t("{share} % lost", { share: Math.round(lossShare * 100) })];
     const badge = words.filter(Boolean).join(" · ");
     if (this.#transport.textContent !== badge) {
       this.#transport.textContent = badge;
@@ -57,18 +58,18 @@ export class Link {
 
   #words() {
     if (this.#session.state === "reconnecting") {
-      return ["lost", "reconnecting"];
+      return ["lost", t("reconnecting")];
     }
     if (!this.#session.isLive) {
-      return ["off", { connecting: "connecting", queued: "waiting", "your-turn": "your turn" }[this.#session.state] ?? ""];
+      return ["off", { connecting: t("connecting"), queued: t("waiting"), "your-turn": t("your turn") }[this.#session.state] ?? ""];
     }
     if (this.#isSlow) {
-      return ["slow", "slow network"];
+      return ["slow", t("slow network")];
     }
     const leftS = Math.max(0, Math.round(this.#limitS - (Date.now() - this.#session.liveSince) / 1000));
     if (leftS > LAST_MINUTES_S) {
-      return ["on", "connected"];
+      return ["on", t("connected")];
     }
-    return ["on", `${Math.floor(leftS / 60)}:${String(leftS % 60).padStart(2, "0")} left`];
+    return ["on", t("{left} left", { left: `${Math.floor(leftS / 60)}:${String(leftS % 60).padStart(2, "0")}` })];
   }
 }

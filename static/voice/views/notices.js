@@ -1,6 +1,7 @@
 // What went wrong and the one thing to do about it.
 
 import { NOTICES } from "../notices.js";
+import { filled, isKnown, t } from "../words.js";
 import { byId, icon, make } from "./dom.js";
 
 /** The last two notices, each with what a person can do about it. */
@@ -13,12 +14,13 @@ export class Notices {
     this.#onAction = onAction;
   }
 
-  show({ code, message, reasons = [] }) {
+  /** `values` stand for what is in braces in a notice's title. */
+  show({ code, message, reasons = [], values = {} }) {
     this.remove(code);
     const known = NOTICES[code] ?? NOTICES.not_ready;
     const card = make("section", known.isNews ? "card notice" : "card", icon(known.isNews ? "voice" : "alert"));
     card.dataset.code = code;
-    card.append(make("h2", "", known.title), explanation(known, message, reasons));
+    card.append(make("h2", "", filled(known.title, values)), explanation(known, message, reasons));
     const actions = make("div", "card-actions", this.#button(card, "card-action", known.label, known.action));
     if (known.alternative) {
       actions.append(this.#button(card, "card-alternative", known.alternative, known.alternativeAction ?? "dismiss"));
@@ -44,6 +46,11 @@ export class Notices {
     return button;
   }
 
+  /** Whether one of these is shown. */
+  has(...codes) {
+    return codes.some((code) => this.#place.querySelector(`[data-code="${CSS.escape(code)}"]`) !== null);
+  }
+
   remove(code) {
     this.#place.querySelector(`[data-code="${CSS.escape(code)}"]`)?.remove();
   }
@@ -55,8 +62,9 @@ export class Notices {
 
 /** The server's own sentences where it has some; what stands in backticks is a command. */
 function explanation(known, message, reasons) {
-  const sentences = reasons.map((reason) => reason.message).filter(Boolean);
-  const text = known.isPlain ? known.text : sentences.join(" ") || message || known.text;
+  const told = reasons.length > 0 ? reasons.map((reason) => reason.message) : [message];
+  const sentences = told.filter((sentence) => sentence && (isKnown(sentence) || sentence.includes("`") || !known.text));
+  const text = known.isPlain || sentences.length === 0 ? known.text : sentences.map((sentence) => t(sentence)).join(" ");
   const paragraph = make("p", "");
   text.split("`").forEach((piece, index) => {
     paragraph.append(index % 2 === 1 ? make("code", "", piece) : piece);

@@ -28,7 +28,6 @@ export class Orb {
   /** `readLevel()` tells the loudness to show now, in [0, 1]. */
   constructor(readLevel) {
     this.#readLevel = readLevel;
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#refresh());
     this.#isStill.addEventListener("change", () => this.#refresh());
     new MutationObserver(() => this.#refresh()).observe(document.body, { attributeFilter: ["data-state", "data-muted"] });
     requestAnimationFrame((at) => this.#frame(at));

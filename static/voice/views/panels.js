@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 
 const WIDE = matchMedia("(min-width: 60rem)");
-const ROOMY = matchMedia("(min-width: 45.01rem)");
+const ROOMY = matchMedia("(min-width: 45.01rem) and (min-height: 30.01rem)");
 
 class Panel {
   #panel;

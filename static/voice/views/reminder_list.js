@@ -1,6 +1,7 @@
 // The timers and reminders that are set, each with the time that is left.
 
 import { byId, make } from "./dom.js";
+import { t } from "../words.js";
 
 const MOST_SHOWN = 3;
 
@@ -22,7 +23,7 @@ export class ReminderList {
       ...pending.slice(0, MOST_SHOWN).map(({ name, dueAt }) =>
         make("li", "reminder", make("span", "reminder-name", name.replace(/^the /, "")), make("time", "", left(dueAt))),
       ),
-      ...(more > 0 ? [make("li", "reminder", `and ${more} more`)] : []),
+      ...(more > 0 ? [make("li", "reminder", t("and {more} more", { more }))] : []),
     );
     this.#list.hidden = pending.length === 0;
     if (pending.length === 0) {

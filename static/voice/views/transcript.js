@@ -3,6 +3,7 @@
 import { byId, download, icon, make } from "./dom.js";
 import { stageBar, stages, total } from "./waterfall.js";
 import { WHO, asJson, asText } from "../export.js";
+import { seconds, t, timeOfDay } from "../words.js";
 
 export class Transcript {
   #list = byId("turns");
@@ -75,22 +76,22 @@ export class Transcript {
 
   #head(item) {
     const head = make("p", "turn-head", make("span", "turn-who", WHO[item.role] ?? item.role));
-    const time = make("time", "", item.at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }));
+    const time = make("time", "", timeOfDay(item.at));
     time.dateTime = item.at.toISOString();
     head.append(time);
     if (item.isTyped) {
-      head.append("typed");
+      head.append(t("typed"));
     }
     if (item.metrics?.first_audio_ms != null) {
       const totalMs = item.metrics.first_audio_ms + (item.playoutMs ?? 0);
-      const latency = make("span", "developer", `${(totalMs / 1000).toFixed(2)} s`);
+      const latency = make("span", "developer", seconds(totalMs, 2));
       latency.title = total(item.metrics, item.playoutMs);
       head.append(latency);
     }
     if (item.audio.isComplete && item.audio.pieces.length > 0) {
       const replay = make("button", "turn-replay", icon("play"));
       replay.type = "button";
-      replay.setAttribute("aria-label", `Play again: ${item.text.slice(0, 60)}`);
+      replay.setAttribute("aria-label", t("Play again: {words}", { words: item.text.slice(0, 60) }));
       replay.addEventListener("click", () => this.#replay(item, replay));
       head.append(replay);
     }
@@ -102,6 +103,7 @@ export class Transcript {
       return [make("p", "turn-text", item.tool.name), make("pre", "", pretty(item.tool.arguments))];
     }
     const text = make("p", "turn-text", item.text, make("span", "stash", item.stash));
+    text.dir = "auto";
     if (item.unheard) {
       text.append(make("del", "unheard", item.unheard));
     }
@@ -111,7 +113,7 @@ export class Transcript {
   /** Where this turn's time went: a bar for the eye, words for the pointer and for screen readers. */
   #latency(item) {
     const parts = stages(item.metrics, item.playoutMs);
-    const told = parts.map(({ title, ms }) => `${title} ${ms} ms`).join(", ");
+    const told = parts.map(({ title, ms }) => `${t(title)} ${ms} ms`).join(", ");
     const words = `${total(item.metrics, item.playoutMs)}: ${told}`;
     const figure = make("div", "turn-latency developer", stageBar(parts), make("span", "visually-hidden", words));
     figure.title = words;
@@ -140,12 +142,12 @@ export class Transcript {
     const label = button.lastChild;
     try {
       await navigator.clipboard.writeText(asText(this.#conversation.items));
-      label.textContent = "Copied";
+      label.textContent = t("Copied");
     } catch {
-      label.textContent = "Not allowed";
+      label.textContent = t("Not allowed");
     }
     setTimeout(() => {
-      label.textContent = "Copy";
+      label.textContent = t("Copy");
     }, 2000);
   }
 }

@@ -1,10 +1,11 @@
 // Beside the list of voices: what the chosen one sounds like.
 
 import { byId } from "./dom.js";
+import { t } from "../words.js";
 
-const PLAY = "Play a sample";
-const STOP = "Stop";
-const FAILED = "The sample cannot be played now.";
+const PLAY = t("Play a sample");
+const STOP = t("Stop");
+const FAILED = t("The sample cannot be played now.");
 
 export class VoiceSample {
   #button = byId("voice-sample", HTMLButtonElement);

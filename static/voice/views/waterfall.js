@@ -1,15 +1,16 @@
 // Where the time of the last reply went: from the end of the person's turn to the first sound heard.
 
 import { byId, make } from "./dom.js";
+import { marked, seconds, t } from "../words.js";
 
 /** In their order. `key`: the server's mark in ms after one origin; `meaning`: what the stage lasts until. */
 const STAGES = [
-  { name: "turn", title: "end of turn", key: "end_of_turn_ms", meaning: "until it was clear that you had finished" },
-  { name: "words", title: "recognition", key: "recognition_ms", meaning: "until your words were known" },
-  { name: "thought", title: "first word", key: "first_token_ms", meaning: "until the reply had its first word" },
-  { name: "voice", title: "first sound", key: "first_audio_ms", meaning: "until the first sound of the reply was sent" },
+  { name: "turn", title: marked("end of turn"), key: "end_of_turn_ms", meaning: t("until it was clear that you had finished") },
+  { name: "words", title: marked("recognition"), key: "recognition_ms", meaning: t("until your words were known") },
+  { name: "thought", title: marked("first word"), key: "first_token_ms", meaning: t("until the reply had its first word") },
+  { name: "voice", title: marked("first sound"), key: "first_audio_ms", meaning: t("until the first sound of the reply was sent") },
 ];
-const PLAYBACK = { name: "playback", title: "playback", meaning: "until you heard it" };
+const PLAYBACK = { name: "playback", title: marked("playback"), meaning: t("until you heard it") };
 
 /** Durations from marks: what each stage added after the one before it, [{name, title, meaning, ms}]. */
 export function stages(metrics, playoutMs) {
@@ -30,14 +31,17 @@ export function stages(metrics, playoutMs) {
 
 /** From when the marks of a reply count: only a spoken turn has an end that the server had to find. */
 export function countedFrom(metrics) {
-  return metrics.end_of_turn_ms == null ? "your message" : "the end of your speech";
+  return metrics.end_of_turn_ms == null ? marked("your message") : marked("the end of your speech");
 }
 
 /** What the stages together measure: "heard 450 ms after the end of your speech". */
 export function total(metrics, playoutMs) {
   const totalMs = stages(metrics, playoutMs).reduce((sum, { ms }) => sum + ms, 0);
-  const reached = playoutMs != null ? "heard" : metrics.first_audio_ms != null ? "spoken" : "written";
-  return `${reached} ${totalMs} ms after ${countedFrom(metrics)}`;
+  const values = { ms: totalMs, origin: t(countedFrom(metrics)) };
+  if (playoutMs != null) {
+    return t("heard {ms} ms after {origin}", values);
+  }
+  return metrics.first_audio_ms != null ? t("spoken {ms} ms after {origin}", values) : t("written {ms} ms after {origin}", values);
 }
 
 /** The stages as one bar, each as long as it took. */
@@ -54,7 +58,7 @@ export function stageBar(parts) {
 
 /** Which of several models replied: "replied by acme/large"; empty where there is one. */
 export function repliedBy(metrics) {
-  return typeof metrics.served_by === "string" ? `replied by ${metrics.served_by}` : "";
+  return typeof metrics.served_by === "string" ? t("replied by {server}", { server: metrics.served_by }) : "";
 }
 
 export class Waterfall {
@@ -83,8 +87,8 @@ export class Waterfall {
     this.#figure.hidden = parts.length === 0;
     const legend = make("div", "waterfall-legend", make("span", "waterfall-total", total(metrics, playoutMs)));
     for (const { name, title, meaning, ms } of parts) {
-      const entry = make("span", `part-${name}`, `${title} ${ms}`);
-      entry.title = `${title}: ${ms} ms ${meaning}`;
+      const entry = make("span", `part-${name}`, `${t(title)} ${ms}`);
+      entry.title = `${t(title)}: ${ms} ms ${meaning}`;
       legend.append(entry);
     }
     const server = repliedBy(metrics);
@@ -92,7 +96,7 @@ export class Waterfall {
       legend.append(make("span", "waterfall-server", server));
     }
     const totalMs = parts.reduce((sum, { ms }) => sum + ms, 0);
-    this.#chip.textContent = `${(totalMs / 1000).toFixed(1)} s`;
+    this.#chip.textContent = seconds(totalMs, 1);
     while (this.#chip.nextSibling) {
       this.#chip.nextSibling.remove();
     }

@@ -1,20 +1,21 @@
 // What stands in the place of the captions while nothing has been said: what to do now, or what is being waited for.
 
 import { byId } from "./dom.js";
+import { t } from "../words.js";
 
-const SPEAK = "Say something.";
+const SPEAK = t("Say something.");
 const WORDS = {
-  idle: [SPEAK, "Press the circle, allow the microphone, and speak as you would to a person. Interrupt whenever you like."],
-  connecting: ["One moment.", ""],
+  idle: [SPEAK, t("Press the circle, allow the microphone, and speak as you would to a person. Interrupt whenever you like.")],
+  connecting: [t("One moment."), ""],
   queued: [
-    "All lines are busy.",
-    "Too many conversations are open at the moment. This page tries again by itself until there is room for yours.",
+    t("All lines are busy."),
+    t("Too many conversations are open at the moment. This page tries again by itself until there is room for yours."),
   ],
-  "your-turn": ["It is your turn.", "Press the circle to begin. Your place is kept for a short while."],
+  "your-turn": [t("It is your turn."), t("Press the circle to begin. Your place is kept for a short while.")],
   listening: [SPEAK, ""],
-  holding: ["Hold and speak.", "Hold the circle or the space bar while you speak, and let go when you are done."],
-  typing: ["Type a message.", "Or press the circle, allow the microphone, and speak."],
-  muted: ["You are muted.", "The assistant does not hear you. Press the circle or “Unmute” to speak, or type a message."],
+  holding: [t("Hold and speak."), t("Hold the circle or the space bar while you speak, and let go when you are done.")],
+  typing: [t("Type a message."), t("Or press the circle, allow the microphone, and speak.")],
+  muted: [t("You are muted."), t("The assistant does not hear you. Press “Unmute”, hold the circle or the space bar while you speak, or type a message.")],
 };
 
 export class Welcome {

@@ -1,0 +1,21 @@
+// The chosen theme, before anything is drawn: a plain script, which the page waits for.
+
+{
+  const apply = (theme) => {
+    document.documentElement.dataset.theme = theme;
+    for (const meta of document.querySelectorAll('meta[name="theme-color"]')) {
+      const scheme = meta.dataset.scheme;
+      meta.media = theme === "system" ? `(prefers-color-scheme: ${scheme})` : theme === scheme ? "all" : "not all";
+    }
+  };
+  const chosen = () => {
+    try {
+      return JSON.parse(localStorage.getItem("voiceapp.preferences") ?? "{}").theme ?? "system";
+    } catch {
+      return "system"; // storage is forbidden
+    }
+  };
+  apply(chosen());
+  addEventListener("storage", () => apply(chosen()));
+  document.addEventListener("theme", (event) => apply(event.detail));
+}
