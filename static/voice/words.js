@@ -33,9 +33,9 @@ export function seconds(milliseconds, digits) {
 }
 
 /** "3 minutes", "1 hour": in the largest of the units that measures it whole. */
-export function duration(seconds) {
-  const [unit, size] = /** @type {[string, number]} */ (UNITS.find(([, length]) => seconds % Number(length) === 0));
-  return new Intl.NumberFormat(LOCALE, { style: "unit", unit, unitDisplay: "long" }).format(seconds / size);
+export function duration(durationS) {
+  const [unit, size] = /** @type {[string, number]} */ (UNITS.find(([, length]) => durationS % Number(length) === 0));
+  return new Intl.NumberFormat(LOCALE, { style: "unit", unit, unitDisplay: "long" }).format(durationS / size);
 }
 
 /** Hours and minutes of a moment, as people here write them. */

@@ -6,7 +6,7 @@ const worklets = ["static/voice/**/*.worklet.js"];
 export default [
     js.configs.recommended,
     {
-        files: ["static/voice/**/*.js", "static/operators/**/*.js", "static/docs/**/*.js"],
+        files: ["static/voice/**/*.js", "static/embed/**/*.js", "static/operators/**/*.js", "static/docs/**/*.js"],
         languageOptions: { globals: globals.browser },
         linterOptions: { reportUnusedDisableDirectives: "error" },
         rules: {

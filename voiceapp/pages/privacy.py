@@ -48,6 +48,6 @@ def _in_words(seconds: int) -> str:
     """In days, or in hours where it is less than two days."""
     if seconds >= 2 * DAY_S:
         days = seconds // DAY_S
-        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+        return str(ngettext("%(count)d day", "%(count)d days", days) % {"count": days})
     hours = max(1, round(seconds / HOUR_S))
-    return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    return str(ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours})

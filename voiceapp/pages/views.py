@@ -49,7 +49,7 @@ STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
     for path in Path(STATIC_DIR, "voice").rglob("*.js")
-    if not path.name.endswith(".worklet.js") and path.parent.name != "vendor"
+    if not path.name.endswith((".worklet.js", "theme.js")) and path.parent.name != "vendor"
 )
 """The page's modules, so that the browser fetches them all at once instead of import by import. What is vendored is
 fetched when it is needed."""

@@ -78,7 +78,7 @@ export class Drawer {
   }
 
   #filter() {
-    for (const row of this.#list.children) {
+    for (const row of /** @type {NodeListOf<HTMLElement>} */ (this.#list.querySelectorAll(".event"))) {
       row.hidden = !this.#isWanted(row);
     }
     this.#keepEnd();

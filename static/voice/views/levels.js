@@ -14,8 +14,8 @@ export class Levels {
   constructor(session, sound) {
     this.#session = session;
     this.#meters = [
-      [byId("level-user"), () => sound.capture?.level],
-      [byId("level-assistant"), () => sound.playback?.level],
+      { meter: byId("level-user"), readLevel: () => sound.capture?.level },
+      { meter: byId("level-assistant"), readLevel: () => sound.playback?.level },
     ];
     requestAnimationFrame((at) => this.#frame(at));
   }
@@ -26,7 +26,7 @@ export class Levels {
       return;
     }
     this.#shownAt = at;
-    for (const [meter, readLevel] of this.#meters) {
+    for (const { meter, readLevel } of this.#meters) {
       meter.hidden = !this.#session.isLive;
       const steps = this.#session.isLive ? Math.round(meterLevel(readLevel() ?? 0) * 20) / 20 : 0;
       if (meter.dataset.level !== String(steps)) {
