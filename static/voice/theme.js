@@ -2,8 +2,8 @@
 
 {
   const apply = (theme) => {
-    document.documentElement.dataset.theme = theme;
-    for (const meta of document.querySelectorAll('meta[name="theme-color"]')) {
+    document.documentElement.setAttribute("data-theme", theme);
+    for (const meta of /** @type {NodeListOf<HTMLMetaElement>} */ (document.querySelectorAll('meta[name="theme-color"]'))) {
       const scheme = meta.dataset.scheme;
       meta.media = theme === "system" ? `(prefers-color-scheme: ${scheme})` : theme === scheme ? "all" : "not all";
     }
@@ -17,5 +17,5 @@
   };
   apply(chosen());
   addEventListener("storage", () => apply(chosen()));
-  document.addEventListener("theme", (event) => apply(event.detail));
+  document.addEventListener("theme", (event) => event instanceof CustomEvent && apply(event.detail));
 }
