@@ -273,12 +273,12 @@ async def test_a_server_in_trouble_may_be_asked_again(
 
 async def test_a_redirect_is_not_followed(server: ChatServer, chat: OpenAIChat) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        raise web.HTTPTemporaryRedirect("/v1/chat/completions")
+        raise web.HTTPTemporaryRedirect("/v1/chat/completions?again")
 
     server.answer = answer
     with pytest.raises(EngineUnavailable):
         await ask(chat)
-    assert len(server.requests) == 1
+    assert len(server.requests) == 2, "it is asked once more, as after any failure"
 
 
 async def test_a_server_that_is_not_there_is_unavailable(unused_tcp_port: int) -> None:

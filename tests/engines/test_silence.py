@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
+from aiohttp import web
 from pytest_django.fixtures import Settings
 
+from tests.clock import Clock
 from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
 from tests.mind import Habit, Mind, mind
+from tests.web import Handler, listening
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.interfaces import ChatMessage, ChatRequest
-from voiceapp.engines.models.fallback import FallbackChat, Link
+from voiceapp.engines.interfaces import ChatMessage, ChatRequest, Recognition, Samples, Voice
+from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, FallbackChat, Link
 from voiceapp.engines.openai.chat import OpenAIChat
+from voiceapp.engines.openai.speech import OpenAISpeech
+from voiceapp.engines.openai.transcription import OpenAIRecognizer
+from voiceapp.engines.upstream.http.breaker import MOST_FAILURES
+from voiceapp.engines.upstream.http.client import Address, CircuitOpen, UpstreamServer
 from voiceapp.errors import EngineError
+from voiceapp.http.error_responses import error_response_of
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.wire import events as ev
 
@@ -246,3 +255,140 @@ async def test_a_server_of_ones_own_loads_its_model_before_the_first_caller() ->
         await talk.ask()
         done = (await talk.wait(ev.ResponseDone)).response
         assert (transcript(done), done["status"]) == (WHOLE, "completed"), "it was waited for longer than for others"
+
+
+# ── Speech elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+SOON_S = 0.1
+AUDIO = np.zeros(1600, dtype=np.float32)
+
+
+class Here:
+    """The engines of this server."""
+
+    languages = ("en",)
+    voices = (Voice("joe", "Joe"),)
+    default_voice = "joe"
+
+    async def speak(self, text: str, **_: Any) -> AsyncGenerator[bytes, None]:
+        yield b"here"
+
+    async def recognize(self, audio: Samples, **_: Any) -> Recognition:
+        return Recognition("here")
+
+
+def links(there: Any) -> list[Link]:
+    return [Link(ModelCard(name, "tts", "some.where"), each) for name, each in (("there", there), ("here", Here()))]
+
+
+async def _hangs(request: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _stops(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "audio/pcm"})
+    await response.prepare(request)
+    await response.write(bytes(9600))
+    return await _hangs(request)
+
+
+async def _says_nothing(request: web.Request) -> web.StreamResponse:
+    return web.Response(content_type="audio/pcm")
+
+
+async def _is_a_page(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>" + "Welcome! " * 99, content_type="text/html")
+
+
+async def _speaks(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=bytes(9600), content_type="audio/pcm")
+
+
+@pytest.mark.parametrize("habit", [_hangs, _stops, _says_nothing, _is_a_page])
+async def test_the_voice_here_speaks_what_a_server_does_not(habit: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("beside_s", "gap_s"):
+        monkeypatch.setattr(ConversationSynthesizer, name, SOON_S)
+    async with listening(web.post("/v1/audio/speech", habit)) as origin:
+        there = OpenAISpeech(base_url=f"{origin}/v1", timeout_s=60)
+        links = [
+            Link(ModelCard(name, "tts", "some.where"), each) for name, each in (("there", there), ("here", Here()))
+        ]
+        mouth = ConversationSynthesizer(links, session_id="sess_1")
+        for _ in range(2):  # and keeps to that voice
+            async with asyncio.timeout(10):
+                sound = [pcm async for pcm in mouth.speak("Hello.", voice="alloy", sample_rate_hz=24_000)]
+            assert sound[-1] == b"here"
+        assert sound == [b"here"]
+        await there.close()
+
+
+async def test_a_server_that_speaks_is_heard_to_its_end() -> None:
+    async with listening(web.post("/v1/audio/speech", _speaks)) as origin:
+        there = OpenAISpeech(base_url=f"{origin}/v1", timeout_s=60)
+        links = [
+            Link(ModelCard(name, "tts", "some.where"), each) for name, each in (("there", there), ("here", Here()))
+        ]
+        mouth = ConversationSynthesizer(links, session_id="sess_1")
+        sound = [pcm async for pcm in mouth.speak("Hello.", voice="alloy", sample_rate_hz=24_000)]
+        assert b"".join(sound) == bytes(9600)
+        await there.close()
+
+
+@pytest.mark.parametrize("habit", [_hangs, _is_a_page])
+async def test_recognition_here_reads_what_a_server_does_not(habit: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConversationRecognizer, "beside_s", SOON_S)
+    async with listening(web.post("/v1/audio/transcriptions", habit)) as origin:
+        there = OpenAIRecognizer(base_url=f"{origin}/v1", timeout_s=60)
+        links = [
+            Link(ModelCard(name, "asr", "some.where"), each) for name, each in (("there", there), ("here", Here()))
+        ]
+        async with asyncio.timeout(10):
+            assert (await ConversationRecognizer(links, session_id="sess_1").recognize(AUDIO)).text == "here"
+        await there.close()
+
+
+# ── A service that is back ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_all_wait_for_the_one_request_that_tries_whether_a_service_is_back() -> None:
+    is_back, is_tried = asyncio.Event(), asyncio.Event()
+    asked = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        if asked <= MOST_FAILURES:
+            return web.Response(status=500)
+        is_tried.set()
+        await is_back.wait()
+        return web.json_response({"fine": True})
+
+    clock = Clock(1000.0)
+    async with listening(web.post("/x", answer)) as origin:
+        server = UpstreamServer(Address(origin, "key"), now=clock)
+        for _ in range(MOST_FAILURES):
+            with pytest.raises(EngineError):
+                await server.ask("/x", {}, limit=1000)
+        with pytest.raises(CircuitOpen):
+            await server.ask("/x", {}, limit=1000)
+        clock.now += 10
+        six = [asyncio.create_task(server.ask("/x", {}, limit=1000)) for _ in range(6)]
+        await is_tried.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert asked == MOST_FAILURES + 1, "one tries, and five wait"
+        is_back.set()
+        assert await asyncio.gather(*six) == [{"fine": True}] * 6
+        await server.close()
+
+
+async def test_429_of_a_chat_server_is_429_here() -> None:
+    async with mind(Habit(status=429, headers={"Retry-After": "7"})) as server:
+        chat = model(server)
+        with pytest.raises(EngineError) as caught:
+            async for _ in chat.stream(HELLO):
+                pass
+        await chat.close()
+    found = error_response_of(caught.value)
+    assert (found.status, found.headers["Retry-After"]) == (429, "7")

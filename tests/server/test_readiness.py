@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,12 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.models import offered
 from tests.serving import ROOT
+from tests.web import listening
 from voiceapp.accounts import temporary_keys
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import ApiKey
@@ -23,6 +27,7 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import SMALL_MODEL
 from voiceapp.engines.embedded.multilingual import MODEL_FILE as MULTILINGUAL_MODEL
 from voiceapp.engines.models import weights
+from voiceapp.engines.models.providers import providers
 from voiceapp.health import NotReadyReason, Readiness, process_readiness, readiness, readiness_answer
 from voiceapp.server.client_address import is_operator
 from voiceapp.server.work import warn_of_late_work
@@ -54,6 +59,35 @@ def place_models(folder: Path) -> None:
 async def test_a_database_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # as root, no file is refused
     assert "database_read_only" in codes(await Readiness().reasons())
+
+
+@pytest.mark.django_db
+async def test_all_wait_for_the_one_look_that_finds_a_server_back(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voiceapp.health.FRESH_S", 0.0)
+    status, asked, is_back = 500, asyncio.Event(), asyncio.Event()
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        if status == 200:
+            asked.set()
+            await is_back.wait()
+        return web.json_response({"data": []}, status=status)
+
+    async with listening(web.get("/v1/models", models)) as origin:
+        options = {"base_url": f"{origin}/v1"}
+        with offered(settings, [ModelCard("far", "chat", "voiceapp.engines.openai.chat.OpenAIChat", options=options)]):
+            here = Readiness()
+            assert "model_unavailable" in codes(await here.reasons())
+            status = 200
+            six = [asyncio.create_task(here.reasons()) for _ in range(6)]
+            await asyncio.wait_for(asked.wait(), 20)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            is_back.set()
+            assert [codes(found).count("model_unavailable") for found in await asyncio.gather(*six)] == [0] * 6
+            for provider in providers().built():
+                await provider.close()
 
 
 def test_it_answers_probes_that_come_by_address(server: Served) -> None:

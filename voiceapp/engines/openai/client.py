@@ -246,9 +246,7 @@ class RemoteServer:
         if status in (408, 504):
             return self._troubled(EngineTimeout(f"The {self.title} did not answer in time."))
         if not 400 <= status < 500:
-            failed = EngineUnavailable(f"The {self.title} failed with status {status}.")
-            failed.retryable = status >= 500
-            return self._troubled(failed)
+            return self._troubled(EngineUnavailable(f"The {self.title} failed with status {status}."))
         body = await read(response, MAX_ERROR_BODY_BYTES)
         try:
             found = json.loads(body)

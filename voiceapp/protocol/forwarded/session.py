@@ -34,6 +34,8 @@ TIMES = ("audio_start_ms", "audio_end_ms")
 MOST_LOSSES = 3
 """Sessions lost in a row without a response or a transcript between them."""
 LOST = "upstream_connection_lost"
+SILENT_S = 10.0
+"""Longest silence of a service that owes an event."""
 AGAIN_S = 30.0
 """Pause after a session that should end soon could not be replaced."""
 _NOTHING_SAID = {"output": [], "usage": None, "conversation_id": None, "modalities": ["text", "audio"], "voice": ""}
@@ -100,6 +102,8 @@ class ForwardedSession:
         """Beginning of the service's session in all audio of the caller."""
         self._due_at: float | None = None
         """When the service's session has to be replaced, at the next silence."""
+        self.heard_at = 0.0
+        """When the service was last heard, or something was asked of it."""
         self.to_service: list[JsonObject] = []
         """Events of our own, to be taken and sent by the owner."""
 
@@ -165,8 +169,8 @@ class ForwardedSession:
         """Sessions were not lost too often in a row."""
         return self._losses < MOST_LOSSES
 
-    def lost(self) -> list[Out]:
-        """The service's session was lost; returns what the caller is told. The next one knows nothing of it."""
+    def lost(self, why: str = "The connection to the service that runs this model was lost") -> list[Out]:
+        """The service's session was lost or given up; returns what the caller is told. The next knows nothing of it."""
         is_noticed = self._floor is not Floor.QUIET or self.turns.is_responding
         self._losses += 1
         self.refused.clear()
@@ -174,12 +178,25 @@ class ForwardedSession:
         self.renew()
         if self.phase is Phase.FINISHED:
             return []
-        told: list[Out] = [_lost()] if is_noticed else []
+        told: list[Out] = [_lost(why)] if is_noticed else []
         return [*told, *map(_failed, self.turns.live_ids), *self.turns.cut_off("failed")]
 
     def next_timer(self, now: float) -> float | None:
         """When the service's session becomes too old; None when it is, or has no limit."""
         return self._due_at if self._due_at is not None and now < self._due_at else None
+
+    def silent_at(self, now: float) -> float:
+        """When the service will have been silent for too long."""
+        return (self.heard_at if self._is_awaited else now) + SILENT_S
+
+    def is_stalled(self, now: float) -> bool:
+        """True when the service owes an event for too long."""
+        return self._is_awaited and now >= self.silent_at(now)
+
+    @property
+    def _is_awaited(self) -> bool:
+        is_expected = self._floor is Floor.AWAITING or self.turns.is_responding
+        return is_expected and self.phase is Phase.LIVE
 
     def is_due(self, now: float) -> bool:
         """True when the service's session is too old, and nothing is said or played that a caller may interrupt."""
@@ -206,7 +223,7 @@ class ForwardedSession:
 
     def hear(self, wire: JsonObject, text: str, now: float) -> list[Out]:
         """Take an event of the service, `text` as it came, empty when it was translated; returns what is handed on."""
-        kind = wire["type"]
+        kind, self.heard_at = wire["type"], now
         if kind == ev.SessionClosing.type:  # of the service's session; this one goes on
             self._due_at = now
             return []
@@ -320,9 +337,9 @@ def _format(session: JsonObject, side: str, usual: AudioFormat) -> AudioFormat:
         return usual
 
 
-def _lost() -> ev.ErrorEvent:
-    """The connection was lost while the caller waited for something, or spoke."""
-    message = "The connection to the service that runs this model was lost; the conversation goes on."
+def _lost(why: str) -> ev.ErrorEvent:
+    """The session was lost while the caller waited for something, or spoke."""
+    message = f"{why}; the conversation goes on."
     return ev.ErrorEvent(event_id=identifier("event"), code=LOST, message=message, error_type="server_error")
 
 

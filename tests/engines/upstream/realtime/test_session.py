@@ -218,6 +218,49 @@ async def conversing(
         await service.server.close()
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_a_service_that_falls_silent_is_left_for_a_new_session(
+    monkeypatch: pytest.MonkeyPatch, *, is_begun: bool
+) -> None:
+    monkeypatch.setattr("voiceapp.protocol.forwarded.session.SILENT_S", 0.3)
+
+    async def falls_silent(session: Session) -> None:
+        await session.wait("response.create")
+        if is_begun:
+            await session.respond()
+
+    async def answers(session: Session) -> None:
+        await session.wait("response.create")
+        await session.respond()
+        await session.finish_response()
+
+    async with conversing(Service(falls_silent, answers), is_forwarded=False) as (conversation, service):
+        await conversation.wait("session.created")
+        await conversation.stream.receive(ev.ResponseCreate())
+        error = await conversation.wait("error")
+        assert "did not answer in time; the conversation goes on" in error["error"]["message"]
+        if is_begun:
+            done = (await conversation.wait("response.done"))["response"]
+            assert (done["id"], done["status"]) == ("resp_1", "failed")
+        await conversation.stream.receive(ev.ResponseCreate())
+        done = (await conversation.wait("response.done", 1 + is_begun))["response"]
+        assert done["status"] == "completed"
+        assert len(service.sessions) == 2
+
+
+async def test_a_service_that_is_asked_nothing_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voiceapp.protocol.forwarded.session.SILENT_S", 0.1)
+
+    async def answers_late(session: Session) -> None:
+        await asyncio.sleep(0.4)
+        await session.respond()
+        await session.finish_response()
+
+    async with conversing(Service(answers_late), is_forwarded=False) as (conversation, service):
+        done = (await conversation.wait("response.done"))["response"]
+        assert (done["status"], len(service.sessions)) == ("completed", 1)
+
+
 async def nothing(session: Session) -> None:
     """Only what every session does."""
 

@@ -72,17 +72,32 @@ class ModelNotThere(EngineRefused):
 class ServiceLost(Exception):
     """The service ended the connection, or it broke."""
 
+    told = "The connection to the service that runs this model was lost"
+
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
 
     @property
-    def failure(self) -> EngineUnavailable:
+    def failure(self) -> EngineError:
         """Sentence for a caller whose conversation ends by it."""
         why = REFUSED_FOR_GOOD.get(self.code, "ended the conversation")
         error = EngineUnavailable(f"The service that runs this model {why}.", remedy=f"Its close code was {self.code}.")
         error.retryable = self.code not in REFUSED_FOR_GOOD
         return error
+
+
+class ServiceSilent(ServiceLost):
+    """The service owed an event, and sent none."""
+
+    told = "The service that runs this model did not answer in time"
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    @property
+    def failure(self) -> EngineError:
+        return EngineTimeout(f"{self.told}.")
 
 
 class Codec(Protocol):

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from voiceapp.engines.interfaces import Call, NextResponse
-from voiceapp.engines.upstream.realtime.connection import REFUSED_FOR_GOOD, ServiceConnection, ServiceLost
+from voiceapp.engines.upstream.realtime.connection import (
+    REFUSED_FOR_GOOD,
+    ServiceConnection,
+    ServiceLost,
+    ServiceSilent,
+)
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
 from voiceapp.protocol.client_side import client_event_wire
 from voiceapp.protocol.forwarded.reading import object_of, wire_of
@@ -88,6 +94,7 @@ class UpstreamSession:
             if isinstance(event, ev.AudioAppend):
                 await self._append(wire, len(event.audio))
                 return
+        self._core.heard_at = self._now()
         taken = self._core.take(for_service(wire))
         self._heed_quiet()
         if self._core.is_asked(taken):
@@ -143,20 +150,24 @@ class UpstreamSession:
             while core.phase is not Phase.FINISHED:
                 assert self._connection is not None
                 try:
-                    message = await self._connection.receive(core.next_timer(self._now()))
-                except TimeoutError:
-                    pass
-                except ServiceLost as lost:
-                    for event in self._after(lost):
-                        yield event
-                    if core.phase is Phase.RENEWING:
-                        await self._renew(lost.failure)
-                    continue
+                    now = self._now()
+                    due_at = core.next_timer(now)
+                    until = min(core.silent_at(now), math.inf if due_at is None else due_at)
+                    message = await self._connection.receive(until)
+                except (TimeoutError, ServiceLost) as error:
+                    lost = error if isinstance(error, ServiceLost) else ServiceSilent()
+                    if lost is error or core.is_stalled(self._now()):
+                        for event in self._after(lost):
+                            yield event
+                        if core.phase is Phase.RENEWING:
+                            await self._renew(lost.failure)
+                        continue
                 else:
                     if isinstance(message, str):
                         is_passed = self._call.is_forwarded and not core.refused
                         if is_passed and (size := spoken_bytes(message)) is not None:
                             core.turns.sounded(size)
+                            core.heard_at = self._now()
                             yield ForwardedEvent(kind=ev.AudioDelta.type, text=message)
                             continue
                         wire, text = wire_of(message), message
@@ -211,8 +222,8 @@ class UpstreamSession:
         if not is_over and (lost.code in REFUSED_FOR_GOOD or not self._core.may_renew):
             raise lost.failure
         if not is_over:
-            logger.warning("session %s: the service ended its session (%d)", self._call.session_id, lost.code)
-        return self._core.lost()
+            logger.warning("session %s: the service's session is lost: %s", self._call.session_id, lost)
+        return self._core.lost(lost.told)
 
     # ── Sessions at the service ──────────────────────────────────────────────────────────────────────────────────────
 
