@@ -52,10 +52,10 @@ TEMPORARY_KEYS_END_SESSIONS: bool = env.bool("TEMPORARY_KEYS_END_SESSIONS", defa
 interface specification lets authentication count at set-up only."""
 SAY_NOT_UNDERSTOOD: bool = env.bool("SAY_NOT_UNDERSTOOD", default=True)
 """True if the assistant says so when it heard speech and understood no word."""
-SPECULATIVE_REPLIES: str = env.str("SPECULATIVE_REPLIES", default="free")
+SPECULATIVE_REPLIES: str = env.str("SPECULATIVE_REPLIES", default="always")
 """Replies begun while the caller may still go on, so that they are ready at the end of the turn: `free` where the
-model that writes it runs on this server, `always` also where another server does, which is then asked more often, or
-`never`."""
+model that writes it runs on this server, `always` also where another server does, which is then asked a little more
+often, or `never`. Not in turns that have a budget."""
 if SPECULATIVE_REPLIES not in ("free", "always", "never"):
     raise ImproperlyConfigured(f"SPECULATIVE_REPLIES is {SPECULATIVE_REPLIES!r}: write free, always or never.")
 TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)

@@ -30,6 +30,10 @@ FRESH_S = 10.0
 MAX_ERROR_CHARS = 300
 MAX_ERROR_BODY_BYTES = 64 * 1024
 MAX_RETRY_AFTER_S = 3600
+KEEP_ALIVE_S = 120.0
+"""Time for which a connection that is not used stays open: longer than most callers think about a reply."""
+DNS_S = 300
+"""Time for which an address that was looked up is used."""
 MAX_CONNECTIONS = 256
 """Responses in progress at once; far above what one process asks for."""
 
@@ -220,6 +224,8 @@ class RemoteServer:
             connector = aiohttp.TCPConnector(
                 limit=MAX_CONNECTIONS,
                 force_close=not self._keeps_connections,
+                **({"keepalive_timeout": KEEP_ALIVE_S} if self._keeps_connections else {}),
+                ttl_dns_cache=DNS_S,
                 resolver=aiohttp.ThreadedResolver(),  # the system's: it knows names such as nas.local
             )
             session = aiohttp.ClientSession(timeout=self._timeout, connector=connector, trust_env=False)

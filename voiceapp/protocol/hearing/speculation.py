@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
@@ -12,10 +13,12 @@ from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.items import Item, Message
 from voiceapp.protocol.work import Abandon, Confirm, Respond, Work
 
-MAX_SPEECH_MS = 10_000
+MAX_SPEECH_MS = 15_000
 """Longest speech that is speculated on: who speaks for longer is dictating, and seldom at the end."""
 MAX_TIMES = 2
 """Speculations on one turn: who goes on twice may well go on again."""
+
+_MARKS = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,8 @@ class Begun:
     response_id: str
     item_id: str
     config: SessionConfig
-    read: list[dict[str, Any]]
-    """The items that it was written from, as the wire shows them."""
+    read: list[str]
+    """The items that it was written from."""
 
 
 class Speculation:
@@ -87,5 +90,6 @@ class Speculation:
         return True
 
 
-def _read(history: tuple[Item, ...]) -> list[dict[str, Any]]:
-    return [item.to_wire() for item in history]
+def _read(history: tuple[Item, ...]) -> list[str]:
+    """The items without capitals and marks, in which two readings of the same words may differ."""
+    return [_MARKS.sub(" ", json.dumps(item.to_wire(), ensure_ascii=False).casefold()) for item in history]
