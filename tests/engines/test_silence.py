@@ -257,7 +257,7 @@ async def test_a_server_of_ones_own_loads_its_model_before_the_first_caller() ->
         assert (transcript(done), done["status"]) == (WHOLE, "completed"), "it was waited for longer than for others"
 
 
-# ── Speech of other servers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── Speech of other servers ───────────────────────────────────────────────────────────────────────────────────────────
 
 SOON_S = 0.1
 AUDIO = np.zeros(1600, dtype=np.float32)

@@ -14,6 +14,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.loop_thread import LoopThread
+from voiceapp.engines.reply import GO_ON
 
 KEY = "chat-key"
 FIRST = "The first sentence is ready to be spoken now."
@@ -84,7 +85,8 @@ class ChatServer:
             return web.json_response({"error": {"message": "Who are you?"}}, status=401)
         body = await request.json()
         self.requests.append(body)
-        asked = [message["content"] for message in body["messages"] if message["role"] == "user"][-1]
+        said = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        asked = [each for each in said if each != GO_ON][-1]
         wish = next((wish for wish in _ANSWERS if wish in asked.lower()), "")
         if wish.isdigit():
             return web.json_response({"error": {"message": "No, and no again."}}, status=int(wish))
