@@ -17,12 +17,14 @@ ENVIRONMENT = {
     "HTTPS": "0",
     "SECRET_KEY": "benchmark",
     "LOG_LEVEL": "INFO",
+    "DEFAULT_VOICE": "",
     "MAX_SESSIONS": "1000",
     "MAX_SESSIONS_PER_ACCOUNT": "1000",
     "MAX_CONNECTIONS_PER_ADDRESS": "1000",
     "RATE_LIMITS": "default=off",
 }
-"""As in production; only the limits that keep one caller from taking everything are out of the way."""
+"""As in production, the voice included, which the settings of tests replace; only the limits that keep one caller from
+taking everything are out of the way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,8 @@ class CascadeStream:
         self._meter = Meter(rate_per_s=2 * 1000)
         self._running: dict[str, set[asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
+        self._waits_until: float | None = None
+        """When `events` looks at the session's timers, if nothing changes before."""
         self._idle = asyncio.Event()
         self._room = asyncio.Event()
         self._hearing = HearingPipeline(
@@ -196,8 +198,9 @@ class CascadeStream:
                 return
             if not self._is_busy:
                 self._idle.set()
+            self._waits_until = session.next_timer()
             try:
-                async with asyncio.timeout_at(session.next_timer()):
+                async with asyncio.timeout_at(self._waits_until):
                     await self._changed.wait()
             except TimeoutError:
                 session.tick(self._now())
@@ -245,7 +248,11 @@ class CascadeStream:
                 self._take(frame, self._detector.probability(frame.to_detect))
             for frame in frames[-1:]:
                 self._take(frame, await self._detector.probability_live(frame.to_detect))
-                self._follow()
+                due = self._session.next_timer()
+                if self._session.has_news or (
+                    due is not None and (self._waits_until is None or due < self._waits_until)
+                ):
+                    self._follow()
 
     def _take(self, frame: Frame, probability: float) -> None:
         self._session.hear(frame.to_read, probability, self._now(), frame.echo)

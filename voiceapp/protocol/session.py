@@ -92,6 +92,11 @@ class Session:
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def has_news(self) -> bool:
+        """There are events to send, or there is work to start."""
+        return bool(self._out or self._work)
+
     def events_to_send(self) -> list[ev.ServerEvent | PlayoutCut]:
         """Events since the last call, in order, each with its `event_id`, and where playout is to be cut."""
         out, self._out = self._out, []
