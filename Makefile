@@ -86,6 +86,7 @@ format: .venv/tests.stamp
 
 bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench --far --sessions 1 --output var/bench/far.json $(ARGS)
 	SPEECH_LANGUAGES=en $(BIN)/python manage.py fetch_models
 	$(BIN)/python -m tests.bench.doubtful
 	$(BIN)/python -m tests.bench.hearing

@@ -1,4 +1,7 @@
-"""A chat server on loopback with the timing and the habits of a hosted one, good and bad. It is no model."""
+"""A chat server on loopback with the timing and the habits of a hosted one, good and bad. It is no model.
+
+`python -m tests.mind` runs one with a hosted model's timing and prints its address; `/asked` counts its requests.
+"""
 
 from __future__ import annotations
 
@@ -123,6 +126,25 @@ async def _models(_: web.Request) -> web.StreamResponse:
 async def mind(*habits: Habit) -> AsyncIterator[Mind]:
     """A server with these habits."""
     found = Mind(list(habits))
-    async with listening(web.post("/v1/chat/completions", found.handle), web.get("/v1/models", _models)) as origin:
+
+    async def asked(_: web.Request) -> web.StreamResponse:
+        return web.json_response(len(found.requests))
+
+    routes = (
+        web.post("/v1/chat/completions", found.handle),
+        web.get("/v1/models", _models),
+        web.get("/v1/asked", asked),
+    )
+    async with listening(*routes) as origin:
         found.base_url = f"{origin}/v1"
         yield found
+
+
+async def _serve() -> None:
+    async with mind(Habit(first_token_s=FIRST_TOKEN_S, words_per_s=WORDS_PER_S)) as server:
+        print(server.base_url, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

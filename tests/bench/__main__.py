@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from tests.bench import clips, report, talking
 from tests.bench.clips import ROOT, Clip
 from tests.bench.report import Conversation
 from tests.bench.serving import Cost, Server
+from tests.mind import FIRST_TOKEN_S, WORDS_PER_S
 
 QUICK_CLIP_S = 4.0
 BEGIN_OVER_S = (0.0, 7.0)
@@ -32,11 +37,34 @@ def main() -> None:
     parser.add_argument("--begin-over", type=float, nargs="+", help="s within which several begin, one run each (0 7)")
     parser.add_argument("--turns", type=int, help="clips that each session says")
     parser.add_argument("--code", type=Path, default=ROOT, help="another working copy whose server is measured")
+    parser.add_argument("--far", action="store_true", help="replies by a stub with a hosted model's timing")
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "latest.json")
     chosen = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")  # for the synthesizer that makes missing speech
     with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
-        _measure(chosen, Path(folder))
+        if not chosen.far:
+            _measure(chosen, Path(folder))
+            return
+        with far_mind() as address:
+            os.environ |= {"CHAT_BASE_URL": address, "CHAT_READS_DOCUMENTS": "0"}
+            _measure(chosen, Path(folder))
+            with urllib.request.urlopen(f"{address}/asked") as answer:
+                asked = int(answer.read())
+        turns = sum(row["turns"] for row in json.loads(chosen.output.read_text())["conversations"])
+        print(f"Replies by a stub: first token after {FIRST_TOKEN_S * 1000:.0f} ms, {WORDS_PER_S:.0f} words a second")
+        print(f"{asked} calls for {turns} turns: {asked / turns:.2f} a turn")
+
+
+@contextmanager
+def far_mind() -> Iterator[str]:
+    """The address of the stub, in a process of its own, while the block lasts."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.mind"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
