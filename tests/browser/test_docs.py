@@ -19,6 +19,7 @@ PAGES = {
     "reference": "/docs",
     "family": "/docs/reference/chat",
     "errors": "/docs/reference/errors",
+    "events": "/docs/reference/events",
     "search": "/docs/search?q=key",
     "contents": "/docs/manual",
     "manual": "/docs/manual/connecting-a-program",

@@ -17,7 +17,16 @@ from voiceapp.docs.views import _pages
 
 FAMILY_PAGES = [f"/docs/reference/{family.slug}" for family in FAMILIES]
 PAGES = [
-    *("/docs", "/docs/reference/errors", *FAMILY_PAGES, "/docs/search", "/docs/search?q=task", "/docs/search?q=zzzz"),
+    *(
+        "/docs",
+        "/docs/reference/errors",
+        "/docs/reference/events",
+        "/docs/reference/events-openai",
+        *FAMILY_PAGES,
+        "/docs/search",
+        "/docs/search?q=task",
+        "/docs/search?q=zzzz",
+    ),
     *("/docs/manual", *(f"/docs/manual/{page.slug}" for page in pages())),
 ]
 SCRIPT = '<script type="module" src="/static/docs/docs.js"></script>'

@@ -1,4 +1,4 @@
-"""The index behind search: every operation, every code, and every section of the manual."""
+"""The index behind search: every operation, event and code, and every section of the manual."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from django.urls import reverse
 
 from . import codes, manual
+from .events import event_pages
 from .fields import Field
 from .reference import Operation, Page
 from .search import SearchEntry, plain, sections
+from .writing import anchor
 
 
 def entries(pages: Sequence[Page]) -> list[SearchEntry]:
     """All of them, the reference first."""
-    return [*_operations(pages), *_codes(), *_manual()]
+    return [*_operations(pages), *_events(), *_codes(), *_manual()]
 
 
 def _operations(pages: Sequence[Page]) -> Iterator[SearchEntry]:
@@ -33,6 +35,16 @@ def _operations(pages: Sequence[Page]) -> Iterator[SearchEntry]:
             yield SearchEntry(
                 f"{url}#sockets", "WebSockets", f"Reference, {page.family.title}", socket.path, socket.meaning
             )
+
+
+def _events() -> Iterator[SearchEntry]:
+    for page, url in zip(event_pages().values(), map(reverse, ("docs-events", "docs-events-openai")), strict=True):
+        for by, found in (("client", page.client), ("server", page.server)):
+            for event in found:
+                names = " ".join(field.path for field in event.fields)
+                yield SearchEntry(f"{url}#{event.name}", event.name, f"{page.title}, {by}", names, plain(event.meaning))
+        for title in page.sequences:
+            yield SearchEntry(f"{url}#{anchor(title)}", title, page.title, names="sequence barge-in")
 
 
 def _fields(operation: Operation) -> Iterator[Field]:

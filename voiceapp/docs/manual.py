@@ -24,6 +24,8 @@ class ManualPage:
     """Its first paragraph's first sentence."""
     html: SafeString
     """Everything below the title."""
+    text: str
+    """The whole page as Markdown."""
 
 
 @cache
@@ -49,4 +51,5 @@ def _page(slug: str, text: str) -> ManualPage:
         title=heading.lstrip("# ").strip(),
         summary=re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0],
         html=to_html(rest),
+        text=text,
     )

@@ -9,8 +9,13 @@ urlpatterns = [
     path("docs", views.reference, name="docs"),
     path("docs/connect", connect, name="connect"),
     path("docs/reference/errors", views.errors, name="docs-errors"),
+    path("docs/reference/events", views.events, {"dialect": "own"}, name="docs-events"),
+    path("docs/reference/events-openai", views.events, {"dialect": "openai"}, name="docs-events-openai"),
     path("docs/reference/<slug:slug>", views.family, name="docs-family"),
     path("docs/search", views.find, name="docs-search"),
     path("docs/manual", views.contents, name="manual"),
+    path("docs/manual/<slug:slug>.md", views.manual_page, {"as_text": True}, name="manual-text"),
+    path("asyncapi.json", views.asyncapi_document, name="asyncapi"),
+    path("llms.txt", views.llms, name="llms"),
     path("docs/manual/<slug:slug>", views.manual_page, name="manual-page"),
 ]

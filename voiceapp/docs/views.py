@@ -6,7 +6,7 @@ import asyncio
 from functools import cache
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -14,6 +14,8 @@ from voiceapp.api import ORIGIN, openapi_document, origin_of
 from voiceapp.http.openapi import FAILURES
 
 from . import codes, manual
+from .asyncapi import asyncapi
+from .events import event_pages
 from .index import entries
 from .reference import Page, pages
 from .search import MAX_QUERY_CHARS, SearchEntry, search
@@ -45,6 +47,30 @@ async def errors(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+async def events(request: HttpRequest, dialect: str) -> HttpResponse:
+    """`/docs/reference/events` and `/docs/reference/events-openai`: every realtime event of a dialect."""
+    return await _page(request, "docs/events.html", {"events": (await asyncio.to_thread(event_pages))[dialect]})
+
+
+@require_safe
+async def asyncapi_document(request: HttpRequest) -> HttpResponse:
+    """`/asyncapi.json`."""
+    document = await asyncio.to_thread(asyncapi, origin_of(request).decode())
+    return JsonResponse(document, json_dumps_params={"ensure_ascii": False}, headers={"Cache-Control": "max-age=300"})
+
+
+@require_safe
+async def llms(request: HttpRequest) -> HttpResponse:
+    """`/llms.txt`: what there is to read, for language models (llmstxt.org)."""
+    context = {
+        "origin": origin_of(request).decode(),
+        "pages": manual.pages(),
+        "families": await asyncio.to_thread(_pages),
+    }
+    return render(request, "docs/llms.txt", context, content_type="text/markdown; charset=utf-8")
+
+
+@require_safe
 async def find(request: HttpRequest) -> HttpResponse:
     """`/docs/search?q=…`."""
     query = request.GET.get("q", "").strip()[:MAX_QUERY_CHARS]
@@ -59,12 +85,14 @@ async def contents(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-async def manual_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """`/docs/manual/<slug>`."""
+async def manual_page(request: HttpRequest, slug: str, *, as_text: bool = False) -> HttpResponse:
+    """`/docs/manual/<slug>`, and as Markdown `/docs/manual/<slug>.md`."""
     found = manual.pages()
     page = manual.page(slug)
     if page is None:
         raise Http404
+    if as_text:
+        return HttpResponse(page.text, content_type="text/markdown; charset=utf-8")
     place = found.index(page)
     context = {
         "place": "manual",

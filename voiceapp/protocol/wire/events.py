@@ -255,7 +255,7 @@ class ServerEvent:
 
     type: ClassVar[str]
     event_id: str = ""
-    """Set by the session just before the event leaves it."""
+    """Identifier of the event; the session sets it as the last thing."""
 
     def to_wire(self) -> JsonObject:
         """The event as a JSON-ready dictionary; fields that are None are left out."""
@@ -306,12 +306,16 @@ class ErrorEvent(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCreated(ServerEvent):
+    """The session has begun; these are its settings."""
+
     type = "session.created"
     session: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdated(ServerEvent):
+    """The settings after a `session.update`, all of them."""
+
     type = "session.updated"
     session: JsonObject
 
@@ -338,6 +342,8 @@ class SessionResumed(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFinished(ServerEvent):
+    """Everything is said after a `session.finish`; the server closes the connection."""
+
     type = "session.finished"
 
 
@@ -373,6 +379,8 @@ class SpeechStarted(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechStopped(ServerEvent):
+    """The caller's turn is over, or the sound was no speech."""
+
     type = "input_audio_buffer.speech_stopped"
     audio_end_ms: int
     item_id: str
@@ -394,6 +402,8 @@ class IdleTimeout(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioCommitted(ServerEvent):
+    """The caller's audio has become a user item."""
+
     type = "input_audio_buffer.committed"
     item_id: str
     previous_item_id: str | None = None
@@ -401,11 +411,15 @@ class AudioCommitted(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioCleared(ServerEvent):
+    """Audio that was appended since the last commit is forgotten."""
+
     type = "input_audio_buffer.cleared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCreated(ServerEvent):
+    """An item is in the conversation now."""
+
     type = "conversation.item.created"
     item: JsonObject
     previous_item_id: str | None = None
@@ -413,12 +427,16 @@ class ItemCreated(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRetrieved(ServerEvent):
+    """The item that was asked for."""
+
     type = "conversation.item.retrieved"
     item: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDeleted(ServerEvent):
+    """The item is out of the conversation."""
+
     type = "conversation.item.deleted"
     item_id: str
 
@@ -454,6 +472,8 @@ class TranscriptionDelta(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptionCompleted(ServerEvent):
+    """The words of a user item."""
+
     type = "conversation.item.input_audio_transcription.completed"
     item_id: str
     content_index: int = 0
@@ -463,6 +483,8 @@ class TranscriptionCompleted(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptionFailed(ServerEvent):
+    """The words of a user item could not be recognized."""
+
     type = "conversation.item.input_audio_transcription.failed"
     item_id: str
     content_index: int = 0
@@ -471,12 +493,16 @@ class TranscriptionFailed(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCreated(ServerEvent):
+    """A response begins; exactly one `response.done` ends it."""
+
     type = "response.created"
     response: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputItemAdded(ServerEvent):
+    """A message or a function call of the response begins."""
+
     type = "response.output_item.added"
     response_id: str
     output_index: int
@@ -485,6 +511,8 @@ class OutputItemAdded(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputItemDone(ServerEvent):
+    """A message or a function call of the response is whole."""
+
     type = "response.output_item.done"
     response_id: str
     output_index: int
@@ -503,36 +531,48 @@ class OfContent(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPartAdded(OfContent):
+    """A part of a message begins: text or audio."""
+
     type = "response.content_part.added"
     part: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPartDone(OfContent):
+    """A part of a message is whole."""
+
     type = "response.content_part.done"
     part: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta(OfContent):
+    """The next words of a reply that is not spoken."""
+
     type = "response.text.delta"
     delta: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDone(OfContent):
+    """All words of a reply that is not spoken."""
+
     type = "response.text.done"
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioTranscriptDelta(OfContent):
+    """The next words of a spoken reply, ahead of their sound."""
+
     type = "response.audio_transcript.delta"
     delta: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioTranscriptDone(OfContent):
+    """All words of a spoken reply."""
+
     type = "response.audio_transcript.done"
     transcript: str
 
@@ -560,11 +600,15 @@ class AudioDelta(OfContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioDone(OfContent):
+    """The last audio of a spoken reply was sent."""
+
     type = "response.audio.done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionArgumentsDelta(ServerEvent):
+    """The next part of the arguments of a function call, which are JSON."""
+
     type = "response.function_call_arguments.delta"
     response_id: str
     item_id: str
@@ -575,6 +619,8 @@ class FunctionArgumentsDelta(ServerEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionArgumentsDone(ServerEvent):
+    """The client is asked to run a function and to create an item `function_call_output` with its result."""
+
     type = "response.function_call_arguments.done"
     response_id: str
     item_id: str

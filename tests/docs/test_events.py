@@ -1,0 +1,82 @@
+"""The realtime events of the site: complete, as the protocol core says them, found by search, and as AsyncAPI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.docs.recorded_events import DIALECTS, FILE, recorded
+from voiceapp.docs.events import EventPage, event_pages
+from voiceapp.protocol.wire import events as ev
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=DIALECTS)
+def page(request: pytest.FixtureRequest) -> EventPage:
+    return event_pages()[request.param]
+
+
+def test_examples_and_sequences_are_those_of_the_core() -> None:
+    assert FILE.read_text() == recorded(), "run `python -m tests.docs.recorded_events` and read the difference"
+
+
+def test_every_event_of_our_dialect_has_a_meaning_fields_and_an_example() -> None:
+    page = event_pages()["own"]
+    assert [event.name for event in page.client] == list(ev.CLIENT_EVENTS)
+    assert [event.name for event in page.server] == list(ev.SERVER_EVENTS)
+    for event in (*page.client, *page.server):
+        assert event.meaning
+        example = json.loads(event.example)
+        names = {field.path.partition(".")[0] for field in event.fields} | {"type"}
+        assert set(example) <= names
+        for field in event.fields:
+            value: Any = example
+            for part in field.path.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+            missing_may_be = not field.is_required or field.path == "event_id"
+            assert value is not None or missing_may_be, f"{event.name}.{field.path}"
+
+
+def test_the_links_of_sequences_lead_to_events(page: EventPage) -> None:
+    names = {event.name for event in (*page.client, *page.server)}
+    own = {"session.finish", "session.reminders.restore", "input_image_buffer.append"}
+    own |= {"response.output_audio.ducked", "response.output_audio.restored"}
+    steps = {step.name for steps in page.sequences.values() for step in steps}
+    assert len(steps) > 25
+    assert steps - names <= (own if page.slug == "openai" else set())
+
+
+@pytest.mark.parametrize(
+    ("query", "place"), [("session.created", "#session.created"), ("barge-in", "#an-interruption")]
+)
+def test_search_finds_them(client: Client, query: str, place: str) -> None:
+    assert f'href="/docs/reference/events{place}"' in client.get("/docs/search", {"q": query}).content.decode()
+
+
+def test_the_asyncapi_document_describes_each_event(client: Client) -> None:
+    document = client.get("/asyncapi.json", headers={"host": "localhost:8000"}).json()
+    assert (document["asyncapi"], document["servers"]["here"]["host"]) == ("3.0.0", "localhost:8000")
+    messages = document["channels"]["realtime"]["messages"]
+    assert set(messages) == {*ev.CLIENT_EVENTS, *ev.SERVER_EVENTS}
+    for operation in document["operations"].values():
+        assert all(message["$ref"].rpartition("/")[2] in messages for message in operation["messages"])
+    error = messages["error"]["payload"]["properties"]["error"]
+    assert error["required"] == ["code", "message"]
+    assert error["properties"]["param"]["type"] == ["string", "null"]
+
+
+def test_language_models_read_every_page_as_text(client: Client) -> None:
+    listed = client.get("/llms.txt").content.decode()
+    addresses = [
+        line.partition("](http://testserver")[2].partition(")")[0] for line in listed.splitlines() if "](" in line
+    ]
+    assert len(addresses) > 35
+    for address in addresses:
+        response = client.get(address)
+        assert response.status_code == 200, address
+    assert client.get("/docs/manual/voices-and-settings.md").content.startswith(b"# ")
+    assert client.get("/docs/manual/nothing-there.md").status_code == 404
