@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, SecretStr
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from voiceapp.catalogue.defaults import SMALL_MODEL
-from voiceapp.engines.assistant.chat import NOT_FOUND
+from voiceapp.engines.assistant.skills.unknown import QUESTION
 
 MODEL = Path(SMALL_MODEL).stem
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -46,16 +46,16 @@ def ask(client: openai.OpenAI, said: str, model: str = "gpt-4o-mini", **options:
 
 
 def test_the_usual_names_lead_to_skills_and_instructions_to_the_model(client: openai.OpenAI, product: Product) -> None:
-    asked: Any = [{"role": "user", "content": "What is the capital of France?"}]
+    asked: Any = [{"role": "user", "content": "Who wrote Dune?"}]
     names = ("gpt-4o-mini", "qwen-plus", "assistant")
     for name in names:
         assert ask(client, "What is two plus two?", name).choices[0].message.content == "2 plus 2 is 4."
-        assert ask(client, "What is the capital of France?", name).choices[0].message.content == NOT_FOUND
+        assert ask(client, "Who wrote Dune?", name).choices[0].message.content == QUESTION[0]
     assert f"language model {MODEL}" not in product.log, "no process before the first call that needs it"
     instructed: Any = [{"role": "system", "content": "You are a helpful assistant."}, *asked]
     for name in names:
         done = client.chat.completions.create(model=name, messages=instructed, seed=1)
-        assert done.choices[0].message.content not in ("", NOT_FOUND)
+        assert done.choices[0].message.content not in ("", QUESTION[0])
     assert f"language model {MODEL}" in product.log
     assert ask(client, "What is two plus two?", MODEL, max_tokens=4).choices[0].finish_reason == "length"
     rows = product.rows("select distinct model from accounts_usagerecord order by model")

@@ -34,7 +34,7 @@ def test_what_is_read_is_quoted_in_full() -> None:
     ("sentences", "spoken"),
     [
         (("A key belongs to an account.", "Set API_KEY to it."), "A key belongs to an account."),
-        (("Post to /api/v1/agentstudio/keys.",), "You can read that on the page API keys."),
+        (("Post to /api/v1/agentstudio/keys.",), "That is hard to listen to, so I show it to you instead."),
         (
             ("You find the keys of an account on the operators' site, " + "and also in many other places " * 3,),
             "You find the keys of an account on the operators' site.",

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -85,8 +85,8 @@ def test_it_knows_the_clock_and_the_calendar(said: str, answer: str) -> None:
         ("What is 15% of 80?", "15 percent of 80 is 12."),
         ("what's fifteen percent of two hundred and fifty", "15 percent of 250 is 37.5."),
         ("What is fifteen per cent of eighty?", "15 percent of 80 is 12."),
-        ("20 percent tip on 45 dollars", "20 percent of 45 is 9."),
-        ("What's a twenty percent tip on a $45 bill?", "20 percent of 45 is 9."),
+        ("20 percent tip on 45 dollars", "20 percent of 45 is 9 dollars."),
+        ("What's a twenty percent tip on a $45 bill?", "20 percent of 45 is 9 dollars."),
         ("80 plus 15 percent", "80 plus 15 percent is 92."),
         ("what is 20 percent off 50", "20 percent off 50 is 40."),
         ("what percent of 80 is 20", "20 as a percentage of 80 is 25."),
@@ -403,8 +403,6 @@ def test_it_plays() -> None:
         "How many days of holiday do I have until I retire?",
         "when is the next release",
         "when is my appointment",
-        "What is the capital of France?",
-        "How many people live in Germany?",
         "how many keys can I make",
         "how many sessions in an hour can a guest open",
         "How many API keys are in a workspace?",
@@ -436,8 +434,6 @@ def test_it_plays() -> None:
         "How can I speed up the first start?",
         "help me choose a database",
         "what can you do about the latency",
-        "How do I change the voice?",
-        "which voices are there",
         "which model should I use with CHAT_BASE_URL",
         "hello world in python",
         "thank you notes for a wedding",
@@ -493,7 +489,7 @@ def test_what_is_asked_after_something_was_told_is_replied_to(said: str, answer:
         "I want a poem about the sea. Thank you.",
         "My dog is called Rex. Okay.",
         "She read the letter. Good morning.",
-        "What is the capital of France? I am in a hurry.",
+        "What is the capital of Atlantis? I am in a hurry.",
         "What time is it on Mars? I am cooking.",
         "I am cooking. What time is it on Mars?",
     ],
@@ -508,7 +504,7 @@ HOSTILE = ("for me ", "this ", "1 foot in a mile ", "a is 1 ", "?", "9 - ", "x")
 
 def patterns() -> Iterator[tuple[str, Callable[[str], object]]]:
     """The regular expressions of the skills and the search, each in the way its module calls it."""
-    modules = [import_module(f"{skills.__name__}.{found.name}") for found in iter_modules(skills.__path__)]
+    modules = [import_module(found.name) for found in walk_packages(skills.__path__, f"{skills.__name__}.")]
     for module in (*modules, chat, retrieval):
         for name, value in vars(module).items():
             for used in [value] if isinstance(value, re.Pattern) else ():
@@ -560,11 +556,16 @@ ASKED_LATER = {"another", "and_in", "again", "left", "add", "distance", "ago"}
 """Names of templates that depend on what was said before, or fit a part of a sentence only."""
 
 
+ALSO_IN = {"session": ("product",), "company": ("beyond",)}
+"""Further files of templates of a skill."""
+
+
 def test_every_template_can_be_reached() -> None:
     folder, dice = Path(skills.__path__[0]), random.Random(1)
     earlier: list[Phrases] = []
     dead = []
-    for name in (skill.__module__.rpartition(".")[2] for skill in skills.SKILLS):
+    modules = (skill.__module__.partition("skills.")[2].replace(".", "/") for skill in skills.SKILLS)
+    for name in (name for module in modules for name in (module, *ALSO_IN.get(module, ()))):
         data = tomllib.loads(file.read_text()) if (file := folder / f"{name}.toml").exists() else {}
         groups = [*data.get("templates", {}).items(), *((r["text"], r["templates"]) for r in data.get("replies", ()))]
         for group, template in ((group, template) for group, templates in groups for template in templates):

@@ -31,7 +31,8 @@ async def test_visitors_get_the_right_kind_of_reply(models: None, tmp_path: Path
             messages.append(ChatMessage("user", said))
             reply = await assistant.known(ChatRequest(tuple(messages), facts=SessionFacts(started_at=0.0)))
             text = MODEL if reply is None else reply.text
-            source = "From the manual " if reply is not None and reply.source else ""
+            is_manual = reply is not None and reply.source is not None and reply.source.page
+            source = "From the manual " if is_manual else ""
             if not re.search(expected, source + text):
                 wrong.append((said, text))
             messages.append(ChatMessage("assistant", text))

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.assistant.chat import unknown
 from voiceapp.engines.assistant.skills import SkillReply
 from voiceapp.engines.interfaces import ChatDelta, ChatProvider, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.models.providers import providers
@@ -80,7 +79,7 @@ class Assistant(Provider):
         if not is_for_the_model or _is_conversation(request):
             reply = await self._known.known(request, reads=self._quotes)
             if reply is None and not is_for_the_model and not self._converses:
-                reply = unknown(request)
+                reply = await self._known.unknown(request)
         elif (
             request.messages[-1:] and request.messages[-1].role == "assistant"
         ):  # a page that was cut off asks with instructions for the rest
@@ -101,7 +100,7 @@ class Assistant(Provider):
             if has_begun or is_for_the_model or _is_about_the_request(error, request):
                 raise
             logger.warning("model %s: %s", self._card.name, error.for_operators)
-            async with aclosing(self._known.say(unknown(request), request)) as deltas:
+            async with aclosing(self._known.say(await self._known.unknown(request), request)) as deltas:
                 async for delta in deltas:
                     yield delta
 

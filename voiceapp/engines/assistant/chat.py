@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -24,7 +25,7 @@ from voiceapp.engines.assistant import skills
 from voiceapp.engines.assistant.documents import Folder, Passage
 from voiceapp.engines.assistant.known_documents import known_documents
 from voiceapp.engines.assistant.quotation import quotation
-from voiceapp.engines.assistant.retrieval import QueryEmbedder, Question, Retriever
+from voiceapp.engines.assistant.retrieval import QueryEmbedder, Question, Retriever, is_question
 from voiceapp.engines.assistant.skills import Scene, SkillReply, plain
 from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
@@ -37,8 +38,6 @@ from voiceapp.errors import EngineTimeout
 
 OPENING = "Hello. Ask me something about this program, or say help."
 IDLE_PROMPT = "Are you still there?"
-NOT_FOUND = "I do not know that, but I can tell you the time, do sums or set a timer."
-NOT_FOUND_AGAIN = "I do not know that either. Say help to hear what I can do."
 NO_MORE = "That is all I found about it."
 
 _FOLLOW_UP = re.compile(
@@ -120,7 +119,7 @@ class RetrievalAssistant(Provider):
         Raises:
             EngineUnavailable: if too many questions wait.
         """
-        async with aclosing(self.say(await self.known(request) or unknown(request), request)) as deltas:
+        async with aclosing(self.say(await self.known(request) or await self.unknown(request), request)) as deltas:
             async for delta in deltas:
                 yield delta
 
@@ -191,6 +190,18 @@ class RetrievalAssistant(Provider):
             is_session = request.facts.started_at is not None
             return quotation(hit, is_spoken=request.facts.speaks, shows_source=is_session)
         return SkillReply(NO_MORE) if found.said else None
+
+    async def unknown(self, request: ChatRequest) -> SkillReply:
+        """Return the reply when nothing is `known` and no language model replies.
+
+        Raises:
+            EngineUnavailable: if too many questions wait.
+        """
+        return await self._in_lane(self._unknown, request)
+
+    def _unknown(self, request: ChatRequest) -> SkillReply:
+        asked = _asked(request)
+        return skills.reply_to_unknown(asked[-1], self._scene(request, asked), is_question=is_question(asked[-1]))
 
     def _understood(self, request: ChatRequest) -> SkillReply | _Lookup:
         """The reply of a skill, or what to look up; for a lane."""
@@ -265,6 +276,7 @@ class RetrievalAssistant(Provider):
             last_reply=replies[-1] if replies else "",
             replies=tuple(replies),
             earlier=tuple(asked[:-1]),
+            exchanges=tuple(_exchanges(request)),
             first=said[0][:MAX_EARLIER_CHARS] if len(said) > 1 else "",
             turns=len(said),
             facts=request.facts,
@@ -281,6 +293,17 @@ def _asked(request: ChatRequest) -> list[str]:
     ]
 
 
+def _exchanges(request: ChatRequest) -> list[tuple[str, str]]:
+    """Return the user's earlier messages that got a reply, each with the reply."""
+    spoken = [message for message in request.messages if message.role in ("user", "assistant")]
+    both = [
+        (said.content[:MAX_EARLIER_CHARS], reply.content[:MAX_READ_CHARS])
+        for said, reply in pairwise(spoken)
+        if (said.role, reply.role) == ("user", "assistant")
+    ]
+    return both[-MAX_EARLIER:]
+
+
 def _zone(name: str) -> tzinfo:
     """The caller's zone, the installation's when the caller's is not known, and UTC on a machine without zones."""
     for known in (name, settings.LOCAL_TIME_ZONE):
@@ -289,9 +312,3 @@ def _zone(name: str) -> tzinfo:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             continue
     return UTC
-
-
-def unknown(request: ChatRequest) -> SkillReply:
-    """Return the reply when nothing fits: one short sentence, and another one after it."""
-    replies = [message.content for message in request.messages if message.role == "assistant"]
-    return SkillReply(NOT_FOUND_AGAIN if NOT_FOUND in replies[-1:] else NOT_FOUND)

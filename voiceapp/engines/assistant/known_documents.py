@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voiceapp.engines.assistant.documents import Passage
+from voiceapp.engines.assistant.skills.words import listed
 
 MOST_TITLES = 5
 """Titles that are read aloud: of a longer list, listeners remember no more."""
@@ -25,5 +26,4 @@ def known_documents(passages: Sequence[Passage]) -> str:
 def _listed(titles: Sequence[str]) -> str:
     if len(titles) > MOST_TITLES:
         return f"{', '.join(titles[:MOST_TITLES])}, and {len(titles) - MOST_TITLES} more"
-    *others, last = titles
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed(titles)

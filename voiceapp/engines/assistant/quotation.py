@@ -28,12 +28,12 @@ def quotation(hit: Hit, *, is_spoken: bool, shows_source: bool) -> SkillReply:
     passage = hit.passage
     source = Source(passage.title, passage.text, page=passage.page)
     if is_spoken:
-        return SkillReply(_speakable(hit, MAX_SPOKEN_CHARS) or _ON_SCREEN.format(passage.title), source=source)
+        return SkillReply(_speakable(hit, MAX_SPOKEN_CHARS) or _ON_SCREEN, source=source)
     name = f"the manual, {passage.title}" if passage.is_manual else passage.title
     return SkillReply(hit.text if shows_source else f"From {name}: {hit.text}", source=source)
 
 
-_ON_SCREEN = "You can read that on the page {}."
+_ON_SCREEN = "That is hard to listen to, so I show it to you instead."
 
 
 def _speakable(hit: Hit, room: int) -> str:

@@ -292,7 +292,7 @@ class Index:
         if self.passages[place].is_manual:
             accepted = ACCEPTED_OF_MANUAL
             is_bare = len(question.text.split()) == 1
-            if is_bare or not (_is_question(question.text) or likeness >= SURELY_MEANT):
+            if is_bare or not (is_question(question.text) or likeness >= SURELY_MEANT):
                 return False
         return any(likeness >= cosine and shared >= least for cosine, least in accepted)
 
@@ -310,7 +310,7 @@ class Index:
         return Hit(passage, sentences, coverage) if sentences else None
 
 
-def _is_question(text: str) -> bool:
+def is_question(text: str) -> bool:
     return _QUESTION.match(text) is not None or _QUESTION_MARK.match(text[::-1]) is not None
 
 

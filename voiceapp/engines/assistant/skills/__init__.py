@@ -6,42 +6,15 @@ to another question is worse than none. When something is told before a question
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from voiceapp.engines.assistant.skills import (
-    arithmetic,
-    beyond,
-    care,
-    clock,
-    company,
-    languages,
-    notes,
-    play,
-    session,
-    talk,
-    timers,
-    units,
-)
+from voiceapp.engines.assistant.skills import follow_ups, languages
 from voiceapp.engines.assistant.skills.last_sentence import last_requests
+from voiceapp.engines.assistant.skills.order import SKILLS
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.unknown import reply_to_unknown
 from voiceapp.engines.assistant.skills.words import plain, request
 
-__all__ = ["Scene", "SkillReply", "plain", "reply"]
+__all__ = ["SKILLS", "Scene", "SkillReply", "plain", "reply", "reply_to_unknown"]
 
-SKILLS: tuple[Callable[[str, Scene], SkillReply | None], ...] = (
-    care.reply,
-    timers.reply,
-    talk.reply,
-    session.reply,
-    clock.reply,
-    units.reply,
-    arithmetic.reply,
-    play.reply,
-    notes.reply,
-    company.reply,
-    languages.reply,
-    beyond.reply,
-)
 MAX_CHARS = 400
 """Longer than any request to a skill."""
 
@@ -53,7 +26,8 @@ def reply(text: str, scene: Scene) -> SkillReply | None:
     if (foreign := languages.foreign(text)) is not None:
         return foreign
     asked = (text, *last_requests(text))
-    return next((found for part in asked if (found := _whole(part, scene)) is not None), None)
+    whole = next((found for part in asked if (found := _whole(part, scene)) is not None), None)
+    return whole or (follow_ups.reply(text, scene) if scene.earlier else None)
 
 
 def _whole(text: str, scene: Scene) -> SkillReply | None:

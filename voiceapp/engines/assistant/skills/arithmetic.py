@@ -6,8 +6,17 @@ import re
 from fractions import Fraction
 from math import factorial, isqrt
 
-from voiceapp.engines.assistant.skills.numbers import is_exact, is_named_part, read_number, read_ordinal, spoken
+from voiceapp.engines.assistant.skills.numbers import (
+    is_exact,
+    is_named_part,
+    read_number,
+    read_ordinal,
+    spoken,
+    whole_number,
+)
+from voiceapp.engines.assistant.skills.phrases import Phrases, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+from voiceapp.engines.assistant.skills.words import plain
 
 MAX_WORDS = 40
 MAX_DEPTH = 20
@@ -18,7 +27,13 @@ _LEAD = re.compile(
     r"^(?:what (?:is|are) the (?:result|value|answer) (?:of|to)|what (?:is|in|are|does|would)|how much (?:is|are|does)"
     r"|calculate|compute|work out|evaluate|solve|add up|the (?:result|value) of)\b ?"
 )
-_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|(?:dollars?|euros?|pounds?)(?: bill)?|bill)$")
+_TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|bill)$")
+_MONEY = re.compile(r" ?\b(dollar|euro|pound|buck|franc|cent|rupee|peso|crown)s?\b|\$ ?(?=\d)")
+_FORMS = [(Phrases(*form["templates"]), form) for form in read("arithmetic")["forms"]]
+_PER_YEAR: dict[str, int] = read("arithmetic")["per_year"]
+_RATE = re.compile(rf"(?: an?| per| each| every) ({'|'.join(_PER_YEAR)})\b")
+_RESULT = re.compile(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)(?: (?!a\b)[a-z]+)?(?: each| a [a-z]+)?\.$")
+MAX_NUMBER_WORDS = 6
 _TIP = re.compile(
     r"^(?:an? )?(\S+(?: \S+)?) ?(?:percent|%) (?:tip|tax|interest|commission) (?:on|of|for) (?:an? |my |the )?"
 )
@@ -30,32 +45,12 @@ _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
 """24/7, 9/11, 555-1234: without words around them these are names."""
 _NAMES = {"9/11", "24/7", "50/50", "20/20"}
 
-_ADD = {"+": "+", "plus": "+", "add": "+", "-": "-", "minus": "-"}
-_MULTIPLY = {
-    ("times",): "*",
-    ("multiplied", "by"): "*",
-    ("multiply", "by"): "*",
-    ("x",): "*",
-    ("*",): "*",
-    ("divided", "by"): "/",
-    ("divide", "by"): "/",
-    ("over",): "/",
-    ("/",): "/",
-    ("modulo",): "%",
-    ("mod",): "%",
-}
-_TO_THE = (("raised", "to", "the"), ("to", "the"), ("^",), ("**",))
-_VERBS = (
-    ("add", "and", "+"),
-    ("add", "to", "+"),
-    ("subtract", "from", "-"),
-    ("take", "from", "-"),
-    ("multiply", "by", "*"),
-    ("multiply", "with", "*"),
-    ("multiply", "and", "*"),
-    ("divide", "by", "/"),
-)
-_SAID = {"+": "plus", "-": "minus", "*": "times", "/": "divided by", "%": "modulo"}
+_WORDS = read("arithmetic")["words"]
+_ADD: dict[str, str] = _WORDS["add"]
+_MULTIPLY: dict[tuple[str, ...], str] = {tuple(words.split()): sign for words, sign in _WORDS["multiply"].items()}
+_TO_THE = tuple(tuple(words.split()) for words in _WORDS["to_the"])
+_VERBS: list[tuple[str, str, str]] = _WORDS["verbs"]
+_SAID: dict[str, str] = _WORDS["said"]
 
 
 class _NoSum(Exception):
@@ -68,6 +63,46 @@ class _Beyond(Exception):
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
+    kinds = {match[1] or "dollar" for match in _MONEY.finditer(said)}
+    money = kinds.pop() if len(kinds) == 1 else ""
+    asked = " ".join(_MONEY.sub(" ", said).split()) if money else said
+    for phrases, form in _FORMS:
+        if (slots := phrases.match(asked)) is not None and (
+            whole := _with_ratio(slots, form["sum"], scene)
+        ) is not None:
+            found = _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole))
+            if found is not None:
+                return found
+    return _solved(asked, scene, money=money)
+
+
+def _with_ratio(slots: dict[str, str], form: str, scene: Scene) -> dict[str, str] | None:
+    """`slots`, and how many of the one length of time the other has, where `form` needs it; None for unknown lengths.
+
+    An amount that was not said is the one said last with a length of time, as in "2500 a month".
+    """
+    if "{ratio}" not in form:
+        return slots
+    amount = slots if "period" in slots else _last_rate(scene)
+    if amount is None or amount["period"] not in _PER_YEAR or slots["target"] not in _PER_YEAR:
+        return None
+    times, parts = _PER_YEAR[amount["period"]], _PER_YEAR[slots["target"]]
+    ratio = f"{times // parts}" if times % parts == 0 else f"{times} divided by {parts}"
+    return {**slots, **amount, "ratio": ratio}
+
+
+def _last_rate(scene: Scene) -> dict[str, str] | None:
+    for text in reversed(scene.earlier):
+        said = _MONEY.sub("", plain(text))
+        for match in _RATE.finditer(said):
+            words = said[: match.start()].split()
+            for count in range(MAX_NUMBER_WORDS, 0, -1):
+                if whole_number(" ".join(words[-count:])) is not None:
+                    return {"amount": " ".join(words[-count:]), "period": match[1]}
+    return None
+
+
+def _solved(said: str, scene: Scene, *, money: str = "", after: str = "") -> SkillReply | None:
     asked = _LEAD.sub("", said)
     has_lead = asked != said
     asked = _TRAIL.sub("", _TIP.sub(r"\1 percent of ", asked.replace("$", "")))
@@ -84,12 +119,19 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     except _Beyond as beyond:
         return SkillReply(str(beyond))
     is_rounded = sum_.is_rounded or not is_exact(value)
-    return SkillReply(f"{text[:1].upper()}{text[1:]} is {'about ' if is_rounded else ''}{spoken(value)}.")
+    result = spoken(value)
+    if money:
+        is_rounded = (value * 100).denominator != 1
+        result = result if value.denominator == 1 else f"{float(round(value, 2)):,.2f}"
+        result = f"{result} {money}{'' if value == 1 else 's'}"
+    return SkillReply(f"{text[:1].upper()}{text[1:]} is {'about ' if is_rounded else ''}{result}{after}.")
 
 
 def _previous(last_reply: str) -> Fraction | None:
     """The result that was said last, for "times three" and "divide that by two"."""
-    match = re.search(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)\.$", last_reply)
+    match = re.search(
+        r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)(?: (?!of\b|a\b)[a-z]+s?)?(?: each| a [a-z]+)?\.$", last_reply
+    )
     if match is None:
         return None
     value = Fraction(match[2].replace(",", ""))

@@ -1,4 +1,5 @@
-"""Small talk: what people say to an assistant to see who it is, to be kind or unkind, or out of boredom."""
+"""Small talk: what people say to an assistant to see who it is, to be kind or unkind, or out of boredom; and requests
+that are out of its reach."""
 
 from __future__ import annotations
 
@@ -8,16 +9,17 @@ from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
 _TEMPLATES, _REPLIES = load("company")
+_REFUSALS = load("beyond")[1]
+"""Replies to requests that are refused at once, instead of pretending: devices, calls, news, the weather."""
 _SERIES = [(_TEMPLATES[name], texts) for name, texts in read("company")["series"].items()]
-_ANOTHER = _TEMPLATES["another"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
-    """Reply to small talk in plain form; None for other requests."""
+    """`said` is a request in plain form; None when it is neither small talk nor out of reach."""
     for wanted, told in _SERIES:
-        if wanted.fits(said) or (_ANOTHER.fits(said) and scene.last_reply in told):
+        if wanted.fits(said) or (_TEMPLATES["another"].fits(said) and scene.last_reply in told):
             return SkillReply(_next(told, scene.replies))
-    return fixed(_REPLIES, said)
+    return fixed((*_REPLIES, *_REFUSALS), said)
 
 
 def _next(told: Sequence[str], replies: Sequence[str]) -> str:

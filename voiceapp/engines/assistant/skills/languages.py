@@ -7,17 +7,28 @@ import re
 from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import SkillReply
 
-ENGLISH_ONLY = "I understand English only, I am sorry."
+ENGLISH_ONLY = (
+    "I understand English only, I am sorry. The operator of this server can connect a language model that knows more "
+    "languages."
+)
 _LANGUAGES = read("languages")["languages"]
-_OWN = {code: frozenset(language["own"].split()) for code, language in _LANGUAGES.items() if "own" in language}
+_WORDS = {
+    code: (frozenset(f"{language['words']} {language['own']}".split()), frozenset(language["own"].split()))
+    for code, language in _LANGUAGES.items()
+    if "own" in language
+}
+"""Frequent words of a language, and those of them that English does not have."""
+_ENGLISH = frozenset(read("languages")["english"].split())
+LEAST_SHARE = 0.45
+SURELY_WORDS = 3
 _SCRIPTS = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
     ("ko", re.compile(r"[\uac00-\ud7af]")),
     ("zh", re.compile(r"[\u4e00-\u9fff]")),
     ("ru", re.compile(r"[\u0400-\u04ff]{2}")),
+    ("ar", re.compile(r"[\u0600-\u06ff]{2}")),
 )
 _TEMPLATES, _ = load("languages")
-_ASKED = _TEMPLATES["asked"]
 
 
 def foreign(text: str) -> SkillReply | None:
@@ -26,15 +37,16 @@ def foreign(text: str) -> SkillReply | None:
         if script.search(text):
             return SkillReply(_LANGUAGES[language]["reply"])
     words = re.findall(r"[^\W\d_]+", text.lower())
-    if not words:
-        return None
-    for language, own in _OWN.items():
-        known = own.union(_LANGUAGES[language]["words"].split())
-        if not own.isdisjoint(words) and sum(word in known for word in words) >= 0.6 * len(words):
+    of_english = sum(word in _ENGLISH for word in words)
+    counts = {language: sum(word in known for word in words) for language, (known, _) in _WORDS.items()}
+    for language in sorted(counts, key=lambda language: -counts[language]):
+        count = counts[language]
+        is_own = not _WORDS[language][1].isdisjoint(words) or count >= SURELY_WORDS
+        if is_own and count > of_english and count >= max(LEAST_SHARE * len(words), min(2, len(words))):
             return SkillReply(_LANGUAGES[language]["reply"])
     return None
 
 
 def reply(said: str, scene: object) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for no other language."""
-    return SkillReply(ENGLISH_ONLY) if _ASKED.fits(said) else None
+    return SkillReply(ENGLISH_ONLY) if _TEMPLATES["asked"].fits(said) else None

@@ -5,43 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from voiceapp.engines.assistant.skills.phrases import load
+from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
-from voiceapp.engines.assistant.skills.words import plain, request
+from voiceapp.engines.assistant.skills.words import listed, plain, request
 
 _TEMPLATES, _ = load("notes")
-_NAMED = _TEMPLATES["named"]
-_MY_NAME = _TEMPLATES["my_name"]
-_ADD = _TEMPLATES["add"]
-_REMOVE = _TEMPLATES["remove"]
-_CLEAR = _TEMPLATES["clear"]
-_READ = _TEMPLATES["read"]
-_LAST_ADDED = _TEMPLATES["last_added"]
-_NOT_NAMES = frozenset(
-    [
-        "back",
-        "later",
-        "tomorrow",
-        "tonight",
-        "today",
-        "again",
-        "now",
-        "when",
-        "if",
-        "a",
-        "an",
-        "the",
-        "at",
-        "in",
-        "on",
-        "maybe",
-        "not",
-        "stupid",
-        "crazy",
-        "please",
-        "sometime",
-    ]
-)
+_NOT_NAMES = frozenset(read("notes")["not_names"].split())
 MAX_NAME_WORDS = 3
 _LIST = "[shopping|grocery|groceries|to do|todo|task|my]* list"
 _BETWEEN = re.compile(r",| and | comma ")
@@ -51,17 +20,17 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is about neither a name nor a list."""
     if (name := _name_in(said)) is not None:
         return SkillReply(f"Nice to meet you, {name}.")
-    if _MY_NAME.fits(said):
+    if _TEMPLATES["my_name"].fits(said):
         told = (_name_in(plain(text)) or _name_in(request(text)) for text in reversed(scene.earlier))
         name = next(filter(None, told), None)
         return SkillReply(f"Your name is {name}." if name else "You have not told me your name yet.")
-    if _LAST_ADDED.fits(said) or _is_about_list(said, scene):
+    if _TEMPLATES["last_added"].fits(said) or _is_about_list(said, scene):
         return _list_reply(said, scene)
     return None
 
 
 def _name_in(said: str) -> str | None:
-    slots = _NAMED.match(said)
+    slots = _TEMPLATES["named"].match(said)
     if slots is None:
         return None
     words = slots["name"].split()
@@ -71,18 +40,18 @@ def _name_in(said: str) -> str | None:
 
 
 def _is_about_list(said: str, scene: Scene) -> bool:
-    if _ADD.fits(said):
+    if _TEMPLATES["add"].fits(said):
         return " list" in said or bool(_items([*scene.earlier]))
-    return any(phrases.fits(said) for phrases in (_REMOVE, _CLEAR, _READ))
+    return any(phrases.fits(said) for phrases in (_TEMPLATES["remove"], _TEMPLATES["clear"], _TEMPLATES["read"]))
 
 
 def _list_reply(said: str, scene: Scene) -> SkillReply:
     items = _items([*scene.earlier, said])
-    if (slots := _ADD.match(said)) is not None:
-        return SkillReply(f"I added {slots['items']}. Your list holds {_spoken(items)}.")
-    if _CLEAR.fits(said):
+    if (slots := _TEMPLATES["add"].match(said)) is not None:
+        return SkillReply(f"I added {slots['items']}. Your list holds {listed(items)}.")
+    if _TEMPLATES["clear"].fits(said):
         return SkillReply("Your list is empty now.")
-    return SkillReply(f"On your list: {_spoken(items)}." if items else "Your list is empty.")
+    return SkillReply(f"On your list: {listed(items)}." if items else "Your list is empty.")
 
 
 def _items(said: Sequence[str]) -> list[str]:
@@ -90,19 +59,15 @@ def _items(said: Sequence[str]) -> list[str]:
     items: list[str] = []
     for text in said:
         form = request(text)
-        if (slots := _ADD.match(form)) is not None and (items or " list" in form):
+        if (slots := _TEMPLATES["add"].match(form)) is not None and (items or " list" in form):
             items += [item for part in _split(slots["items"]) if (item := part) not in items]
-        elif (slots := _REMOVE.match(form)) is not None:
+        elif (slots := _TEMPLATES["remove"].match(form)) is not None:
             gone = _split(slots["items"])
             items = [item for item in items if item not in gone]
-        elif _CLEAR.fits(form):
+        elif _TEMPLATES["clear"].fits(form):
             items = []
     return items
 
 
 def _split(text: str) -> list[str]:
     return [re.sub(r"^(?:some|a|an|the) ", "", part.strip()) for part in _BETWEEN.split(text) if part.strip()]
-
-
-def _spoken(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -6,60 +6,11 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-_ONES = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "  # noqa: SIM905
-        "seventeen eighteen nineteen".split()
-    )
-}
-_TENS = {
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fourty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
-}
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_ORDINALS = {
-    "first": 1,
-    "second": 2,
-    "third": 3,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "seventh": 7,
-    "eighth": 8,
-    "ninth": 9,
-    "tenth": 10,
-    "eleventh": 11,
-    "twelfth": 12,
-    "thirteenth": 13,
-    "fourteenth": 14,
-    "fifteenth": 15,
-    "sixteenth": 16,
-    "seventeenth": 17,
-    "eighteenth": 18,
-    "nineteenth": 19,
-    "twentieth": 20,
-    "thirtieth": 30,
-}
-_PARTS = {
-    "half": Fraction(1, 2),
-    "halves": Fraction(1, 2),
-    "third": Fraction(1, 3),
-    "thirds": Fraction(1, 3),
-    "quarter": Fraction(1, 4),
-    "quarters": Fraction(1, 4),
-    "fifth": Fraction(1, 5),
-    "fifths": Fraction(1, 5),
-    "tenth": Fraction(1, 10),
-    "tenths": Fraction(1, 10),
-}
+from voiceapp.engines.assistant.skills.phrases import read
+
+_NUMBERS = read("numbers")
+_ONES, _TENS, _SCALES, _ORDINALS = (_NUMBERS[kind] for kind in ("ones", "tens", "scales", "ordinals"))
+_PARTS = {word: Fraction(part) for word, part in _NUMBERS["parts"].items()}
 _DIGITS = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 MAX_DIGITS = 30
 

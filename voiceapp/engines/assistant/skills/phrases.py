@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,18 @@ def read(skill: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / f"{skill}.toml").read_text(encoding="utf-8"))
 
 
-def load(skill: str) -> tuple[dict[str, Phrases], tuple[tuple[Phrases, str], ...]]:
+def data_rows(name: str) -> Iterator[list[str]]:
+    """The rows of a table among the data; its first line says what the columns are."""
+    lines = (Path(__file__).parent / "facts" / "data" / name).read_text(encoding="utf-8").splitlines()
+    return (line.split("\t") for line in lines[1:])
+
+
+def load(skill: str) -> tuple[dict[str, Phrases], tuple[tuple[Phrases, dict[str, Any]], ...]]:
     """The templates of a skill by name, and its fixed replies with the templates that get them, in the order in which
     they are tried."""
     data = read(skill)
     named = {name: Phrases(*templates) for name, templates in data.get("templates", {}).items()}
-    return named, tuple((Phrases(*reply["templates"]), reply["text"]) for reply in data.get("replies", ()))
+    return named, tuple((Phrases(*reply["templates"]), reply) for reply in data.get("replies", ()))
 
 
 class _Template:

@@ -13,26 +13,20 @@ MAX_DICE = 10
 MAX_WORD_CHARS = 30
 
 _TEMPLATES, _ = load("play")
-_COIN = _TEMPLATES["coin"]
-_DICE = _TEMPLATES["dice"]
-_SIDED = _TEMPLATES["sided"]
-_RANDOM = _TEMPLATES["random"]
-_SPELL = _TEMPLATES["spell"]
-_COUNT = _TEMPLATES["count"]
 _NOT_SPELLED = frozenset(("check", "checker", "checking", "it", "that", "this", "out", "bound", "correctly"))
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for none of these."""
-    if _COIN.fits(said):
+    if _TEMPLATES["coin"].fits(said):
         return SkillReply(scene.dice.choice(("Heads.", "Tails.")))
-    if (spell := _SPELL.match(said)) is not None:
+    if (spell := _TEMPLATES["spell"].match(said)) is not None:
         return _spelled(spell["word"])
-    if (count := _COUNT.match(said)) is not None:
+    if (count := _TEMPLATES["count"].match(said)) is not None:
         return _counted(count["to"])
-    if (slots := _RANDOM.match(said)) is not None:
+    if (slots := _TEMPLATES["random"].match(said)) is not None:
         return _random(slots.get("low", "1"), slots.get("high", "100"), scene)
-    if (slots := _SIDED.match(said) or _DICE.match(said)) is not None:
+    if (slots := _TEMPLATES["sided"].match(said) or _TEMPLATES["dice"].match(said)) is not None:
         return _roll(slots.get("count", "1"), slots.get("sides", "6"), scene)
     return None
 

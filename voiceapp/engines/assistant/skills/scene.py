@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from voiceapp.engines.assistant.skills.phrases import Phrases
 from voiceapp.engines.interfaces import SessionFacts
@@ -25,6 +26,8 @@ class Scene:
     """The assistant's latest replies, oldest first."""
     earlier: tuple[str, ...] = ()
     """Sentences of the caller before this one, oldest first."""
+    exchanges: tuple[tuple[str, str], ...] = ()
+    """The latest sentences of the caller before this one, each with the reply that it got, oldest first."""
     first: str = ""
     """First sentence of the caller; empty when it is this one."""
     turns: int = 1
@@ -45,6 +48,11 @@ class SkillReply:
     """A timer or reminder that is set, or taken back."""
 
 
-def fixed(replies: Iterable[tuple[Phrases, str]], said: str) -> SkillReply | None:
-    """The reply of the first templates that fit `said`, which is in plain form."""
-    return next((SkillReply(text) for phrases, text in replies if phrases.fits(said)), None)
+def fixed(replies: Iterable[tuple[Phrases, dict[str, Any]]], said: str) -> SkillReply | None:
+    """The reply of the first templates that fit `said`, which is in plain form; `title` and `page` name its source."""
+    found = next((reply for phrases, reply in replies if phrases.fits(said)), None)
+    if found is None:
+        return None
+    text = found["text"]
+    source = Source(found["title"], text, found.get("page", "")) if "title" in found else None
+    return SkillReply(text, source=source)

@@ -9,18 +9,13 @@ MIN_RATE, MAX_RATE = 0.6, 1.8
 RATE_STEP = 1.2
 
 _TEMPLATES, _REPLIES = load("talk")
-_REPEAT_AFTER_ME = _TEMPLATES["repeat_after_me"]
-_REPEAT = _TEMPLATES["repeat"]
-_SLOWER = _TEMPLATES["slower"]
-_FASTER = _TEMPLATES["faster"]
-_NORMAL = _TEMPLATES["normal"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is about something else than this conversation's own course."""
-    if (after_me := _REPEAT_AFTER_ME.match(said)) is not None:
+    if (after_me := _TEMPLATES["repeat_after_me"].match(said)) is not None:
         return SkillReply(f"{after_me['text'].capitalize()}.")
-    if _REPEAT.fits(said):
+    if _TEMPLATES["repeat"].fits(said):
         return SkillReply(scene.last_reply or "I have not said anything yet.")
     if (changed := _pace(said, scene)) is not None:
         return changed
@@ -29,13 +24,13 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
 
 def _pace(said: str, scene: Scene) -> SkillReply | None:
     rate = scene.facts.speech_rate
-    if _NORMAL.fits(said):
+    if _TEMPLATES["normal"].fits(said):
         return SkillReply("Back to my normal speed.", speech_rate=1.0)
-    if _SLOWER.fits(said):
+    if _TEMPLATES["slower"].fits(said):
         if rate <= MIN_RATE:
             return SkillReply("This is as slow as I can speak.", speech_rate=MIN_RATE)
         return SkillReply("Okay, I will speak slower.", speech_rate=max(MIN_RATE, round(rate / RATE_STEP, 2)))
-    if _FASTER.fits(said):
+    if _TEMPLATES["faster"].fits(said):
         if rate >= MAX_RATE:
             return SkillReply("This is as fast as I can speak.", speech_rate=MAX_RATE)
         return SkillReply("Okay, I will speak faster.", speech_rate=min(MAX_RATE, round(rate * RATE_STEP, 2)))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from fractions import Fraction
 
+from voiceapp.engines.assistant.skills.clock import time_of_day
 from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.session import duration
@@ -12,13 +15,6 @@ from voiceapp.engines.assistant.skills.units import seconds_of
 from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange
 
 _TEMPLATES, _ = load("timers")
-_TIMER = _TEMPLATES["timer"]
-_REMIND = _TEMPLATES["remind"]
-_WITHOUT_TIME = _TEMPLATES["without_time"]
-_LEFT = _TEMPLATES["left"]
-_CANCEL = _TEMPLATES["cancel"]
-_TASK = _TEMPLATES["task"]
-_AGAIN = _TEMPLATES["again"]
 _TASK_WORDS = re.compile(
     r"\b(?:tasks?|jobs?|transcriptions?|transcripts?|batch(?:es)?|images?|pictures?|videos?|films?|recordings?)$"
 )
@@ -27,26 +23,35 @@ NONE_SET = "No timer is set."
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is about no timer."""
-    for phrases in (_REMIND, _TIMER, _AGAIN):
-        slots = phrases.match(said)
-        if slots is None or (phrases is _AGAIN and "timer" not in scene.last_reply):
+    goes_on = "timer" in scene.last_reply or "remind" in scene.last_reply
+    for kind in ("remind", "named_timer", "timer", "again", "instead"):
+        slots = _TEMPLATES[kind].match(said)
+        if slots is None or (kind in ("again", "instead") and not goes_on):
             continue
-        what = slots.get("what", "") if phrases is _REMIND else None
-        if (found := _set(slots["time"], what, scene)) is not None:
-            return found
-    if (slots := _TASK.match(said)) is not None and _TASK_WORDS.search(slots["kind"]):
+        what = slots.get("what", "") if kind == "remind" else None
+        seconds = seconds_of(re.sub(r"^(?:about|around|exactly) ", "", slots["time"]))
+        if seconds is not None:
+            found = _set(seconds, what, scene, name=slots.get("name", ""))
+            return instead(found, scene) if kind == "instead" else found
+    if (slots := _TEMPLATES["at"].match(said)) and (then := time_of_day(slots["at"], scene.now)):
+        what = None if "what" not in slots and "remind" not in said else slots.get("what", "")
+        seconds = Fraction(round((then - scene.now).total_seconds()))
+        if seconds > MAX_REMINDER_S:
+            return SkillReply(f"That is in {duration(int(seconds))}, and I keep timers for two hours at most.")
+        return _set(seconds, what, scene)
+    if (slots := _TEMPLATES["task"].match(said)) is not None and _TASK_WORDS.search(slots["kind"]):
         if not scene.facts.knows_tasks:
             return SkillReply("I do not know your tasks here.")
         return SkillReply("I will tell you when it is done.", reminders=ReminderChange(awaits_task=True))
     running = scene.facts.reminders
-    if _CANCEL.fits(said):
+    if _TEMPLATES["cancel"].fits(said) or (_TEMPLATES["cancel_it"].fits(said) and running and goes_on):
         if not running:
             return SkillReply(NONE_SET)
         text = "I canceled the timer." if len(running) == 1 else f"I canceled all {len(running)} timers."
         return SkillReply(text, reminders=ReminderChange(cancels_all=True))
-    if _WITHOUT_TIME.fits(said):
+    if _TEMPLATES["without_time"].fits(said):
         return SkillReply("For how long? Say for example: in five minutes. Two hours are the most.")
-    if _LEFT.fits(said) and (running or "timer" in said or "alarm" in said or "reminder" in said):
+    if _TEMPLATES["left"].fits(said) and (running or goes_on or re.search(r"timer|alarm|reminder", said)):
         if not running:
             return SkillReply(NONE_SET)
         left = " and ".join(f"{_left(reminder, scene)} for {reminder.name}" for reminder in running[:3])
@@ -54,10 +59,15 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     return None
 
 
-def _set(time: str, what: str | None, scene: Scene) -> SkillReply | None:
-    seconds = seconds_of(re.sub(r"^(?:about|around|exactly) ", "", time))
-    if seconds is None:
-        return None
+def instead(found: SkillReply, scene: Scene) -> SkillReply:
+    """A timer that takes the place of the only one."""
+    change = found.reminders
+    if change is None or change.sets is None or len(scene.facts.reminders) != 1:
+        return found
+    return replace(found, reminders=replace(change, cancels_all=True))
+
+
+def _set(seconds: Fraction, what: str | None, scene: Scene, *, name: str = "") -> SkillReply:
     if not 1 <= seconds <= MAX_REMINDER_S:
         return SkillReply("I can set timers from one second to two hours.")
     if len(scene.facts.reminders) >= MAX_REMINDERS:
@@ -66,10 +76,10 @@ def _set(time: str, what: str | None, scene: Scene) -> SkillReply | None:
         return SkillReply("I can set timers in a conversation only.")
     length = duration(int(seconds))
     if what is None:
-        reminder = Reminder(
-            f"the {_as_adjective(length)} timer", float(seconds), f"Your {_as_adjective(length)} timer is up."
-        )
-        return SkillReply(f"Your timer is set for {length}.", reminders=ReminderChange(sets=reminder))
+        kind = name or _as_adjective(length)
+        reminder = Reminder(f"the {kind} timer", float(seconds), f"Your {kind} timer is up.")
+        called = f"{name} timer" if name else "timer"
+        return SkillReply(f"Your {called} is set for {length}.", reminders=ReminderChange(sets=reminder))
     yours = _to_the_caller(what)
     text = f"Here is your reminder: {yours}." if yours else "Here is your reminder."
     reminder = Reminder(f"the reminder {yours}".strip(), float(seconds), text)

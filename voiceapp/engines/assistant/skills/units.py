@@ -8,8 +8,8 @@ from fractions import Fraction
 from math import floor, log10
 
 from voiceapp.engines.assistant.skills.numbers import is_named_part, read_number, spoken
+from voiceapp.engines.assistant.skills.phrases import read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
-from voiceapp.engines.assistant.skills.words import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,63 +36,8 @@ def _unit(kind: str, factor: str, one: str, many: str = "", aliases: str = "", o
     _UNITS.update(dict.fromkeys(names, unit))
 
 
-_unit("length", "0.001", "millimeter", aliases="mm")
-_unit("length", "0.01", "centimeter", aliases="cm")
-_unit("length", "1", "meter")
-_unit("length", "1000", "kilometer", aliases="km, kms, k")
-_unit("length", "0.0254", "inch", "inches")
-_unit("length", "0.3048", "foot", "feet", aliases="ft")
-_unit("length", "0.9144", "yard", aliases="yds")
-_unit("length", "1609.344", "mile")
-_unit("length", "1852", "nautical mile")
-_unit("mass", "0.001", "milligram", aliases="mg")
-_unit("mass", "1", "gram", aliases="gramme, grammes")
-_unit("mass", "1000", "kilogram", aliases="kg, kilo, kilos, kgs")
-_unit("mass", "1000000", "metric ton", aliases="ton, tons, tonne, tonnes")
-_unit("mass", "28.349523125", "ounce", aliases="oz")
-_unit("mass", "453.59237", "pound", aliases="lb, lbs")
-_unit("mass", "6350.29318", "stone", "stone", aliases="stones")
-_unit("volume", "0.001", "milliliter", aliases="ml")
-_unit("volume", "0.01", "centiliter", aliases="cl")
-_unit("volume", "1", "liter")
-_unit("volume", "1000", "cubic meter")
-_unit("volume", "0.00492892159375", "teaspoon", aliases="tsp")
-_unit("volume", "0.01478676478125", "tablespoon", aliases="tbsp")
-_unit("volume", "0.0295735295625", "fluid ounce")
-_unit("volume", "0.2365882365", "cup")
-_unit("volume", "0.473176473", "pint")
-_unit("volume", "0.946352946", "quart")
-_unit("volume", "3.785411784", "gallon")
-_unit("temperature", "1", "degree Celsius", "degrees Celsius", "celsius, centigrade, degrees centigrade", "273.15")
-_unit("temperature", "5/9", "degree Fahrenheit", "degrees Fahrenheit", "fahrenheit, farenheit", "229835/900")
-_unit("temperature", "1", "kelvin", "kelvin", aliases="kelvins, degrees kelvin")
-_unit("speed", "1", "meter per second", "meters per second")
-_unit("speed", "5/18", "kilometer per hour", "kilometers per hour", aliases="kph, kmh, km h, kilometers an hour")
-_unit("speed", "0.44704", "mile per hour", "miles per hour", aliases="mph, miles an hour")
-_unit("speed", "1852/3600", "knot")
-_unit("area", "1", "square meter")
-_unit("area", "1000000", "square kilometer")
-_unit("area", "0.09290304", "square foot", "square feet")
-_unit("area", "2589988.110336", "square mile")
-_unit("area", "4046.8564224", "acre")
-_unit("area", "10000", "hectare")
-_unit("time", "0.001", "millisecond")
-_unit("time", "1", "second")
-_unit("time", "60", "minute")
-_unit("time", "3600", "hour")
-_unit("time", "86400", "day")
-_unit("time", "604800", "week")
-_unit("time", "1209600", "fortnight")
-_unit("time", "31536000", "year")
-_unit("time", "315360000", "decade")
-_unit("time", "3153600000", "century", "centuries")
-_unit("data", "1", "byte")
-_unit("data", "1/8", "bit")
-_unit("data", "1000", "kilobyte")
-_unit("data", "1000000", "megabyte")
-_unit("data", "1000000000", "gigabyte", aliases="gigs, gig")
-_unit("data", "1000000000000", "terabyte")
-
+for _row in read("units")["units"]:
+    _unit(**_row)
 _UNITS = {name.lower(): unit for name, unit in _UNITS.items()}
 _NAME = "(?:" + "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True)) + ")"
 _FLUID_OUNCE = _UNITS["fluid ounce"]
@@ -106,32 +51,22 @@ _CONVERT = re.compile(
     r"how (?:far|long|tall|high|deep|wide|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|change|translate) )?"
     rf"(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
 )
+_FEET_AND_INCHES = re.compile(
+    r"(?:(?:i am|she is|he is|what is|how (?:tall|high|long|much) is|convert) )?(?P<amount>.+?)(?: tall)? "
+    r"(?:(?:what|how much) is that )?(?:in|to|into) (?:feet|foot) and inch(?:es)?(?: is (?:that|it))?"
+)
 _QUANTITY = re.compile(rf"(?P<number>.+?) ?(?P<unit>{_NAME})(?: (?:and )?(?P<rest>.+))?")
 _EXPLICIT = re.compile(r"how many |convert |what (?:is|are) |how much (?:is|are) ")
 
 
-_AND_IN = re.compile(
-    r"(?:(?:and|what about|how about|what is (?:that|it)|how much is (?:that|it)|that|or) )*"
-    rf"(?:in|to|into) (?P<to>{_NAME})"
-)
-_LAST_AMOUNT = re.compile(r"^(?P<amount>.+?) (?:is|are) (?:about )?-?[\d,.]+ [A-Za-z ]+\.$")
-
-
-def _completed(said: str, scene: Scene) -> str:
-    """ "And in feet?" after a conversion asks for the amount that was converted."""
-    follow_up, last = _AND_IN.fullmatch(said), _LAST_AMOUNT.match(scene.last_reply)
-    if follow_up is None or last is None:
-        return said
-    return f"{plain(last['amount'])} in {follow_up['to']}"
-
-
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for no conversion between two units that are known."""
-    said = _completed(said, scene)
     is_british = re.search(r"(?:met|lit)res?\b", said) is not None
     said = " ".join(said.replace("°", " degrees ").split())
     said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
     said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", said)
+    if (match := _FEET_AND_INCHES.fullmatch(said)) is not None:
+        return _feet_and_inches(match["amount"])
     for form in (_HOW_MANY, _CONVERT):
         match = form.fullmatch(said)
         if match is None:
@@ -158,6 +93,15 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         words = f"{text[:1].upper()}{text[1:]} {verb} {_about(result)} {target.one if result == 1 else target.many}."
         return SkillReply(_BRITISH.sub(r"\1re\2", words) if is_british else words)
     return None
+
+
+def _feet_and_inches(text: str) -> SkillReply | None:
+    amount = _amount(text)
+    if amount is None or amount[1].kind != "length":
+        return None
+    feet, inches = divmod(round(amount[0] * amount[1].factor / _UNITS["inch"].factor), 12)
+    said = f"{amount[2][:1].upper()}{amount[2][1:]}"
+    return SkillReply(f"{said} {'is' if amount[0] == 1 else 'are'} about {feet} feet {inches} inches.")
 
 
 def seconds_of(text: str) -> Fraction | None:

@@ -7,40 +7,11 @@ matches the whole of what is left, never a part of it: a wrong reply to another 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-_CONTRACTIONS = {
-    "what's": "what is",
-    "whats": "what is",
-    "who's": "who is",
-    "it's": "it is",
-    "that's": "that is",
-    "thats": "that is",
-    "how's": "how is",
-    "where's": "where is",
-    "when's": "when is",
-    "name's": "name is",
-    "there's": "there is",
-    "i'm": "i am",
-    "i'd": "i would",
-    "i've": "i have",
-    "you're": "you are",
-    "youre": "you are",
-    "we've": "we have",
-    "weve": "we have",
-    "we're": "we are",
-    "let's": "let us",
-    "didn't": "did not",
-    "didnt": "did not",
-    "don't": "do not",
-    "dont": "do not",
-    "can't": "cannot",
-    "couldn't": "could not",
-    "o'clock": "oclock",
-    "goodbye": "bye",
-    "good-bye": "bye",
-    "nevermind": "never mind",
-    "colour": "color",
-}
+from voiceapp.engines.assistant.skills.phrases import read
+
+_CONTRACTIONS: dict[str, str] = read("words")["contractions"]
 _NOISE = re.compile(
     r"^(?:(?:hi|hello|there|ha|haha|lol|cool|great|nice|thanks|thank you|not bad|um+|uh+|er+|erm|hmm+|oh|ah|well|so|"
     r"okay|ok|alright|all right|right|hey|please|and|computer|"
@@ -52,23 +23,7 @@ _LEAD_INS = re.compile(
     r"|let me know |(?:can|may|could) i ask (?:you )?|(?:can|could|would|will) you (?:please |maybe |just )?"
     r"|i would like you to |i want you to |let us |(?:can|could) we )"
 )
-_TAILS = tuple(
-    f" {words}"
-    for words in (
-        *(
-            "again please",
-            "please",
-            "thanks",
-            "thank you",
-            "for me",
-            "right now",
-            "exactly",
-            "if you can",
-            "if you could",
-        ),
-        *("would you", "will you", "could you", "can you", "computer", "assistant", "buddy", "voice app", "voiceapp"),
-    )
-)
+_TAILS = tuple(f" {words}" for words in read("words")["tails"])
 
 
 def plain(text: str) -> str:
@@ -105,3 +60,8 @@ def _without_tails(said: str) -> str:
     while (tail := next((tail for tail in _TAILS if said.endswith(tail, 0, end)), None)) is not None:
         end -= len(tail)
     return said[:end]
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

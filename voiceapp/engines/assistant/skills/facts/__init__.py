@@ -1,0 +1,1 @@
+"""Facts from tables: countries, elements, planets and words."""

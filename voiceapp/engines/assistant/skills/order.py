@@ -1,0 +1,44 @@
+"""Skills in the order in which they are tried on a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from voiceapp.engines.assistant.skills import (
+    arithmetic,
+    care,
+    clock,
+    company,
+    languages,
+    notes,
+    play,
+    session,
+    talk,
+    timers,
+    units,
+)
+from voiceapp.engines.assistant.skills.facts import countries, dictionary, science
+from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
+
+Skill = Callable[[str, Scene], SkillReply | None]
+SKILLS: tuple[Skill, ...] = (
+    care.reply,
+    timers.reply,
+    talk.reply,
+    session.reply,
+    clock.reply,
+    units.reply,
+    arithmetic.reply,
+    play.reply,
+    notes.reply,
+    company.reply,
+    countries.reply,
+    science.reply,
+    dictionary.reply,
+    languages.reply,
+)
+FOLLOWED = (
+    timers.reply, clock.reply, units.reply, arithmetic.reply, play.reply, countries.reply, science.reply,
+    dictionary.reply,
+)  # fmt: skip
+"""Skills whose requests may be changed by the next sentence."""
