@@ -59,10 +59,17 @@ class Mind:
     base_url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     was_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    ports: set[int] = field(default_factory=set)
+    """Of the clients' connections."""
     left: int = 0
     """Requests whose client went away."""
 
+    def note_port(self, request: web.Request) -> None:
+        assert request.transport is not None
+        self.ports.add(request.transport.get_extra_info("peername")[1])
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.note_port(request)
         body = await request.json()
         habit = self.habits[min(len(self.requests), len(self.habits) - 1)]
         self.requests.append(body)
@@ -118,21 +125,21 @@ class Mind:
             await asyncio.sleep(pause_s)
 
 
-async def _models(_: web.Request) -> web.StreamResponse:
-    return web.json_response({"data": []})
-
-
 @asynccontextmanager
 async def mind(*habits: Habit) -> AsyncIterator[Mind]:
     """A server with these habits."""
     found = Mind(list(habits))
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        found.note_port(request)
+        return web.json_response({"data": []})
 
     async def asked(_: web.Request) -> web.StreamResponse:
         return web.json_response(len(found.requests))
 
     routes = (
         web.post("/v1/chat/completions", found.handle),
-        web.get("/v1/models", _models),
+        web.get("/v1/models", models),
         web.get("/v1/asked", asked),
     )
     async with listening(*routes) as origin:

@@ -20,7 +20,7 @@ from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
 from tests.mind import Habit, Mind, mind
 from tests.web import Handler, listening
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.interfaces import ChatMessage, ChatRequest, Recognition, Samples, Voice
+from voiceapp.engines.interfaces import Call, ChatMessage, ChatRequest, Recognition, Samples, Voice
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, FallbackChat, Link
 from voiceapp.engines.openai.chat import OpenAIChat
 from voiceapp.engines.openai.speech import OpenAISpeech
@@ -243,10 +243,21 @@ async def test_a_value_that_is_wrong_is_the_callers_to_correct() -> None:
         assert len(server.requests) == 1
 
 
+async def test_a_conversation_that_opens_has_a_connection_for_its_first_reply() -> None:
+    async with mind(Habit()) as server:
+        chat = model(server)
+        await chat.prepare(Call("sess_1", "voice"))
+        await server.was_asked.wait()
+        opened = set(server.ports)
+        assert "".join([delta.text async for delta in chat.stream(HELLO)]) == WHOLE
+        await chat.close()
+        assert server.ports == opened
+
+
 async def test_a_server_of_ones_own_loads_its_model_before_the_first_caller() -> None:
     async with mind(Habit(), Habit(first_token_s=1.5 * FIRST_WORD_S)) as server:
         chat = model(server)
-        await chat.warm()
+        await chat.prepare(Call("sess_1", "voice"))
         async with asyncio.timeout(10):
             await server.was_asked.wait()
         assert server.requests[0]["max_tokens"] == 1

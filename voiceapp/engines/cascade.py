@@ -19,6 +19,7 @@ from voiceapp.engines.interfaces import (
     VAD_FRAME_SAMPLES,
     Call,
     ChatModel,
+    ChatProvider,
     Provider,
     Recognizer,
     Synthesizer,
@@ -58,7 +59,7 @@ class CascadeModel(Provider):
         self._detection: VoiceDetection = provider_of(models.default("vad"))
         self._turns: TurnPredictor = provider_of(models.default("turn"))
         self._recognizers = links_in_use("asr")
-        self._chat: ChatModel = provider_of(models.default("chat"))
+        self._chat: ChatProvider = provider_of(models.default("chat"))
         self._synthesizers = links_in_use("tts")
         self._replies_in_english = models.default("chat").chat.is_english
         is_free = models.default("chat").runs_here
@@ -83,6 +84,7 @@ class CascadeModel(Provider):
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> CascadeStream:
         """See `RealtimeModel`."""
+        tasks.create_task(self._chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
         return CascadeStream(
             call,
             tasks,

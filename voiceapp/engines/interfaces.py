@@ -284,6 +284,9 @@ class ChatProvider(ChatModel, Protocol):
     async def probe(self) -> None:
         """See `Provider`."""
 
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`."""
+
     async def warm(self) -> None:
         """See `Provider`."""
 
@@ -301,6 +304,10 @@ class WrappedChat(Provider):
     async def probe(self) -> None:
         """See `Provider`."""
         await self._chat.probe()
+
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`."""
+        await self._chat.prepare(call)
 
     async def warm(self) -> None:
         """See `Provider`."""

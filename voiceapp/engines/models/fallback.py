@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.interfaces import (
     ENGINE_SAMPLE_RATE_HZ,
+    Call,
     ChatDelta,
     ChatRequest,
     Provider,
@@ -81,6 +82,10 @@ class _Chain(Provider):
     async def probe(self) -> None:
         """See `Provider`."""
         await asyncio.gather(*(link.engine.probe() for link in self._links))
+
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`."""
+        await self._links[0].engine.prepare(call)
 
     async def warm(self) -> None:
         """Load those that can be loaded.

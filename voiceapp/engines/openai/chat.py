@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 
 from voiceapp.engines.interfaces import (
+    Call,
     ChatDelta,
     ChatMessage,
     ChatRequest,
@@ -109,6 +110,11 @@ class OpenAIChat(ServerProvider):
                 if has_written or attempts > 1 or wait_s is None:
                     raise
                 await asyncio.sleep(wait_s)
+
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`: have the model loaded, and a connection open for the first reply."""
+        await self.warm()
+        await self.probe()
 
     async def warm(self) -> None:
         """Have a server of one's own load its model, which may take a minute: this returns at once."""

@@ -224,7 +224,7 @@ class RemoteServer:
             connector = aiohttp.TCPConnector(
                 limit=MAX_CONNECTIONS,
                 force_close=not self._keeps_connections,
-                **({"keepalive_timeout": KEEP_ALIVE_S} if self._keeps_connections else {}),
+                keepalive_timeout=KEEP_ALIVE_S if self._keeps_connections else None,
                 ttl_dns_cache=DNS_S,
                 resolver=aiohttp.ThreadedResolver(),  # the system's: it knows names such as nas.local
             )
