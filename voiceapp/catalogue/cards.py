@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from voiceapp.protocol.items import Author
+
 ModelKind = Literal["realtime", "vad", "turn", "asr", "chat", "tts", "embedding", "rerank", "image", "video"]
 Transport = Literal["aoq", "webrtc", "websocket"]
 
@@ -101,6 +103,11 @@ class ModelCard:
     def origin(self) -> str:
         """Service and name of the model that works: `acme/qwen-plus`, `embedded/assistant`, `server/llama3.2`."""
         return f"{self.service or ('embedded' if self.runs_here else 'server')}/{self.name}"
+
+    @property
+    def author(self) -> Author:
+        """Who wrote a reply of this model, as people read it."""
+        return Author("model", self.name, may_be_wrong=self.chat.is_small)
 
     @property
     def is_held_elsewhere(self) -> bool:

@@ -35,6 +35,7 @@ from voiceapp.engines.sound.caller_sound import CallerSound, Frame
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, Meter
 from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
 from voiceapp.protocol.wire import events as ev
@@ -50,6 +51,8 @@ from voiceapp.protocol.work import (
 SLICE_SAMPLES = 16 * VAD_FRAME_SAMPLES
 """Audio that is heard before others on the event loop get their turn: half a second, under 5 ms."""
 
+A_MODEL = Author("model")
+
 
 class CascadeModel(Provider):
     """A `RealtimeModel`; the engines behind it are shared by all conversations."""
@@ -62,6 +65,7 @@ class CascadeModel(Provider):
         self._chat: ChatProvider = provider_of(models.default("chat"))
         self._synthesizers = links_in_use("tts")
         self._replies_in_english = models.default("chat").chat.is_english
+        self._author = models.default("chat").author
         is_free = models.default("chat").runs_here
         self._speculates = {"free": is_free, "always": True, "never": False}[settings.SPECULATIVE_REPLIES]
 
@@ -95,6 +99,7 @@ class CascadeModel(Provider):
             synthesizer=self._synthesizer(call.session_id),
             speculates=self._speculates,
             replies_in_english=self._replies_in_english,
+            author=self._author,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
@@ -116,8 +121,10 @@ class CascadeStream:
         synthesizer: Synthesizer,
         speculates: bool = False,
         replies_in_english: bool = False,
+        author: Author = A_MODEL,
     ) -> None:
-        """`speculates`: replies are begun while the caller may still go on. `replies_in_english`: see `Session`."""
+        """`author`: who writes where `chat` does not tell. `speculates`: replies are begun while the caller may go on.
+        `replies_in_english`: see `Session`."""
         self._tasks = tasks
         self._next_task_end = call.next_task_end
         self._is_watching = False
@@ -164,6 +171,7 @@ class CascadeStream:
             done=self._done,
             room=self._room,
             turns=lambda: self._session.turns,
+            author=author,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
         self._session.open(self._now())

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voiceapp.errors import EngineError
+from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.wire.events import ClientEvent, ServerEvent
 from voiceapp.protocol.work import PlayoutCut, Source, TurnEnded
@@ -240,6 +241,8 @@ class ChatDelta:
     """Log probabilities of the tokens of `text`, where asked for: {token, logprob, bytes, top_logprobs}."""
     served_by: str = ""
     """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
+    author: Author | None = None
+    """Who wrote what follows, where that is not the model that was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,13 @@ from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
 from voiceapp.errors import EngineError, EngineUnavailable
 from voiceapp.protocol.configuration import SessionConfig
+from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
     ReplyAside,
     ReplyAudio,
+    ReplyAuthor,
     ReplyCall,
     ReplyEnded,
     ReplyFailed,
@@ -56,6 +58,8 @@ SENTENCE_PAUSE_MS = 200
 """Between sentences that are synthesized one by one; without it they run together."""
 SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
+OURS = Author("skill")
+"""Author of the sentences that this program says in place of a reply."""
 SPARE_S = 0.4
 """Speech that is still to be heard when more is needed."""
 GO_ON = "Your reply was cut off there. Go on from exactly there, and repeat nothing."
@@ -87,6 +91,7 @@ class _Reply:
         self.sentences: asyncio.Queue[str | None] = asyncio.Queue(SENTENCES_AHEAD)
         self.speech_rate: float | None = None
         """The rate that it asks for, if any."""
+        self.author: Author | None = None
         self.confirmed = asyncio.Event()
         self._done = done
         self._kept: list[Result] = []
@@ -133,15 +138,17 @@ class ReplyPipeline:
         room: asyncio.Event,
         turns: Callable[[], int],
         reminders: Callable[[], tuple[Reminder, ...]],
+        author: Author,
     ) -> None:
-        """`done` takes each result; `room` is set while the session takes more audio; `turns` counts its responses, and
-        `reminders` are those that its caller has set."""
+        """`author` is the chat model; `done` takes each result; `room` is set while the session takes more audio;
+        `turns` counts its responses, and `reminders` are those that its caller has set."""
         self._call = call
         self._chat = chat
         self._synthesizer = synthesizer
         self._done = done
         self._room = room
         self._turns = turns
+        self._author = author
         self._reminders = reminders
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
@@ -200,11 +207,12 @@ class ReplyPipeline:
                 if reply.finish_reason != "content_filter":
                     raise EngineUnavailable(_without_words(reply))
                 await self._take(
-                    ChatDelta(text=stock_reply(StockReply.FILTERED, work.config.transcription_language)), reply
+                    ChatDelta(text=stock_reply(StockReply.FILTERED, work.config.transcription_language), author=OURS),
+                    reply,
                 )
         except Exception as error:
             end = _failure(work, error)
-            await self._take(ChatDelta(text=_apology(work, reply.written)), reply)
+            await self._take(ChatDelta(text=_apology(work, reply.written), author=reply.author or OURS), reply)
         await self._speak_rest(reply)
         if work.config.speaks:
             await reply.sentences.put(None)
@@ -279,6 +287,9 @@ class ReplyPipeline:
             self._take_beside_words(delta, reply)
         if delta.served_by:
             reply.hand_over(ReplyServedBy(work.response_id, delta.served_by))
+        if author := delta.author or (None if reply.author or not delta.text else self._author):
+            reply.author = author
+            reply.hand_over(ReplyAuthor(work.response_id, author))
         if delta.text:
             reply.written += delta.text
             reply.hand_over(ReplyText(work.response_id, delta.text))
@@ -304,10 +315,10 @@ class ReplyPipeline:
         if self._call.before_response:
             await reply.confirmed.wait()  # what is only begun is not charged
             if instead := await self._call.before_response(_next_response(work, request)):
-                yield ChatDelta(text=instead)
+                yield ChatDelta(text=instead, author=OURS)
                 return
         if work.instead:
-            yield ChatDelta(text=work.instead)
+            yield ChatDelta(text=work.instead, author=OURS)
             return
         async with aclosing(self._chat.stream(request)) as deltas:
             async for delta in deltas:

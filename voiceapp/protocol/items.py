@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.wire.values import read_text
@@ -29,6 +29,21 @@ class ItemStatus(StrEnum):
     INCOMPLETE = "incomplete"
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote a reply."""
+
+    kind: Literal["skill", "document", "model"]
+    """`skill`: this program; `document`: a passage was quoted."""
+    name: str = ""
+    """Name of the model."""
+    may_be_wrong: bool = False
+    """The model is so small that it is often wrong."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "may_be_wrong": self.may_be_wrong}
+
+
 @dataclass(slots=True, eq=False)
 class Message:
     """Words of one role, typed or spoken."""
@@ -46,6 +61,8 @@ class Message:
     """Positions in the assistant's audio: (characters said, ms of audio), ascending."""
     audio_ms: float = 0.0
     """Length of the audio of what the assistant says."""
+    author: Author | None = None
+    """Of what the assistant says."""
 
     @property
     def size(self) -> int:
@@ -55,7 +72,8 @@ class Message:
     def to_wire(self) -> dict[str, Any]:
         has_content = self.text or self.spoken or self.role is not Role.ASSISTANT
         content = [self.part()] if has_content else []
-        return {**_wire(self.id, "message", self.status), "role": self.role.value, "content": content}
+        author = {"author": self.author.to_wire()} if self.author else {}
+        return {**_wire(self.id, "message", self.status), "role": self.role.value, "content": content, **author}
 
     def part(self) -> dict[str, Any]:
         """Its one content part."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from voiceapp.protocol.hearing.utterance import Utterance
-from voiceapp.protocol.items import Message, Role
+from voiceapp.protocol.items import Author, Message, Role
 from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.states import ResponseState
 from voiceapp.protocol.work import TurnEnded
@@ -48,7 +48,7 @@ class TurnLog:
                 recognition_ms=response.metrics.recognition_ms,
                 first_token_ms=response.metrics.first_token_ms,
                 first_audio_ms=response.metrics.first_audio_ms,
-                served_by=response.served_by,
+                served_by=response.served_by or _written_by(response.author),
             ),
         )
 
@@ -89,3 +89,7 @@ class TurnLog:
             if isinstance(item, Message) and not response.owns(item):
                 return item.text if item.role is Role.USER else ""
         return ""
+
+
+def _written_by(author: Author | None) -> str:
+    return (author.name or author.kind) if author else ""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.items import Item
+from voiceapp.protocol.items import Author, Item
 from voiceapp.protocol.reminders import ReminderChange
 
 
@@ -236,6 +236,14 @@ class ReplyServedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyAuthor:
+    """Says who writes the reply."""
+
+    response_id: str
+    author: Author
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyEnded:
     """All words and audio of the reply were handed over."""
 
@@ -262,6 +270,7 @@ OfReply = (
     | ReplyReminders
     | ReplySource
     | ReplyServedBy
+    | ReplyAuthor
     | ReplyEnded
     | ReplyFailed
 )
@@ -293,6 +302,6 @@ class TurnEnded:
     first_token_ms: int | None
     first_audio_ms: int | None
     served_by: str = ""
-    """The one of several models that replied; empty where there is one."""
+    """The service and model that replied, or `skill` or `document`."""
     is_charged: bool = False
     """Its use is in the ledger already."""

@@ -69,7 +69,7 @@ class TurnInline(ReadOnly, admin.TabularInline):
         "recognition",
         "first_word",
         "first_sound",
-        "served_by",
+        "written_by",
     )
     readonly_fields = fields
     ordering = ("ordinal",)
@@ -81,6 +81,10 @@ class TurnInline(ReadOnly, admin.TabularInline):
         return "last sound of speech" if row.is_spoken else "request"
 
     # Named as the page and its export name the stages of a reply.
+
+    @admin.display(description="written by")
+    def written_by(self, row: Turn) -> str:
+        return row.served_by
 
     @admin.display(description="end of turn (ms)")
     def end_of_turn(self, row: Turn) -> Any:

@@ -110,6 +110,7 @@ class Assistant(Provider):
         async with aclosing(self._model.stream(request)) as deltas:
             async for delta in deltas:
                 tokens += 1
+                delta = replace(delta, author=delta.author or self._card.author) if tokens == 1 else delta
                 pieces = splitter.feed(delta.text) if is_brief else []
                 sentences += len(pieces)
                 unfinished += len(delta.text) - sum(map(len, pieces))

@@ -44,13 +44,18 @@ class ReadingChat(WrappedChat):
         await self._documents.close()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply of the model, and the passages that it used.
+        """The reply of a skill that computes it, or else of the model, and the passages that it used.
 
         Raises:
             EngineUnavailable: if the model cannot serve now, or too many questions wait.
             EngineTimeout: if the model takes too long.
             EngineRefused: if the model does not accept the request.
         """
+        if (known := await self._documents.exact(request)) is not None:
+            async with aclosing(self._documents.say(known, request)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            return
         passages = await self._documents.passages(request) if _asks(request) else []
         if not passages:
             async with aclosing(self._chat.stream(request)) as deltas:

@@ -200,7 +200,11 @@ class FallbackChat(_Chain):
         replies = self._stream(able, lambda link: link.engine.stream(request), noted.append, beside_s=beside_s)
         async with aclosing(replies) as deltas:
             async for delta in deltas:
-                yield replace(delta, served_by=noted.pop()) if noted else delta
+                if noted:
+                    origin = noted.pop()
+                    writer = next(link.card.author for link in able if link.card.origin == origin)
+                    delta = replace(delta, served_by=origin, author=delta.author or writer)
+                yield delta
 
 
 class FallbackEmbedder(_Chain):

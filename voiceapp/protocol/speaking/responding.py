@@ -22,6 +22,7 @@ from voiceapp.protocol.work import (
     OfReply,
     ReplyAside,
     ReplyAudio,
+    ReplyAuthor,
     ReplyCall,
     ReplyEnded,
     ReplyReminders,
@@ -119,6 +120,8 @@ class Responder:
             self._send(SourceAdded(response_id=response.id, title=found.title, text=found.text, page=found.page))
         elif isinstance(result, ReplyServedBy):
             response.served_by = result.served_by
+        elif isinstance(result, ReplyAuthor):
+            response.note_author(result.author)
         elif isinstance(result, ReplyEnded):
             response.end(result.finish_reason)
         else:

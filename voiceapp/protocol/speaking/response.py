@@ -12,7 +12,7 @@ from voiceapp.protocol.audio import wav_header
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.utterance import Utterance
-from voiceapp.protocol.items import FunctionCall, Item, ItemStatus, Message, Role
+from voiceapp.protocol.items import Author, FunctionCall, Item, ItemStatus, Message, Role
 from voiceapp.protocol.speaking.playout import Playout
 from voiceapp.protocol.states import LIVE, RESPONSE_STEPS, ResponseState, step
 from voiceapp.protocol.wire import events as ev
@@ -96,6 +96,7 @@ class Response:
     metrics: Metrics = field(default_factory=Metrics)
     served_by: str = ""
     """The one of several models that replies; empty where there is one."""
+    author: Author | None = None
     usage: Usage = field(default_factory=Usage)
     message: Message | None = None
     reason: str | None = None
@@ -143,6 +144,12 @@ class Response:
             self.metrics.end_of_turn_ms = self.since_origin(turn.ended_at)
         if turn.recognized_at is not None:
             self.metrics.recognition_ms = self.since_origin(turn.recognized_at)
+
+    def note_author(self, author: Author) -> None:
+        """Take note of who writes the reply; the last one known counts."""
+        self.author = author
+        if self.message:
+            self.message.author = author
 
     def add_text(self, delta: str, now: float) -> None:
         """Add words of the reply."""
@@ -279,7 +286,11 @@ class Response:
     def _open_message(self) -> Message:
         if self.message is None:
             self.message = Message(
-                self.new_id("item"), Role.ASSISTANT, ItemStatus.IN_PROGRESS, spoken=self.config.speaks
+                self.new_id("item"),
+                Role.ASSISTANT,
+                ItemStatus.IN_PROGRESS,
+                spoken=self.config.speaks,
+                author=self.author,
             )
             self._announce(self.message)
             self.send(ev.ContentPartAdded(**self._where(self.message), part=self._part("")))
