@@ -263,6 +263,7 @@ export class Conversation extends EventTarget {
     const ours = this.#add(item.id, item.type === "message" ? "assistant" : "tool");
     if (item.type === "message") {
       this.#messageByResponse.set(responseId, item.id);
+      ours.author = item.author ?? null;
     } else {
       this.#update(ours, { tool: { name: item.name ?? "", arguments: item.arguments ?? "" } });
     }
@@ -314,6 +315,7 @@ export class Conversation extends EventTarget {
       return;
     }
     item.metrics = response.metrics ?? null;
+    item.author = response.output.find(({ id }) => id === item.id)?.author ?? item.author;
     item.audio.isComplete ||= !item.audio.isFollowed;
     if (item.state === "live") {
       item.state = { failed: "failed", cancelled: "interrupted" }[response.status] ?? "done";

@@ -23,6 +23,7 @@ export function asJson(items, exportedAt = new Date()) {
     text: item.text,
     unheard: item.unheard || undefined,
     tool: item.tool ?? undefined,
+    author: item.author ?? undefined,
     counted_from: item.metrics ? countedFrom(item.metrics) : undefined,
     metrics: item.metrics ? { ...item.metrics, playout_ms: item.playoutMs } : undefined,
     stages_ms: item.metrics ? stagesOf(item) : undefined,

@@ -1,12 +1,20 @@
 // One message, tool call or note of a conversation, and how much of it was heard.
 
 import { USUAL_MS_PER_CHAR, spokenChars } from "./alignment.js";
+import { t } from "./words.js";
 
 /**
  * `role` is user, assistant, system, tool or note (a word of the page's own, which no model reads); `state` is live,
  * done, interrupted or failed.
  */
 const ROLES = ["user", "assistant", "system", "tool", "note"];
+
+/** "llama3.2 · may be wrong", "Skill", or nothing where it is not known who wrote a reply. */
+export function writtenBy(author) {
+  const names = { skill: t("Skill"), document: t("Document"), model: author?.name };
+  const name = names[author?.kind] ?? "";
+  return name && author.may_be_wrong ? t("{name} · may be wrong", { name }) : name;
+}
 
 export class Item {
   /** An item as it was kept, or null for what is none. */
@@ -26,6 +34,7 @@ export class Item {
     item.isPast = record.isPast === true;
     item.cutOffAt = typeof record.cutOffAt === "number" ? record.cutOffAt : null;
     item.metrics = typeof record.metrics === "object" ? record.metrics : null;
+    item.author = typeof record.author?.kind === "string" ? record.author : null;
     item.playoutMs = typeof record.playoutMs === "number" ? record.playoutMs : null;
     item.tool = typeof tool?.name === "string" ? { name: tool.name, arguments: String(tool.arguments) } : null;
     return item;
@@ -47,6 +56,7 @@ export class Item {
     this.isPast = false; // part of a conversation that is over
     this.cutOffAt = null; // when the connection was lost in the middle of the reply (epoch ms)
     this.metrics = null;
+    this.author = null; // {kind, name, may_be_wrong}: who wrote a reply
     this.playoutMs = null;
     this.tool = null; // {name, arguments}
     this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false, resampler: null };
@@ -93,10 +103,11 @@ export class Item {
     const isLive = this.state === "live";
     const isHeardInPart = this.state === "done" && this.spokenSplit[1] !== "";
     const item = { ...this, ...(isLive || isHeardInPart ? this.closing(isLive ? now : null) : {}) };
-    const { id, role, at, state, isTyped, isUnanswerable, isPast, cutOffAt, metrics, playoutMs } = item;
+    const { id, role, at, state, isTyped, isUnanswerable, isPast, cutOffAt, metrics, author, playoutMs } = item;
     const tool = item.tool && { name: item.tool.name, arguments: shortened(item.tool.arguments, largest) };
     const [text, unheard] = [shortened(item.text, largest), shortened(item.unheard, largest)];
-    return { id, role, at, state, text, unheard, tool, isTyped, isUnanswerable, isPast, cutOffAt, metrics, playoutMs };
+    const about = { isTyped, isUnanswerable, isPast, cutOffAt, metrics, author, playoutMs };
+    return { id, role, at, state, text, unheard, tool, ...about };
   }
 }
 

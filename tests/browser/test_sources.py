@@ -18,3 +18,14 @@ def test_a_quotation_is_shown_with_a_link_until_the_next_question(open_page: Ope
     voice.type("What is two plus two?")
     expect(voice.caption("assistant")).to_contain_text("4")
     expect(card).to_be_hidden()
+
+
+def test_a_caption_and_the_transcript_say_who_wrote_a_reply(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("How do I create an API key?")
+    author = voice.page.locator("#caption-author")
+    expect(author).to_have_text("Document")
+    voice.wait("listening")
+    voice.type("What is two plus two?")
+    expect(author).to_have_text("Skill")
+    assert voice.page.locator(".turn-author").all_text_contents() == ["Document", "Skill"]

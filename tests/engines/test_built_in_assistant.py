@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,12 @@ from voiceapp.catalogue.defaults import SMALL_MODEL, LocalModelSettings, chat_ca
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.engines.assistant.built_in import Assistant
 from voiceapp.engines.assistant.skills.unknown import QUESTION, STATEMENT
-from voiceapp.engines.interfaces import ChatMessage, SessionFacts
+from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 from voiceapp.engines.models import weights
 from voiceapp.engines.models.providers import providers
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineRefused
+from voiceapp.protocol.items import Author
 
 NO_SERVER = ServerSettings("", "", "")
 
@@ -81,6 +83,18 @@ async def test_it_leaves_conversations_to_skills_and_documents(assistant: Assist
     talk.facts = SessionFacts(started_at=0.0)
     assert await talk.say("What is two plus two?") == "2 plus 2 is 4.", "skills come first in a session"
     assert await talk.say("Who wrote Dune?") != QUESTION[0], "and the model follows instructions"
+
+
+async def test_what_the_small_model_writes_may_be_wrong(assistant: Assistant) -> None:
+    authors = {}
+    for words in ("What is two plus two?", "What is the capital of France?"):
+        request = ChatRequest((ChatMessage("user", words),), seed=1)
+        async with aclosing(assistant.stream(request)) as deltas:
+            authors[words] = [delta.author async for delta in deltas if delta.author]
+    assert list(authors.values()) == [
+        [Author("skill")],
+        [Author("model", weights.path(SMALL_MODEL).stem.lower(), may_be_wrong=True)],
+    ]
 
 
 async def test_a_spoken_reply_of_the_small_model_is_two_sentences_at_most(assistant: Assistant) -> None:

@@ -49,3 +49,13 @@ async def test_a_spoken_quotation_comes_with_its_page(product: Product) -> None:
         assert "createkey" in source["text"]
         (said,) = [event["transcript"] for event in talker.all("response.audio_transcript.done")]
         assert "createkey" not in said
+
+
+async def test_each_reply_says_who_wrote_it(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        for number, (asked, author) in enumerate((("What is 7 times 8?", "skill"), ("Which API key?", "document"))):
+            await talker.ask(asked)
+            (item,) = (await talker.wait("response.done", count=number + 1))["response"]["output"]
+            assert item["author"] == {"kind": author, "name": "", "may_be_wrong": False}
+            added = talker.all("response.output_item.added")[number]["item"]
+            assert added["author"] == item["author"], "it is known before the first word"

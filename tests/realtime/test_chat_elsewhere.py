@@ -243,3 +243,22 @@ async def test_the_model_reads_the_documents_and_names_what_it_used(product: Pro
         # What was read for one message is not kept for the next.
         assert chat_server.requests[1]["messages"][0]["content"] == "How do I create an API key?"
         assert chat_server.requests[1]["messages"][-1]["content"] == "Are you there?"
+
+
+async def test_what_a_skill_computes_is_not_left_to_the_model_and_each_reply_says_who_wrote_it(
+    product: Product, chat_server: ChatServer
+) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask("What is 17 times 23?")
+        (sum_,) = (await talker.wait("response.done"))["response"]["output"]
+        assert (sum_["author"]["kind"], "391" in sum_["content"][0]["transcript"]) == ("skill", True)
+        assert chat_server.requests == []
+        await talker.ask("Are you there?")
+        (written,) = (await talker.wait("response.done", count=2))["response"]["output"]
+        assert len(chat_server.requests) == 1
+        assert written["author"] == {"kind": "model", "name": chat_server.requests[0]["model"], "may_be_wrong": False}
+        # A program's functions come before ours.
+        await talker.send("session.update", session={"tools": [WEATHER]})
+        await talker.ask("What is 17 times 23?")
+        await talker.wait("response.done", count=3)
+        assert len(chat_server.requests) == 2

@@ -1,5 +1,6 @@
 // What is being said now, large, both sides; finished sentences are also read to screen readers.
 
+import { writtenBy } from "../item.js";
 import { byId, make } from "./dom.js";
 import { t } from "../words.js";
 
@@ -8,6 +9,7 @@ export class Captions {
   #welcome = byId("welcome");
   #user = byId("caption-user");
   #assistant = byId("caption-assistant");
+  #author = byId("caption-author");
   #announcer = byId("announcer");
   #announced = new Map(); // texts by the ids of their items
   #conversation;
@@ -26,6 +28,7 @@ export class Captions {
   #showLast() {
     this.#user.hidden = true;
     this.#assistant.hidden = true;
+    this.#author.hidden = true;
     const user = this.#conversation.last("user");
     const assistant = this.#conversation.last("assistant");
     this.#welcome.hidden = Boolean(user ?? assistant);
@@ -56,6 +59,7 @@ export class Captions {
     const reply = this.#conversation.last("assistant");
     const isAnswered = reply !== null && this.#conversation.items.indexOf(reply) > this.#conversation.items.indexOf(item);
     this.#assistant.hidden = !isAnswered;
+    this.#author.hidden = !isAnswered || !this.#author.textContent;
     if (!isAnswered) {
       this.#box.scrollTop = 0;
     }
@@ -65,6 +69,8 @@ export class Captions {
     const [spoken, upcoming] = item.spokenSplit;
     this.#assistant.hidden = false;
     this.#assistant.dataset.item = item.id;
+    this.#author.textContent = writtenBy(item.author);
+    this.#author.hidden = !this.#author.textContent;
     const edge = make("span", "");
     this.#assistant.replaceChildren(
       make("span", "spoken", spoken),

@@ -3,6 +3,7 @@
 import { byId, download, icon, make } from "./dom.js";
 import { stageBar, stages, total } from "./waterfall.js";
 import { WHO, asJson, asText } from "../export.js";
+import { writtenBy } from "../item.js";
 import { seconds, t, timeOfDay } from "../words.js";
 
 export class Transcript {
@@ -46,7 +47,7 @@ export class Transcript {
     const row = this.#rows.get(item.id) ?? this.#add(item);
     row.dataset.state = item.state;
     row.dataset.role = item.role;
-    const words = [item.text, item.stash, item.unheard, item.state, item.metrics?.first_audio_ms, item.playoutMs];
+    const words = [item.text, item.stash, item.unheard, item.state, item.metrics?.first_audio_ms, item.playoutMs, writtenBy(item.author)];
     const signature = [...words, item.audio.isComplete].join("\u0000");
     if (row.dataset.signature !== signature) {
       row.dataset.signature = signature;
@@ -81,6 +82,10 @@ export class Transcript {
     head.append(time);
     if (item.isTyped) {
       head.append(t("typed"));
+    }
+    const author = writtenBy(item.author);
+    if (author) {
+      head.append(make("span", "turn-author", author));
     }
     if (item.metrics?.first_audio_ms != null) {
       const totalMs = item.metrics.first_audio_ms + (item.playoutMs ?? 0);
