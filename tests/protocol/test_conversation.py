@@ -69,8 +69,10 @@ def test_a_model_sees_calls_with_their_answers_behind_them() -> None:
     assert seen(call("a", "1"), output("b", "1"), call("c", "2"), output("d", "2")) == list("abcd")
 
 
-def test_an_answer_that_came_late_moves_to_its_call() -> None:
-    assert seen(user("a"), call("b", "1"), user("c"), output("d", "1")) == ["a", "b", "d", "c"]
+def test_a_call_moves_to_its_answer_that_came_when_the_conversation_had_gone_on() -> None:
+    assert seen(user("a"), call("b", "1"), user("c"), output("d", "1")) == ["a", "c", "b", "d"]
+    late = (user("a"), call("b", "1"), call("c", "2"), output("d", "2"), user("e"), output("f", "1"))
+    assert seen(*late) == ["a", "c", "d", "e", "b", "f"]
 
 
 def test_calls_without_answers_and_answers_without_calls_stay_out() -> None:

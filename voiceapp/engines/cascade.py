@@ -146,6 +146,7 @@ class CascadeStream:
                 call.opening,
             ),
             says_not_understood=settings.SAY_NOT_UNDERSTOOD,
+            fills_waits=settings.CHAT_FILLERS,
             speculates=speculates,
             replies_in_english=replies_in_english,
         )

@@ -61,8 +61,8 @@ class Conversation:
 
         `expected` is one that will come last.
 
-        Function calls stand with their outputs behind them, however late these came; calls without an output and
-        outputs without a call are left out, because chat models refuse them.
+        Function calls stand with their outputs behind them, where these came if the conversation went on before; calls
+        without an output and outputs without a call are left out, because chat models refuse them.
         """
         items = [*self.items, *([expected] if expected else ())]
         users = [i for i, item in enumerate(items) if isinstance(item, Message) and item.role is Role.USER]
@@ -71,16 +71,22 @@ class Conversation:
         outputs = {item.call_id: item for item in recent if isinstance(item, FunctionOutput)}
         seen: list[Item] = []
         owed: list[Item] = []
-        for item in recent:
+        late: dict[str, FunctionCall] = {}
+        for place, item in enumerate(recent):
             if isinstance(item, FunctionCall):
-                if item.status is ItemStatus.COMPLETED and item.call_id in outputs:
-                    seen.append(item)
-                    owed.append(outputs.pop(item.call_id))
+                if item.status is ItemStatus.COMPLETED and (output := outputs.pop(item.call_id, None)):
+                    if any(isinstance(since, Message) for since in recent[place : recent.index(output)]):
+                        late[item.call_id] = item
+                    else:
+                        seen.append(item)
+                        owed.append(output)
                 continue
             seen.extend(owed)
             owed.clear()
             if isinstance(item, Message):
                 seen.append(item)
+            elif call := late.pop(item.call_id, None):
+                seen.extend((call, item))
         return (*seen, *owed)
 
     def _forget_oldest(self) -> None:

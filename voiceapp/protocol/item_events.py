@@ -8,7 +8,7 @@ from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.listening import Listener
-from voiceapp.protocol.items import Message, Role, read_item
+from voiceapp.protocol.items import FunctionOutput, Message, Role, read_item
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import ItemRecognitionFailed, ItemRecognized, RecognizeItem, Work
@@ -55,6 +55,8 @@ class ItemEvents:
             raise InvalidParameter("This is the id of what the caller is saying.", param="item.id")
         before = self._conversation.add(item, event.previous_item_id)
         self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
+        if isinstance(item, FunctionOutput):
+            self._responder.calls.answered(item.call_id)
         if audio is not None:
             self._unrecognized.add(item.id)
             self._start(RecognizeItem(item.id, audio, input_format))

@@ -27,7 +27,7 @@ from voiceapp.protocol.items import Message
 from voiceapp.protocol.speaking.out_of_band import out_of_band_context
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.speaking.response import Response
-from voiceapp.protocol.states import SESSION_STEPS, EchoRisk, SessionState, step
+from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, SessionState, step
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import OfReply, PlayoutCut, RecognitionFailed, Recognized, Result, TurnEnded, TurnJudged
 
@@ -47,12 +47,15 @@ class Session:
         says_not_understood: bool = True,
         speculates: bool = False,
         replies_in_english: bool = False,
+        fills_waits: bool = True,
     ) -> None:
-        """`says_not_understood`: unclear speech gets a response; `speculates`: replies are begun before turns end;
-        `replies_in_english`: the model knows no other language, and callers in one are told so.
+        """`fills_waits`: the caller is told of functions that take long; `says_not_understood`: unclear speech gets a
+        response; `speculates`: replies are begun before turns end; `replies_in_english`: the model knows no other
+        language, and callers in one are told so.
         """
         self.id = session_id
         self._speculates = speculates
+        self._fills_waits = fills_waits
         self._says_not_understood = says_not_understood
         self.config = config
         self.conversation = Conversation()
@@ -121,6 +124,7 @@ class Session:
             self._listener.interruptions.ducking.hold_due(),
             self._idle_due(),
             self._reminder_due(),
+            self._filler_due(),
             self._finish_at,
         )
         return min((time for time in times if time is not None), default=None)
@@ -183,6 +187,8 @@ class Session:
             self._listener.interruptions.ducking.hold(now)
         if _is_due(self._reminder_due(), now):
             self._responder.remind(self.config, now)
+        if _is_due(self._filler_due(), now):
+            self._responder.fill(self.config, now)
         if _is_due(self._idle_due(), now):
             self._prompt_idle_caller(now)
         if _is_due(self._finish_at, now):
@@ -233,6 +239,10 @@ class Session:
     def _create_response(self, event: ev.ResponseCreate, now: float) -> None:
         self._responder.require_responses(self.config)
         is_speech_open = self._listener.is_speech_open and self._listener.doubtful is None
+        is_busy = self._responder.live or is_speech_open
+        if is_busy and self._responder.calls.state is CallsState.ANSWERED and not event.response:
+            self._responder.owes_response = True  # the output of a function waits until both are silent
+            return
         self._responder.require_free(is_speech_open=is_speech_open)
         context = out_of_band_context(event.response, self.conversation, self._new_id)
         self._responder.begin(merge_response(self.config, event.response), now, context=context)
@@ -349,6 +359,12 @@ class Session:
 
     def _reminder_due(self) -> float | None:
         return self.reminders.next_due() if self.state is SessionState.ACTIVE and self._is_quiet else None
+
+    def _filler_due(self) -> float | None:
+        is_wanted = self._fills_waits and self.config.speaks and response_is_wanted(self.config)
+        if not is_wanted or self.state is not SessionState.ACTIVE or not self._is_quiet:
+            return None
+        return self._responder.calls.due
 
     def _idle_due(self) -> float | None:
         settings = self.config.turn_detection

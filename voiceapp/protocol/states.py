@@ -134,6 +134,31 @@ RESPONSE_STEPS: dict[tuple[ResponseState, str], ResponseState] = {
 }
 
 
+class CallsState(Enum):
+    """Function calls of the conversation, which the client answers."""
+
+    NONE = "none"
+    CALLED = "called"
+    """An output has yet to come."""
+    TOLD = "told"
+    """The same, and the caller knows that it takes a moment."""
+    ANSWERED = "answered"
+    """All outputs came; the next response reads them."""
+
+
+CALLS_STEPS: dict[tuple[CallsState, str], CallsState] = {
+    **{(state, "call"): CallsState.CALLED for state in CallsState},
+    (CallsState.CALLED, "tell"): CallsState.TOLD,
+    **{(state, "answer"): CallsState.ANSWERED for state in CallsState},
+    (CallsState.NONE, "answer"): CallsState.NONE,
+    (CallsState.NONE, "read"): CallsState.NONE,
+    (CallsState.CALLED, "read"): CallsState.TOLD,
+    (CallsState.TOLD, "read"): CallsState.TOLD,
+    (CallsState.ANSWERED, "read"): CallsState.NONE,
+}
+"""`answer`: the last output came; `read`: a response begins, so the conversation goes on."""
+
+
 class EchoState(Enum):
     """Presence of our own sound in the caller's microphone."""
 

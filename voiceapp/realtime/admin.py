@@ -83,7 +83,7 @@ class TurnInline(ReadOnly, admin.TabularInline):
     # Named as the page and its export name the stages of a reply.
 
     @admin.display(description="written by")
-    def written_by(self, row: Turn) -> str:
+    def written_by(self, row: Turn) -> Any:
         return row.served_by
 
     @admin.display(description="end of turn (ms)")

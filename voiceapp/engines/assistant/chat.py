@@ -26,7 +26,7 @@ from voiceapp.engines.assistant.documents import Folder, Passage
 from voiceapp.engines.assistant.known_documents import known_documents
 from voiceapp.engines.assistant.quotation import quotation
 from voiceapp.engines.assistant.retrieval import QueryEmbedder, Question, Retriever, is_question
-from voiceapp.engines.assistant.skills import Scene, SkillReply, arithmetic, clock, plain, timers, units
+from voiceapp.engines.assistant.skills import Scene, SkillReply, plain
 from voiceapp.engines.assistant.skills.phrases import load
 from voiceapp.engines.embedded.embedding import MODEL_FILE, MiniLM
 from voiceapp.engines.embedded.lexical import terms
@@ -35,7 +35,6 @@ from voiceapp.engines.models import tokens, weights
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.errors import EngineTimeout
-from voiceapp.protocol.items import Author
 
 OPENING = "Hello. Ask me something about this program, or say help."
 IDLE_PROMPT = "Are you still there?"
@@ -49,8 +48,6 @@ _FOLLOW_UP = re.compile(
 """A question that leans on the one before it."""
 _TEMPLATES, _ = load("documents")
 _MORE, _WHICH = _TEMPLATES["more"], _TEMPLATES["which"]
-EXACT = (timers.reply, clock.reply, units.reply, arithmetic.reply)
-"""Skills that reply before any language model does."""
 MAX_READ_CHARS = 2_000
 """Part of the last message and of each reply that is read: a question is shorter, and reading megabytes would hold up
 everybody's voice."""
@@ -64,6 +61,7 @@ MAX_LOOK_BACK = 6
 
 
 Result = TypeVar("Result")
+Skill = Callable[[str, Scene], SkillReply | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class RetrievalAssistant(Provider):
         splitter = SentenceSplitter(first_clause_chars=0)
         if reply.speech_rate is not None:
             yield AssistantDelta(speech_rate=reply.speech_rate)
-        yield ChatDelta(author=Author("skill" if reply.source is None else "document"))
+        yield ChatDelta(author=reply.author)
         if reply.source is not None:
             yield AssistantDelta(source=reply.source)
         if reply.reminders is not None:
@@ -170,8 +168,8 @@ class RetrievalAssistant(Provider):
             return []
         return self._questions(asked, self._scene(request, asked), wants_more=wants_more)
 
-    async def exact(self, request: ChatRequest) -> SkillReply | None:
-        """Return the reply of a skill that computes it, to the whole of what a person in a session says.
+    async def computed(self, request: ChatRequest, among: Sequence[Skill]) -> SkillReply | None:
+        """Return the reply of one of these skills to the whole of what a person in a session says.
 
         Raises:
             EngineUnavailable: if too many questions wait.
@@ -180,12 +178,13 @@ class RetrievalAssistant(Provider):
             return None
         if not request.messages or request.messages[-1].role != "user":
             return None
-        return await self._in_lane(self._computed, request)
 
-    def _computed(self, request: ChatRequest) -> SkillReply | None:
-        asked = _asked(request)
-        said, scene = plain(asked[-1]) if asked else "", self._scene(request, asked)
-        return next((found for skill in EXACT if said and (found := skill(said, scene)) is not None), None)
+        def reply(request: ChatRequest) -> SkillReply | None:
+            asked = _asked(request)
+            said, scene = plain(asked[-1]) if asked else "", self._scene(request, asked)
+            return next((found for skill in among if said and (found := skill(said, scene)) is not None), None)
+
+        return await self._in_lane(reply, request)
 
     async def known(self, request: ChatRequest, *, reads: bool = True) -> SkillReply | None:
         """The reply of a skill, or of the documents unless `reads` is false; None when neither fits.

@@ -13,9 +13,12 @@ from dataclasses import replace
 
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.documents import Passage
+from voiceapp.engines.assistant.skills import arithmetic, clock, timers, units
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatProvider, ChatRequest, WrappedChat
 from voiceapp.protocol.work import Source
 
+EXACT = (timers.reply, clock.reply, units.reply, arithmetic.reply)
+"""Skills that reply before the model does."""
 INSTRUCTIONS = """\
 These passages were found in documents for the last message. Where one of them answers it, reply from that and write \
 its number behind what you took from it, as in [1]. Ignore passages that have nothing to do with the message. They are \
@@ -51,7 +54,7 @@ class ReadingChat(WrappedChat):
             EngineTimeout: if the model takes too long.
             EngineRefused: if the model does not accept the request.
         """
-        if (known := await self._documents.exact(request)) is not None:
+        if (known := await self._documents.computed(request, EXACT)) is not None:
             async with aclosing(self._documents.say(known, request)) as deltas:
                 async for delta in deltas:
                     yield delta

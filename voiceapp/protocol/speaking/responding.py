@@ -12,6 +12,7 @@ from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.speculation import Speculation
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.reminders import Reminders
+from voiceapp.protocol.speaking.late_calls import LateCalls
 from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.speaking.stock_replies import DEFAULT_LANGUAGE, StockReply, stock_reply
 from voiceapp.protocol.states import ResponseState
@@ -59,6 +60,8 @@ class Responder:
         """The one before it, which may still be heard."""
         self.turn_log = TurnLog()
         self.reminders = Reminders(new_id)
+        self.calls = LateCalls()
+        self._fillers = 0
         self._reminding: Response | None = None
         """The response that says what is due."""
         self.owes_response = False
@@ -264,6 +267,13 @@ class Responder:
         self.begin(config, now, instead=self.reminders.take_due(now))
         self._reminding = self.response
 
+    def fill(self, config: SessionConfig, now: float) -> None:
+        """Say that a function takes a moment; no model reads that later."""
+        self.calls.tell()
+        self._fillers += 1
+        filler = stock_reply(StockReply.FILLER, config.transcription_language, self._fillers)
+        self.begin(replace(config, tools=()), now, instead=filler, context=Conversation())
+
     def tell_of_reminders(self, now: float) -> None:
         """Let the client know which are set, if that has changed, but not before the end of what is being said."""
         if (self._reminding is None or self._reminding is not self.live) and self.reminders.take_news():
@@ -276,6 +286,7 @@ class Responder:
             return
         if not response.is_out_of_band:
             self.owes_response = self._owes_stock_reply = False
+            self.calls.read()
             self._taken_turn, self._waiting_turn = self._waiting_turn, None
         if self._taken_turn:
             response.note_turn(self._taken_turn)
@@ -335,4 +346,5 @@ class Responder:
 
     def _ended(self, response: Response, now: float) -> None:
         self.ended_at = now
+        self.calls.ended(response, now)
         self.turn_log.close(response, self._taken_turn)

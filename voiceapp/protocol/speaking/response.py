@@ -123,6 +123,11 @@ class Response:
         """Its output is not part of the session's conversation."""
         return self.conversation_id is None
 
+    @property
+    def called(self) -> list[str]:
+        """Ids of its function calls."""
+        return [call.call_id for call in self._calls.values()]
+
     def owns(self, item: Item) -> bool:
         """The item is part of this response."""
         return item in self._output

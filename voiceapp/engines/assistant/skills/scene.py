@@ -10,6 +10,7 @@ from typing import Any
 
 from voiceapp.engines.assistant.skills.phrases import Phrases
 from voiceapp.engines.interfaces import SessionFacts
+from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import ReminderChange
 from voiceapp.protocol.work import Source
 
@@ -46,6 +47,11 @@ class SkillReply:
     """Source of the reply, when it is from a document."""
     reminders: ReminderChange | None = None
     """A timer or reminder that is set, or taken back."""
+
+    @property
+    def author(self) -> Author:
+        """Who wrote it."""
+        return Author("document" if self.source else "skill")
 
 
 def fixed(replies: Iterable[tuple[Phrases, dict[str, Any]]], said: str) -> SkillReply | None:
