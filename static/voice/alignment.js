@@ -9,15 +9,31 @@ const SENTENCES = new Intl.Segmenter(undefined, { granularity: "sentence" });
 /**
  * How many characters of `text` have been spoken after `playedMs`, moved to the end of a word.
  *
- * Text runs ahead of sound, so while sound is still coming its speed is taken as `msPerChar` (what the voice needed
- * before); once it is complete, `audioMs` says exactly how long the text lasts.
+ * `words` say where the voice is, as far as they are known: {end, startMs, endMs}, a word each or a sentence. Text runs
+ * ahead of sound, so behind them, while sound is still coming, its speed is taken as `msPerChar` (what the voice needed
+ * before); once it is complete, `audioMs` says exactly how long the rest of the text lasts.
  */
-export function spokenChars({ text, audioMs, isComplete, msPerChar = USUAL_MS_PER_CHAR }, playedMs) {
-  if (playedMs <= 0) {
-    return 0;
+export function spokenChars({ text, audioMs, isComplete, words = [], msPerChar = USUAL_MS_PER_CHAR }, playedMs) {
+  const next = words.findIndex(({ endMs }) => playedMs < endMs);
+  const last = words.at(next < 0 ? -1 : next - 1);
+  const [said, sinceMs] = next === 0 || !last ? [0, 0] : [last.end, last.endMs];
+  if (next >= 0) {
+    const { end, startMs, endMs } = words[next];
+    return spread(text, said, end, playedMs - startMs, endMs - startMs);
   }
-  const lengthMs = isComplete ? audioMs : Math.max(audioMs, text.length * msPerChar);
-  return playedMs >= lengthMs ? text.length : endOfWord(text, Math.floor((text.length * playedMs) / lengthMs));
+  const left = text.length - said;
+  const leftMs = isComplete ? audioMs - sinceMs : Math.max(audioMs - sinceMs, left * msPerChar);
+  return spread(text, said, text.length, playedMs - sinceMs, leftMs);
+}
+
+/** The place between two in `text` after `playedMs` of the time between them. */
+function spread(text, from, to, playedMs, lengthMs) {
+  if (playedMs <= 0) {
+    return from;
+  }
+  const begin = from + Math.max(0, text.slice(from, to).search(/\S/u));
+  const position = begin + Math.max(1, Math.floor(((to - begin) * playedMs) / lengthMs));
+  return playedMs >= lengthMs ? to : Math.min(to, endOfWord(text, position));
 }
 
 /** How many characters of `text` are whole sentences that end at or before `position`. */

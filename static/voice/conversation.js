@@ -228,6 +228,9 @@ export class Conversation extends EventTarget {
       case SERVER.TEXT_DELTA:
         this.#wrote(event);
         break;
+      case SERVER.AUDIO_WORDS:
+        this.#timed(event);
+        break;
       case SERVER.AUDIO_DONE:
         this.#audioDone(event);
         break;
@@ -289,6 +292,15 @@ export class Conversation extends EventTarget {
     old.isGivenAnew = false;
     if (!since.some((item) => item.role === "user" && !item.isEmpty)) {
       this.#remove(old.id);
+    }
+  }
+
+  #timed({ item_id: id, words }) {
+    const item = this.find(id);
+    let end = item?.words.at(-1)?.end ?? 0;
+    for (const { text, start_ms: startMs, end_ms: endMs } of words) {
+      end += text.length;
+      item?.words.push({ end, startMs, endMs });
     }
   }
 

@@ -47,6 +47,7 @@ export const SERVER = Object.freeze({
   AUDIO_TRANSCRIPT_DELTA: "response.audio_transcript.delta",
   AUDIO_TRANSCRIPT_DONE: "response.audio_transcript.done",
   AUDIO_DELTA: "response.audio.delta",
+  AUDIO_WORDS: "response.audio.words",
   AUDIO_DONE: "response.audio.done",
   AUDIO_DUCKED: "response.audio.ducked",
   AUDIO_RESTORED: "response.audio.restored",

@@ -60,6 +60,7 @@ export class Item {
     this.playoutMs = null;
     this.tool = null; // {name, arguments}
     this.audio = { pieces: [], samples: 0, rateHz: 24000, isComplete: false, isFollowed: false, resampler: null };
+    this.words = []; // where its words are in its audio: {end, startMs, endMs}, `end` in characters
     this.msPerChar = USUAL_MS_PER_CHAR;
     this.playedMs = 0;
   }
@@ -73,8 +74,8 @@ export class Item {
     if (this.role !== "assistant" || this.audio.samples === 0 || this.state === "interrupted") {
       return [this.text, ""];
     }
-    const { text, audioMs, msPerChar } = this;
-    const chars = spokenChars({ text, audioMs, msPerChar, isComplete: this.audio.isComplete }, this.playedMs);
+    const { text, audioMs, words, msPerChar } = this;
+    const chars = spokenChars({ text, audioMs, words, msPerChar, isComplete: this.audio.isComplete }, this.playedMs);
     return [this.text.slice(0, chars), this.text.slice(chars)];
   }
 

@@ -17,6 +17,7 @@ export function chosenSettings(
     input_audio_transcription: { language: language || null },
     turn_detection: isPushToTalk ? null : withPatience(turnDetection, patience),
     interruptions: "duck",
+    word_times: true,
   };
 }
 

@@ -51,6 +51,7 @@ def test_the_defaults_are_those_of_the_dialect() -> None:
         },
         "echo_cancellation": "auto",
         "interruptions": "cut",
+        "word_times": False,
         "tools": [],
         "tool_choice": "auto",
         "temperature": 0.9,
@@ -135,6 +136,7 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"echo_cancellation": "on"}, "echo_cancellation", "on"),
     ({"echo_cancellation": None}, "echo_cancellation", "auto"),
     ({"interruptions": "duck"}, "interruptions", "duck"),
+    ({"word_times": True}, "word_times", True),
     ({"audio": None}, "voice", "Tina"),
     ({"audio": {"input": None, "output": None}}, "voice", "Tina"),
 ]  # fmt: skip
@@ -184,6 +186,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"echo_cancellation": True}, "session.echo_cancellation"),
     ({"echo_cancellation": "loud"}, "session.echo_cancellation"),
     ({"interruptions": "never"}, "session.interruptions"),
+    ({"word_times": "yes"}, "session.word_times"),
     ({"tools": {}}, "session.tools"),
     ({"tools": [TOOL] * (MAX_TOOLS + 1)}, "session.tools"),
     ({"tools": [5]}, "session.tools[0]"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from tests.realtime.product import Product
 from tests.realtime.talker import call
 
@@ -38,6 +40,22 @@ async def test_a_timer_is_heard_in_the_session_that_goes_on_after_a_lost_connect
         assert [each["name"] for each in talker.all("session.reminders.updated")[-1]["reminders"]] == [
             "the 1 hour timer"
         ]
+
+
+async def test_the_times_of_words_are_told_within_the_sound(product: Product) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.send("session.update", session={"word_times": True})
+        await talker.wait("session.updated")
+        await talker.ask("What is 12 times 12?")
+        await talker.wait("response.done")
+        (said,) = [event["transcript"] for event in talker.all("response.audio_transcript.done")]
+        words = [word for event in talker.all("response.audio.words") for word in event["words"]]
+        assert "".join(word["text"] for word in words) == said.rstrip()
+        assert len(words) == len(said.split())
+        times = [word[at] for word in words for at in ("start_ms", "end_ms")]
+        sound = b"".join(base64.b64decode(event["delta"]) for event in talker.all("response.audio.delta"))
+        assert times == sorted(times)
+        assert times[-1] <= len(sound) / 48 + 100  # it is told before the sound is made
 
 
 async def test_a_spoken_quotation_comes_with_its_page(product: Product) -> None:

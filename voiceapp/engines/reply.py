@@ -30,6 +30,7 @@ from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.patience import Deadlines, ReplyPatience, Step, attended, deadlines
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
+from voiceapp.engines.voices.word_times import TimedSpeech, placed
 from voiceapp.errors import EngineError, EngineUnavailable
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.items import Author
@@ -48,6 +49,7 @@ from voiceapp.protocol.work import (
     ReplySpoken,
     ReplyText,
     ReplyUsed,
+    ReplyWords,
     Respond,
     Result,
 )
@@ -344,8 +346,17 @@ class ReplyPipeline:
                 sample_rate_hz=work.config.output_format.sample_rate_hz,
                 rate=reply.speech_rate or self._speech_rate,
             )
+            placed_to = 0
             async with aclosing(spoken) as pieces:
                 async for pcm in pieces:
+                    if (
+                        not aside
+                        and isinstance(pcm, TimedSpeech)
+                        and (words := [*placed(sentence, placed_to, pcm.words)])
+                    ):
+                        placed_to = words[-1].characters
+                        known = (word._replace(characters=said + word.characters) for word in words)
+                        reply.hand_over(ReplyWords(work.response_id, tuple(known)))
                     sound = ReplyAside(work.response_id, pcm, aside) if aside else ReplyAudio(work.response_id, pcm)
                     reply.hand_over(sound)
                     await asyncio.sleep(0)  # many pieces come at once: let the first be sent before the rest is made

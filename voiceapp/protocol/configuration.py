@@ -84,6 +84,8 @@ class SessionConfig:
     turn_detection: TurnDetection | None = TurnDetection()
     echo_cancellation: EchoCancellation = "auto"
     """Removal of the reply that comes back through the caller's loudspeaker; `auto`: once it is found."""
+    word_times: bool = False
+    """The client is told when each word of a reply is heard."""
     interruptions: Interruptions = "cut"
     """Effect of a caller's first sound on a reply; `duck`: it is ducked until their words are known."""
     tools: tuple[dict[str, Any], ...] = ()
@@ -142,6 +144,7 @@ class SessionConfig:
             "turn_detection": self.turn_detection.to_wire() if self.turn_detection else None,
             "echo_cancellation": self.echo_cancellation,
             "interruptions": self.interruptions,
+            "word_times": self.word_times,
             "tools": list(self.tools),
             "tool_choice": self.tool_choice,
             "temperature": self.temperature,
@@ -337,6 +340,7 @@ _READERS: dict[str, Reader] = {
     "turn_detection": _turn_detection,
     "echo_cancellation": _choice("echo_cancellation", "auto", "on", "off"),
     "interruptions": _choice("interruptions", "cut", "duck"),
+    "word_times": lambda _, value, at: {} if value is None else {"word_times": read_boolean(value, at)},
     "tools": lambda config, value, at: {"tools": read_tools(value, at)},
     "tool_choice": _tool_choice,
     "temperature": _number("temperature", 0.0, 2.0, below=True),

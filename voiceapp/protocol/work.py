@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,6 +177,23 @@ class ReplyAudio:
     pcm: bytes
 
 
+class SpokenText(NamedTuple):
+    """Where a word of the reply is heard; the times count from the end of the audio so far."""
+
+    characters: int
+    """Characters of the reply up to its end."""
+    begin_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyWords:
+    """Words that the audio speaks which comes next."""
+
+    response_id: str
+    words: tuple[SpokenText, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyAside:
     """Speech before the reply that is no part of it, such as "Let me see"; `words` are the same for each piece."""
@@ -265,6 +283,7 @@ OfReply = (
     | ReplyCall
     | ReplyAudio
     | ReplyAside
+    | ReplyWords
     | ReplySpoken
     | ReplyUsed
     | ReplyReminders

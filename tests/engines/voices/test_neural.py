@@ -16,6 +16,7 @@ from voiceapp.engines.voices.neural import in_lane
 from voiceapp.engines.voices.pieces import Piece
 from voiceapp.engines.voices.sound import Loudness
 from voiceapp.engines.voices.synthesizer import EmbeddedSpeech
+from voiceapp.engines.voices.word_times import SpokenWord
 from voiceapp.errors import EngineTimeout
 
 LIMIT_S = 0.1
@@ -52,7 +53,7 @@ class Stalling:
         self.loudness.learn(np.full(100, 0.1, dtype=np.float32))
         self._parts = parts
 
-    async def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+    async def sound(self, piece: Piece, *, rate: float, words: list[SpokenWord]) -> AsyncGenerator[Samples, None]:
         for _ in range(self._parts):
             yield np.sin(np.arange(24_000, dtype=np.float32) / 20)
         raise EngineTimeout("The voice takes too long.")

@@ -211,6 +211,23 @@ test("positions in sound become positions in text at ends of words", () => {
   assert.equal(text.slice(0, spokenChars(usual, 500)), "one two");
 });
 
+test("where the times of words are known, the caption keeps to them", () => {
+  const conversation = new Conversation();
+  replied(conversation, { text: "It costs five dollars. Nothing more." });
+  const times = [["It", 100, 200], [" costs", 900, 1000], [" five dollars.", 1000, 1600]];
+  const words = times.map(([text, start_ms, end_ms]) => ({ text, start_ms, end_ms }));
+  conversation.receive({ type: "response.audio.words", item_id: "a", words: words.slice(0, 2) });
+  conversation.receive({ type: "response.audio.words", item_id: "a", words: words.slice(2) });
+  conversation.receive({ type: "response.audio.words", item_id: "unknown", words });
+  const spoken = (ms) => {
+    conversation.heardUntil("a", ms);
+    return conversation.find("a").spokenSplit[0];
+  };
+  assert.deepEqual([50, 120, 880, 910].map(spoken), ["", "It", "It", "It costs"]);
+  assert.deepEqual([1100, 1500, 1600].map(spoken), ["It costs five", "It costs five dollars.", "It costs five dollars."]);
+  assert.deepEqual([1650, 1990].map(spoken), ["It costs five dollars. Nothing", "It costs five dollars. Nothing more."]);
+});
+
 test("stages are what each added to the one before", () => {
   const marks = { end_of_turn_ms: 320, recognition_ms: 300, first_token_ms: 330, first_audio_ms: 360 };
   assert.deepEqual(stages(marks, 40).map(({ name, ms }) => [name, ms]), [["turn", 320], ["words", 0], ["thought", 10], ["voice", 30], ["playback", 40]]);

@@ -27,7 +27,7 @@ def names_of(events: Any) -> dict[str, Any]:
 
 
 NAMES = names_of(RealtimeServerEvent)
-ASKED_FOR = {"response.output_audio.ducked", "response.output_audio.restored"}
+ASKED_FOR = {f"response.output_audio.{name}" for name in ("ducked", "restored", "words")}
 """Events of our own that a session gets whose client chose `interruptions` "duck"."""
 TOOL = {"type": "function", "name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}
 

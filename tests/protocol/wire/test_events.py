@@ -225,6 +225,7 @@ SERVER: dict[str, dict[str, Any]] = {
     "response.text.done": {**OF_CONTENT, "text": "It is noon."},
     "response.audio_transcript.delta": {**OF_CONTENT, "delta": "It"},
     "response.audio_transcript.done": {**OF_CONTENT, "transcript": "It is noon."},
+    "response.audio.words": {**OF_CONTENT, "words": [{"text": "It", "start_ms": 30, "end_ms": 180}]},
     "response.audio.done": OF_CONTENT,
     "response.audio.ducked": {"response_id": "resp_1"},
     "response.audio.restored": {"response_id": "resp_1", "item_id": "item_1", "audio_start_ms": 1480},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +13,7 @@ import numpy as np
 from django.conf import settings
 from hibari import Hibari, dsp
 from hibari.g2p import G2P
+from hibari.g2p.normalize import normalize
 from hibari.voices import DEFAULT, VOICES, voice_path
 
 from voiceapp.engines.hibari.frames import sound_of
@@ -23,6 +24,7 @@ from voiceapp.engines.models.onnx_sessions import UNLOADABLE
 from voiceapp.engines.voices.neural import TextUnreadable, VoiceUnusable, in_lane
 from voiceapp.engines.voices.pieces import Piece
 from voiceapp.engines.voices.sound import Loudness
+from voiceapp.engines.voices.word_times import SpokenWord
 
 MODEL_RATE_HZ: int = dsp.SR
 PACE = 1.05
@@ -31,6 +33,11 @@ SLOWEST, QUICKEST = 0.5, 2.0
 """Range of rates at which the model still speaks clearly."""
 MOST_PHONEMES = 400
 """Phonemes that the model reads at one go, as hibari itself cuts them."""
+LENGTHS_SHOWN = b"\x3a\x13\x62\x11\x0a\x0f/Round_output_0"
+"""Behind the bytes of a model, this makes a further output of the frames of each phoneme: Protocol Buffers read it as
+another part of the same graph (`ModelProto.graph.output.name`)."""
+LONGEST_END = 0.1 * MODEL_RATE_HZ
+"""The last sound of a word takes so much; the model counts the pause after it to it."""
 READING_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors that its rules raise for texts that they were not written for."""
 
@@ -64,8 +71,8 @@ class Model:
         self._loading = threading.Lock()
         self._loaded: Hibari | None = None
 
-    def speak(self, text: str, *, rate: float, pitch: float) -> Iterator[Samples]:
-        """Sound of `text` at 24 kHz, in parts.
+    def speak(self, text: str, *, rate: float, pitch: float, words: list[SpokenWord]) -> Iterator[Samples]:
+        """Sound of `text` at 24 kHz, in parts; its words are added to `words` before them.
 
         Raises:
             VoiceUnusable: if the model does not load.
@@ -73,23 +80,36 @@ class Model:
         """
         hibari = self.load()
         speed = np.array([min(max(rate * PACE, SLOWEST), QUICKEST)], dtype=np.float32)
-        for part in _parts(self.phonemes(text)):
-            ids = np.array([hibari.ids(part)], dtype=np.int64)
-            frames = hibari.sess.run(None, {"ids": ids, "speed": speed})
+        begun = 0
+        for part in _parts(self.read(text)):
+            ids = np.array([hibari.ids(" ".join(phonemes for _, phonemes in part))], dtype=np.int64)
+            *frames, lengths = hibari.sess.run(None, {"ids": ids, "speed": speed})
+            samples = frames[-1].shape[1] * dsp.HOP
+            ends = begun + np.cumsum(lengths) * (samples / lengths.sum())
+            words.extend(_placed(part, ends.tolist(), hibari.vocab))
+            begun += samples
             yield from sound_of([frame[0] for frame in frames], pitch=pitch)
 
-    def phonemes(self, text: str) -> str:
-        """Return how a piece of text is pronounced, in the phonemes that the model learned.
+    def read(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a text as they are read, each with the phonemes that the model learned.
 
         Raises:
             VoiceUnusable: if the model does not load.
             TextUnreadable: if the rules fail on it, or find nothing to say.
         """
+        rules = self.load().g2p
+        found: list[tuple[str, str]] = []
+        word = sounds = ""
         try:
-            found: str = self.load().g2p(text)
+            for token in rules.phonemize_tokens(rules.tokenize(normalize(text))):
+                word, sounds = word + token.text, sounds + (token.phonemes or "")
+                if token.whitespace:
+                    found.append((word, sounds))
+                    word = sounds = ""
         except READING_ERRORS as error:
             raise TextUnreadable(f"The voice {self._name} cannot read a text.", remedy=repr(error)) from error
-        if not any(symbol.isalpha() for symbol in found):
+        found = [each for each in (*found, (word, sounds)) if each[1]]
+        if not any(symbol.isalpha() for _, sounds in found for symbol in sounds):
             raise TextUnreadable(f"The voice {self._name} finds nothing to say in a text.")
         return found
 
@@ -106,8 +126,10 @@ class Model:
         with self._loading:
             if self._loaded is None:
                 try:
-                    self._loaded = Hibari(self._name, model=str(self._file), g2p=_rules(VOICES[self._name]["british"]))
-                except UNLOADABLE as error:
+                    model = self._file.read_bytes() + LENGTHS_SHOWN
+                    self._loaded = Hibari(self._name, model=model, g2p=_rules(VOICES[self._name]["british"]))
+                    del self._loaded.model_path  # the bytes
+                except (*UNLOADABLE, OSError) as error:
                     raise VoiceUnusable(f"The voice {self._name} cannot be read.", remedy=repr(error)) from error
             return self._loaded
 
@@ -122,13 +144,27 @@ def _rules(is_british: bool) -> G2P:
     return rules
 
 
-def _parts(phonemes: str) -> Iterator[str]:
-    while len(phonemes) > MOST_PHONEMES:
-        cut = phonemes.rfind(" ", MOST_PHONEMES // 2, MOST_PHONEMES)
-        cut = cut if cut > 0 else MOST_PHONEMES
-        yield phonemes[:cut]
-        phonemes = phonemes[cut:]
-    yield phonemes
+def _parts(words: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    part: list[tuple[str, str]] = []
+    size = 0
+    for word in words:
+        size += len(word[1]) + 1
+        if part and size > MOST_PHONEMES:
+            yield part
+            part, size = [], len(word[1]) + 1
+        part.append(word)
+    yield part
+
+
+def _placed(words: Iterable[tuple[str, str]], ends: Sequence[float], known: Container[str]) -> Iterator[SpokenWord]:
+    """Yield the place of each word in the sound, without the marks around it; each symbol that is known has an end."""
+    before = 0
+    for word, phonemes in words:
+        symbols = [symbol for symbol in phonemes if symbol in known]
+        if spoken := [place for place, symbol in enumerate(symbols, start=before) if symbol.isalnum()]:
+            begin, last, end = (ends[place] for place in (spoken[0], spoken[-1], spoken[-1] + 1))
+            yield SpokenWord(word, begin, min(end, last + LONGEST_END))
+        before += len(symbols) + (" " in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +181,12 @@ class HibariVoice:
     def sample_rate_hz(self) -> int:
         return round(MODEL_RATE_HZ * self.formants)
 
-    async def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+    async def sound(self, piece: Piece, *, rate: float, words: list[SpokenWord]) -> AsyncGenerator[Samples, None]:
         """See `NeuralVoice`."""
         if not self.model.is_loaded:
             await lanes().voice.run(self.model.load)  # without the limit of a step: a server that starts is busy
         # Sound that is played lower is played slower, so it is spoken quicker.
-        spoken = self.model.speak(piece.text, rate=rate / self.formants, pitch=self.pitch)
+        spoken = self.model.speak(piece.text, rate=rate / self.formants, pitch=self.pitch, words=words)
         async with aclosing(in_lane(spoken)) as parts:
             async for part in parts:
                 yield part

@@ -17,6 +17,7 @@ from voiceapp.engines.piper.model import ModelSettings, read_settings, sound_of
 from voiceapp.engines.voices.neural import VoiceUnusable, in_lane
 from voiceapp.engines.voices.pieces import Piece
 from voiceapp.engines.voices.sound import Loudness
+from voiceapp.engines.voices.word_times import SpokenWord
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class PiperVoice:
     def sample_rate_hz(self) -> int:
         return self.model.sample_rate_hz
 
-    async def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+    async def sound(self, piece: Piece, *, rate: float, words: list[SpokenWord]) -> AsyncGenerator[Samples, None]:
         """See `NeuralVoice`; in one part."""
         found = clauses(piece)
         texts = list(found.texts)

@@ -11,6 +11,7 @@ from voiceapp.engines.interfaces import Samples, Voice
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.voices.pieces import Piece
 from voiceapp.engines.voices.sound import Loudness
+from voiceapp.engines.voices.word_times import SpokenWord
 from voiceapp.errors import EngineTimeout, EngineUnavailable
 
 LONGEST_STEP_S = 5.0
@@ -38,8 +39,10 @@ class NeuralVoice(Protocol):
     def loudness(self) -> Loudness:
         """Loudness of its model, as far as it was heard."""
 
-    def sound(self, piece: Piece, *, rate: float) -> AsyncGenerator[Samples, None]:
+    def sound(self, piece: Piece, *, rate: float, words: list[SpokenWord]) -> AsyncGenerator[Samples, None]:
         """Sound of a piece in parts, as it is made; `rate` 1.0 is the voice's usual pace.
+
+        A voice that knows when it says a word, in samples from the beginning, adds it to `words` before its sound.
 
         Raises:
             VoiceUnusable: if the model does not load.

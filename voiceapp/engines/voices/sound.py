@@ -74,6 +74,8 @@ class Finisher:
         """The latest window and the silence before it."""
         self._has_words = False
         self._has_begun = False
+        self.cut = 0
+        """Samples of silence that were left out before the words."""
 
     def feed(self, sound: Samples) -> Samples:
         """Return the audio that may be heard of this and of what was held back."""
@@ -88,8 +90,10 @@ class Finisher:
         so_far = np.concatenate((self._held, sound))
         if not len(heard):
             self._held = so_far if self._has_words else so_far[-self._edge :]
+            self.cut += len(so_far) - len(self._held)
             return so_far[:0]
-        begin = 0 if self._has_words else max(0, heard[0] - self._edge)
+        begin = 0 if self._has_words else max(0, int(heard[0]) - self._edge)
+        self.cut += begin
         self._has_words = True
         self._held = so_far[heard[-1] :]
         return self._finished(so_far[begin : heard[-1]], self._gain)

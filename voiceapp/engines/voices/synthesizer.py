@@ -21,6 +21,7 @@ from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.engines.voices.neural import NeuralVoice, TextUnreadable, VoiceUnusable
 from voiceapp.engines.voices.pieces import Piece, pieces
 from voiceapp.engines.voices.sound import Finisher
+from voiceapp.engines.voices.word_times import SpokenWord, timed
 from voiceapp.errors import EngineTimeout
 from voiceapp.formats import one_line
 from voiceapp.memory import memory_bytes
@@ -90,11 +91,13 @@ class EmbeddedSpeech(Provider):
         language = next(voice.language for voice in self.voices if voice.name == name)
         pause_s = 0.0
         for piece in pieces(text, language=language):
-            pcm = bytes(2 * int(pause_s * sample_rate_hz))
+            pause = bytes(2 * int(pause_s * sample_rate_hz))
             async with aclosing(self._said(piece, name, language, sample_rate_hz, rate)) as sound:
                 async for made in sound:
-                    yield pcm + made
-                    pcm = b""
+                    if pause:
+                        yield pause
+                    pause = b""
+                    yield made
                     pause_s = (SENTENCE_PAUSE_S if piece.is_sentence else CLAUSE_PAUSE_S) / rate
 
     def voice_named(self, name: str) -> str:
@@ -146,23 +149,35 @@ async def _finished(piece: Piece, voice: NeuralVoice, sample_rate_hz: int, rate:
     """Sound of a piece by a neural voice, in chunks."""
     chunk = 2 * int(CHUNK_S * sample_rate_hz)
     converter = OutputConverter(voice.sample_rate_hz, sample_rate_hz)
-    pcm = b""
-    async with aclosing(_levelled(piece, voice, rate)) as parts:
+    finisher = Finisher(voice.loudness, voice.sample_rate_hz)
+    words: list[SpokenWord] = []
+
+    def found(made: int) -> list[SpokenWord]:
+        """Return the words that became known, from here on."""
+        hz, since = voice.sample_rate_hz, finisher.cut + made * voice.sample_rate_hz / sample_rate_hz
+        known = [SpokenWord(text, (begin - since) / hz, (end - since) / hz) for text, begin, end in words]
+        words.clear()
+        return known
+
+    pcm, made = b"", 0
+    async with aclosing(_levelled(piece, voice, rate, finisher, words)) as parts:
         async for sound in parts:
             pcm += converter.convert(to_pcm16(sound)) if len(sound) else b""
             whole = len(pcm) - len(pcm) % chunk
             for start in range(0, whole, chunk):
-                yield pcm[start : start + chunk]
+                yield timed(pcm[start : start + chunk], found(made))
+                made += chunk // 2
             pcm = pcm[whole:]
     if pcm := pcm + converter.flush():
-        yield pcm
+        yield timed(pcm, found(made))
 
 
-async def _levelled(piece: Piece, voice: NeuralVoice, rate: float) -> AsyncGenerator[Samples, None]:
+async def _levelled(
+    piece: Piece, voice: NeuralVoice, rate: float, finisher: Finisher, words: list[SpokenWord]
+) -> AsyncGenerator[Samples, None]:
     """Sound of a piece without silence at its ends, at the level of all voices, in parts; some may be empty."""
-    finisher = Finisher(voice.loudness, voice.sample_rate_hz)
     unheard: list[Samples] = []
-    async with aclosing(voice.sound(piece, rate=rate)) as parts:
+    async with aclosing(voice.sound(piece, rate=rate, words=words)) as parts:
         async for part in parts:
             if voice.loudness.is_known:
                 yield finisher.feed(part)

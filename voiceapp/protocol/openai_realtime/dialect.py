@@ -31,8 +31,9 @@ RENAMED = {
     "response.text.done": "response.output_text.done",
     "response.audio.ducked": "response.output_audio.ducked",
     "response.audio.restored": "response.output_audio.restored",
+    "response.audio.words": "response.output_audio.words",
 }
-"""Events that differ by their names alone. The last two are not in that dialect; who asks for ducking gets them."""
+"""Events that differ by their names alone. The last three are not in that dialect; who asks for them gets them."""
 TRACK_FORMAT: JsonObject = {"type": "audio/pcm", "rate": PCM_RATE_HZ}
 """Format that a session on a media track shows, whatever the track's codec is."""
 EXPIRED = 4000

@@ -25,7 +25,7 @@ _FORMATS = {
     "g711_alaw": "g711_alaw",
 }
 """Names of audio formats, in that dialect and in the one before it, and ours."""
-_OWN = ("echo_cancellation", "interruptions")
+_OWN = ("echo_cancellation", "interruptions", "word_times")
 """Settings of a conversation that are not in that dialect. Its libraries send what they do not know as it is given."""
 _KEPT = ("instructions", "tools", "max_output_tokens", "metadata", *_OWN)
 """Fields that both dialects spell alike."""

@@ -32,6 +32,7 @@ from voiceapp.protocol.work import (
     ReplySpoken,
     ReplyText,
     ReplyUsed,
+    ReplyWords,
     Respond,
     Work,
 )
@@ -109,6 +110,8 @@ class Responder:
             response.add_audio(result.pcm, now)
         elif isinstance(result, ReplyAside):
             response.add_aside(result.words, result.pcm, now)
+        elif isinstance(result, ReplyWords):
+            response.add_words(result.words)
         elif isinstance(result, ReplySpoken):
             response.mark_spoken(result.characters)
         elif isinstance(result, ReplyCall):

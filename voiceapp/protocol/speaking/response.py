@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from voiceapp.protocol.items import Author, FunctionCall, Item, ItemStatus, Mess
 from voiceapp.protocol.speaking.playout import Playout
 from voiceapp.protocol.states import LIVE, RESPONSE_STEPS, ResponseState, step
 from voiceapp.protocol.wire import events as ev
-from voiceapp.protocol.work import ReplyCall
+from voiceapp.protocol.work import ReplyCall, SpokenText
 
 AUDIO_TOKEN_MS = 40
 """One audio token of usage: hosted models of this family count 25 a second."""
@@ -108,6 +108,8 @@ class Response:
     _error: dict[str, Any] | None = None
     """Error of the engine that failed."""
     _output: list[Message | FunctionCall] = field(default_factory=list)
+    _told: int = 0
+    """Characters that the client knows the times of."""
     _calls: dict[int, FunctionCall] = field(default_factory=dict)
     """Function calls by the model's own number."""
 
@@ -180,10 +182,21 @@ class Response:
         self._aside_ms = self.playout.pushed_ms
         self.mark_spoken(0)
 
+    def add_words(self, words: Sequence[SpokenText]) -> None:
+        """Add the times of words in the audio that comes next."""
+        item, since_ms = self._open_message(), self.playout.pushed_ms
+        item.marks += [(word.characters, since_ms + word.end_ms) for word in words]
+        self._tell_times(item, since_ms, words)
+
     def mark_spoken(self, characters: int) -> None:
         """All audio up to here speaks the first `characters` of the reply."""
         if self.message:
-            self.message.marks.append((characters, self.playout.pushed_ms))
+            marks, until_ms = self.message.marks, self.playout.pushed_ms
+            while marks and (marks[-1][1] > until_ms or marks[-1][0] >= characters):
+                marks.pop()  # the sound ends a moment before its last word was to
+            since_ms = marks[-1][1] if marks else 0.0
+            marks.append((characters, until_ms))
+            self._tell_times(self.message, since_ms, [SpokenText(characters, 0.0, until_ms - since_ms)])
 
     def add_call(self, call: ReplyCall, now: float) -> None:
         """A fragment of a function call that the model wrote."""
@@ -280,6 +293,17 @@ class Response:
                     unheard=self.message.unheard,
                 )
             )
+
+    def _tell_times(self, item: Message, since_ms: float, words: Sequence[SpokenText]) -> None:
+        """Tell the client of words that it does not know the times of yet."""
+        told = []
+        for word in words if self.config.word_times else ():
+            if (text := item.text[self._told : word.characters]).strip():
+                times = {"start_ms": round(since_ms + word.begin_ms), "end_ms": round(since_ms + word.end_ms)}
+                told.append({"text": text, **times})
+                self._told = word.characters
+        if told:
+            self.send(ev.ReplyWordTimes(**self._where(item), words=told))
 
     def _metrics(self) -> dict[str, Any]:
         return self.metrics.to_wire() | ({"served_by": self.served_by} if self.served_by else {})

@@ -3,8 +3,8 @@
 Client events are read with `parse_client_event`, server events are written with `to_wire`. Names and fields are those
 of the beta realtime dialect that existing client libraries speak; `conversation.item.truncated.transcript` and
 `.unheard`, `session.closing`, `session.reminders.…`, `response.source.added` and `response.done.response.metrics` are
-additions that a client may ignore; `session.resumable` and `session.resumed` come only to one that asked for a session
-that can be resumed.
+additions that a client may ignore. `response.audio.words` comes only to one that set `word_times`, `session.resumable`
+and `session.resumed` only to one that asked for a session that can be resumed.
 """
 
 from __future__ import annotations
@@ -599,6 +599,16 @@ class AudioDelta(OfContent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyWordTimes(OfContent):
+    """When words are heard in the reply's audio, before that comes. Only where a session asked (`word_times`)."""
+
+    type = "response.audio.words"
+    words: list[JsonObject]
+    """Each `text` (put together, they are the transcript), `start_ms` and `end_ms`: a word, or a sentence of a voice
+    that does not know its words' times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AudioDone(OfContent):
     """The last audio of a spoken reply was sent."""
 
@@ -710,6 +720,7 @@ SERVER_EVENTS: dict[str, type[ServerEvent]] = {
         AudioTranscriptDelta,
         AudioTranscriptDone,
         AudioDelta,
+        ReplyWordTimes,
         AudioDone,
         ReplyDucked,
         ReplyRestored,
