@@ -1,7 +1,8 @@
-"""Memory that this process may use: the machine's, or less where its container has a limit."""
+"""Memory of this process: how much it may use, and what it gives back."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -10,7 +11,8 @@ LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 
 
 def memory_bytes() -> int:
-    """Bytes that all processes of this installation may use together."""
+    """Bytes that all processes of this installation may use together: the machine's, or less where its container has a
+    limit."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file in LIMITS:
         try:
@@ -20,3 +22,9 @@ def memory_bytes() -> int:
         if text.isdigit():
             found.append(int(text))
     return min(found)
+
+
+def give_back() -> None:
+    """Give the system back what is allocated and free, where the C library can (glibc's keeps it otherwise)."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)

@@ -34,6 +34,7 @@ from voiceapp.drain import Drain
 from voiceapp.errors import VoiceError
 from voiceapp.health import Readiness
 from voiceapp.http.refusals import Application
+from voiceapp.memory import give_back
 from voiceapp.metrics import measure_lag
 
 from .front import Front
@@ -151,6 +152,7 @@ class Life:
         self.readiness.warming = True
         try:
             await self.warm_up()
+            give_back()  # what loading took in passing: 20 to 40 MB
         except VoiceError as error:  # such as missing weights: what follows from it is told below
             logger.warning("Not every engine is loaded: %s", error.message)
         except Exception:
