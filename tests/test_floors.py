@@ -18,8 +18,8 @@ ROOMS: dict[float, str] = {
     4: "server operators api urls asgi docs compatible",
     3: "realtime speech generation retrieval images pages",
     2: "tasks webhooks health ice relays",
-    1: "engines accounts leases",
-    0.5: "http catalogue database event_loops outbound disk drain memory metrics settings storage",
+    1: "engines accounts agents leases",
+    0.5: "http catalogue database event_loops outbound disk drain memory metrics sealing settings storage",
     0: "protocol errors formats",
 }
 """The rooms of `voiceapp/`, by floor. A new one has to be given a place here and in CONTRIBUTING.md."""

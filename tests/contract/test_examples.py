@@ -22,8 +22,9 @@ from voiceapp.realtime.aoq.models import AoqRelay
 from voiceapp.realtime.doors import API_OFFER
 from voiceapp.realtime.forwarding import REPORT_HEADER, report_headers
 from voiceapp.realtime.records.recorder import Beginning, record_relayed
+from voiceapp.sealing import seal
 from voiceapp.webhooks.models import WebhookEndpoint
-from voiceapp.webhooks.secrets import encrypt, new_secret
+from voiceapp.webhooks.secrets import new_secret
 
 WITH_BODY = [
     (method, path)
@@ -95,7 +96,7 @@ async def test_it_works_as_it_stands(method: str, path: str, alice: Member) -> N
     address = path
     if "{endpoint_id}" in path:
         endpoint = await WebhookEndpoint.objects.acreate(
-            workspace=alice.workspace, url="https://example.org/", secret_sealed=encrypt(new_secret())
+            workspace=alice.workspace, url="https://example.org/", secret_sealed=seal(new_secret())
         )
         address = path.replace("{endpoint_id}", endpoint.public_id)
     if "{name}" in path:

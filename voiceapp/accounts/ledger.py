@@ -20,6 +20,7 @@ from voiceapp.accounts import budgets
 from voiceapp.accounts.budgets import Held
 from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.models import UsageRecord
+from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue
 
 logger = logging.getLogger(__name__)
@@ -93,6 +94,8 @@ class Entry:
 def prices_of(model: str, family: str) -> Mapping[str, int]:
     """Return the price of one of each unit in nano-dollars: the model's own, or those of its family."""
     prices: dict[str, dict[str, int]] = settings.LEDGER_PRICES
+    if family == "realtime" and catalogue().find(model, family) is None:  # an agent, which speaks as `voice` does
+        model = VOICE
     named = [name for name in catalogue().names_of(model, family) if name in prices]
     return prices.get(named[0] if named else family, {})
 

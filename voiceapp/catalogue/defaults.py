@@ -93,6 +93,8 @@ class LocalModelSettings:
     context_tokens: int
     slots: int
     timeout_s: float
+    idle_s: float | None = None
+    """Time without a call after which it leaves the memory; None keeps it there."""
     is_small: bool = False
     """It is the one that the server brings, which needs to be told how to reply."""
 
@@ -105,6 +107,7 @@ class LocalModelSettings:
             "context_tokens": self.context_tokens,
             "slots": self.slots,
             "timeout_s": self.timeout_s,
+            "idle_s": self.idle_s,
         }
         return {**found, **SMALL_MODEL_OPTIONS} if self.is_small else found
 
@@ -114,7 +117,10 @@ SMALL_MODEL = "smollm2/smollm2-135m-instruct.gguf"
 
 
 def chat_model_file(given: str, models_dir: Path) -> Path:
-    """Return the path of the language model's file, fetched or not; `given` is a path, an address, or empty."""
+    """Return the path of the language model's file, fetched or not; `given` is a path, an address, a name on the hub
+    such as `hf:owner/repository:Q4_K_M`, or empty."""
+    if given.startswith("hf:"):
+        return models_dir / "chat" / f"{given.removeprefix('hf:').replace('/', '--').replace(':', '--')}.gguf"
     if given.startswith("https://"):
         return models_dir / "chat" / (Path(urlsplit(given).path).name or "model.gguf")
     return Path(given) if given else models_dir / SMALL_MODEL
@@ -129,7 +135,6 @@ SMALL_MODEL_OPTIONS: Mapping[str, Any] = {
     "max_reply_tokens": 256,
     "quotes_results": True,
     "writes_short_json": True,
-    "idle_s": 600.0,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from django.conf import settings
@@ -10,6 +10,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.errors import ModelNotFound
+
+is_agent: Callable[[str], bool] = frozenset[str]().__contains__
+"""Whether an agent has this name; set by the room of agents, which is above this one."""
 
 
 class Catalogue:
@@ -68,6 +71,10 @@ class Catalogue:
         return frozenset({name} if card is None else card.names)
 
     def is_known(self, name: str) -> bool:
+        """Return whether a model of any kind, or an agent, has this name or alias."""
+        return self.has_card(name) or is_agent(name)
+
+    def has_card(self, name: str) -> bool:
         """Return whether a model of any kind has this name or alias."""
         return any(name in card.names for card in self._cards)
 

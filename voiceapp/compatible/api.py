@@ -58,13 +58,13 @@ async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpR
 @router.get("/models", summary="List the models", response=ModelList, exclude_none=True)
 async def list_models(request: HttpRequest) -> ModelList:
     """Every name that this key may ask for, with those that client programs have built in, and what each can do."""
-    return ModelList(data=models.visible(_caller(request)))
+    return ModelList(data=await models.visible(_caller(request)))
 
 
 @router.get("/models/{path:model}", summary="Look at a model", response=ModelEntry, exclude_none=True)
 async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> ModelEntry:
     """One of the names in the list."""
-    return models.one(_caller(request), model)
+    return await models.one(_caller(request), model)
 
 
 @router.post(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 from voiceapp.accounts.auth import Caller
+from voiceapp.agents.answering import listed
 from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.privacy import leaves
 from voiceapp.compatible.schemas import ModelCapabilities, ModelEntry
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import ModelNotFound
 
 INTERNAL: tuple[ModelKind, ...] = ("vad", "turn")
@@ -18,26 +22,32 @@ SINCE = 1_767_225_600
 """Creation time of all models, in Unix seconds: clients want a number, and most have none that is known."""
 
 
-def visible(caller: Caller) -> list[ModelEntry]:
-    """Return the models that this caller may use."""
-    return list(_visible(caller))
+async def visible(caller: Caller) -> list[ModelEntry]:
+    """Return the models that this caller may use, agents among them."""
+    voice = catalogue().find(VOICE, "realtime")
+    agents = await run_in_db_thread(listed, is_guest=caller.is_guest) if voice else []
+    cards = [replace(voice, name=name, aliases=()) for name in agents if voice and name != VOICE]
+    return list(_visible(caller, cards))
 
 
-def one(caller: Caller, name: str) -> ModelEntry:
+async def one(caller: Caller, name: str) -> ModelEntry:
     """One model as OpenAI's clients list it.
 
     Raises:
         ModelNotFound: if no model has this name.
     """
-    for model in _visible(caller):
+    for model in await visible(caller):
         if model.id == name:
             return model
     raise ModelNotFound(f"There is no model '{name[:80]}' on this server.")
 
 
-def _visible(caller: Caller) -> Iterator[ModelEntry]:
+def _visible(caller: Caller, agents: Sequence[ModelCard]) -> Iterator[ModelEntry]:
     shown: set[str] = set()
-    cards = [card for kind in get_args(ModelKind) if kind not in INTERNAL for card in catalogue().of_kind(kind)]
+    cards = [
+        *agents,
+        *(card for kind in get_args(ModelKind) if kind not in INTERNAL for card in catalogue().of_kind(kind)),
+    ]
     for card in cards:
         for name in _names(card, caller):
             if name not in shown:

@@ -34,7 +34,7 @@ from voiceapp.engines.reply import ReplyPipeline
 from voiceapp.engines.sound.caller_sound import CallerSound, Frame
 from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, Meter
-from voiceapp.protocol.configuration import SessionConfig, merge
+from voiceapp.protocol.configuration import SessionConfig, configured
 from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
@@ -62,12 +62,9 @@ class CascadeModel(Provider):
         self._detection: VoiceDetection = provider_of(models.default("vad"))
         self._turns: TurnPredictor = provider_of(models.default("turn"))
         self._recognizers = links_in_use("asr")
-        self._chat: ChatProvider = provider_of(models.default("chat"))
+        self._chat = models.default("chat")
+        provider_of(self._chat)
         self._synthesizers = links_in_use("tts")
-        self._replies_in_english = models.default("chat").chat.is_english
-        self._author = models.default("chat").author
-        is_free = models.default("chat").runs_here
-        self._speculates = {"free": is_free, "always": True, "never": False}[settings.SPECULATIVE_REPLIES]
 
     @property
     def voices(self) -> Sequence[Voice]:
@@ -88,18 +85,20 @@ class CascadeModel(Provider):
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> CascadeStream:
         """See `RealtimeModel`."""
-        tasks.create_task(self._chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
+        card = call.chat or self._chat
+        chat: ChatProvider = provider_of(card)
+        tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
         return CascadeStream(
             call,
             tasks,
             detector=self._detection.detector(),
             turns=self._turns,
             recognizer=ConversationRecognizer(self._recognizers, session_id=call.session_id),
-            chat=self._chat,
+            chat=chat,
             synthesizer=self._synthesizer(call.session_id),
-            speculates=self._speculates,
-            replies_in_english=self._replies_in_english,
-            author=self._author,
+            speculates={"free": card.runs_here, "always": True, "never": False}[settings.SPECULATIVE_REPLIES],
+            replies_in_english=card.chat.is_english,
+            author=card.author,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
@@ -132,7 +131,7 @@ class CascadeStream:
         self._now = asyncio.get_running_loop().time
         self._session = Session(
             session_id=call.session_id,
-            config=merge(
+            config=configured(
                 SessionConfig(
                     model=call.model,
                     voice=synthesizer.default_voice,
@@ -143,7 +142,9 @@ class CascadeStream:
                     has_track=call.has_track,
                     languages=call.languages,
                 ),
+                call.usual,
                 call.opening,
+                fixed=call.fixed,
             ),
             says_not_understood=settings.SAY_NOT_UNDERSTOOD,
             fills_waits=settings.CHAT_FILLERS,
@@ -175,7 +176,7 @@ class CascadeStream:
             author=author,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
-        self._session.open(self._now())
+        self._session.open(self._now(), call.first_words)
 
     async def receive(self, event: ev.ClientEvent) -> None:
         """See `RealtimeStream`."""

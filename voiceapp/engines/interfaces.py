@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from voiceapp.catalogue.cards import ModelCard
 from voiceapp.errors import EngineError
 from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
@@ -198,6 +199,18 @@ class SessionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Briefing:
+    """What a language model is told around the instructions of a caller."""
+
+    spoken: str = ""
+    """First, where the reply is read aloud."""
+    instructions: str = ""
+    """The operator's."""
+    facts: str = ""
+    """Last, for it changes from day to day."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     messages: tuple[ChatMessage, ...]
     tools: tuple[dict[str, Any], ...] = ()
@@ -210,6 +223,8 @@ class ChatRequest:
     extra: dict[str, Any] = field(default_factory=dict)
     """Further sampling parameters, passed on where the engine knows them (top_k, presence_penalty, …)."""
     facts: SessionFacts = SessionFacts()
+    briefing: Briefing = Briefing()
+    """For language models (`messages.briefed`); skills and documents do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +406,17 @@ class Call:
     """ISO 639-1 codes of the languages that the caller may speak, likeliest first; empty: any."""
     input_rate_hz: int = 16_000
     """Sample rate of this caller's `pcm16` input; one family of clients means 24 kHz by it."""
+    chat: ModelCard | None = None
+    """Model that writes the replies; None is the one of this server."""
+    briefing: Briefing = Briefing()
+    first_words: str = ""
+    """Said as the conversation begins."""
+    pace: float = 1.0
+    """Rate of speech; 1.0 is normal."""
+    usual: dict[str, Any] = field(default_factory=dict)
+    """Settings in the place of this server's defaults, in the words of `session.update`."""
+    fixed: frozenset[str] = frozenset()
+    """Fields of `SessionConfig` that the caller does not change."""
     opening: dict[str, Any] = field(default_factory=dict)
     """Settings that came with the handshake, as those of a `session.update` that was accepted."""
     listens_only: bool = False

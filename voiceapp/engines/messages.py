@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from voiceapp.engines.interfaces import ChatMessage, ToolCall
+from voiceapp.engines.interfaces import Briefing, ChatMessage, ChatRequest, ToolCall
 from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item
 
 MAX_MESSAGES = 200
@@ -33,6 +33,16 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     while recent and recent[0].role == "tool":  # a tool's output is refused without the call before it
         recent.pop(0)
     return (ChatMessage("system", instructions), *recent) if instructions else tuple(recent)
+
+
+def briefed(request: ChatRequest) -> ChatRequest:
+    """The request with its briefing around the caller's instructions, in one message before all others."""
+    briefing, messages = request.briefing, list(request.messages)
+    own = messages.pop(0).content if messages and messages[0].role == "system" else ""
+    spoken = briefing.spoken if request.facts.speaks else ""
+    system = "\n\n".join(filter(None, (spoken, briefing.instructions, own, briefing.facts)))
+    system_messages = [ChatMessage("system", system)] if system else []
+    return replace(request, messages=(*system_messages, *messages), briefing=Briefing())
 
 
 _MARKUP = re.compile(r"\[([^\[\]]*)\]\([^)]{0,2000}\)|[*_`#>|~]+")

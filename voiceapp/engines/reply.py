@@ -155,7 +155,7 @@ class ReplyPipeline:
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
         self._started_at = time.time()
-        self._speech_rate = 1.0
+        self._speech_rate = call.pace
         self._replies: WeakValueDictionary[str, _Reply] = WeakValueDictionary()
         """Replies by the id of their response, for as long as their task lives."""
 
@@ -408,6 +408,7 @@ class ReplyPipeline:
                 reminders=self._reminders(),
                 knows_tasks=self._call.next_task_end is not None,
             ),
+            briefing=self._call.briefing,
         )
 
 

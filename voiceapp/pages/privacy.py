@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils.translation import ngettext
 
+from voiceapp.agents.answering import Answering
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.privacy import SOUND, WORDS, is_elsewhere
 
@@ -31,15 +32,15 @@ class Privacy:
     """True if another server inspects what is said."""
 
 
-def facts() -> Privacy:
-    """Return the facts of this installation."""
+def facts(agent: Answering) -> Privacy:
+    """Return the facts of conversations with an agent."""
     realtime = catalogue().of_kind("realtime")
     return Privacy(
         transcript_days=settings.TRANSCRIPT_DAYS,
         known_for=_in_words(settings.SESSION_COOKIE_AGE),
         relayed=tuple(card.title or card.name for card in realtime if card.is_held_elsewhere),
         sends_sound=is_elsewhere(SOUND),
-        sends_words=is_elsewhere(WORDS),
+        sends_words=is_elsewhere(WORDS) or not (agent.chat is None or agent.chat.runs_here),
         has_inspector=bool(settings.INSPECTION_BASE_URL),
     )
 

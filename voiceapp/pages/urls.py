@@ -8,6 +8,7 @@ from .login import PageLoginView
 
 urlpatterns = [
     path("", views.voice, name="voice"),
+    path("a/<slug:name>", views.agent, name="agent"),
     path("voice/config", views.config, name="voice-config"),
     path("voice/samples/<str:name>", views.voice_sample, name="voice-sample"),
     path("privacy", views.privacy, name="privacy"),

@@ -15,8 +15,10 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.cache import patch_cache_control
 from django.utils.crypto import salted_hmac
+from django.utils.http import urlencode
 from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -27,14 +29,12 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.guests import guest_of, new_guest, remember_guest
 from voiceapp.accounts.page import SignInRequired, may_visit, page_caller
 from voiceapp.accounts.seats import CONCURRENCY, seats
-from voiceapp.catalogue.cards import ModelCard
-from voiceapp.catalogue.lookup import catalogue
-from voiceapp.catalogue.privacy import leaves
 from voiceapp.engines.models.providers import provider_of, recognized_languages
 from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
 from voiceapp.health import NotReadyReason, readiness
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.pages.languages import page_words
+from voiceapp.pages.page_models import described, has_small_model, is_multilingual, page_cards, visited_agent
 from voiceapp.pages.privacy import facts
 from voiceapp.pages.voice_samples import MEDIA_TYPE, voice_samples
 from voiceapp.relays import Relay, open_relays
@@ -59,17 +59,32 @@ fetched when it is needed."""
 @never_cache
 async def voice(request: HttpRequest) -> HttpResponseBase:
     """The voice page."""
+    return await _page(request, "")
+
+
+@require_safe
+@never_cache
+async def agent(request: HttpRequest, name: str) -> HttpResponseBase:
+    """The voice page of one agent, or with `?version=draft` of its draft."""
+    version = request.GET.get("version", "")[:20]
+    return await _page(request, f"{name}@{version}" if version else name)
+
+
+async def _page(request: HttpRequest, named: str) -> HttpResponseBase:
     user = await request.auser()
     if not _is_open_to(user):
         return redirect_to_login(request.get_full_path())
+    agent = await visited_agent(user, named)
     context = {
+        "agent": agent,
+        "config_url": reverse("voice-config") + (f"?{urlencode({'agent': named})}" if named else ""),
         "modules": MODULES,
         "is_signed_in": user.is_authenticated,
-        "privacy": facts(),
-        "has_small_model": _has_small_model(),
+        "privacy": facts(agent),
+        "has_small_model": has_small_model(agent),
         "words": page_words(get_language()),
-        "tries": _tries(),
-        "is_multilingual": _is_multilingual(),
+        "tries": _tries(is_multilingual(agent)),
+        "is_multilingual": is_multilingual(agent),
     }
     response = render(request, "voice/voice.html", context)
     response._csp_update = {"connect-src": [relay.origin for relay in await open_relays()]}
@@ -83,7 +98,8 @@ async def privacy(request: HttpRequest) -> HttpResponseBase:
     """Show what this server keeps of a conversation; people may read it before they sign in."""
     if settings.PUBLIC_PAGE == "off":
         raise Http404
-    return render(request, "voice/privacy.html", {"privacy": facts()})
+    agent = await visited_agent(await request.auser(), "")
+    return render(request, "voice/privacy.html", {"privacy": facts(agent)})
 
 
 def _is_open_to(user: Any) -> bool:
@@ -131,38 +147,15 @@ async def _prospects(
     return [], servers
 
 
-def _transports(card: ModelCard, *, has_relays: bool) -> list[str]:
-    """Transports by which a browser reaches this model now. The page connects to relays of this installation only."""
-    closed = set() if has_relays and not card.forwards_offers else {"aoq"}
-    if not (card.forwards_offers or ice.available()):
-        closed.add("webrtc")
-    return [name for name in card.transports if name not in closed]
-
-
 def _digest(relays: list[Relay]) -> str:
     """Changes when a relay comes, goes or is started again: what a page remembers of those before counts no more."""
     return salted_hmac("voiceapp.pages.relays", repr(sorted(map(repr, relays)))).hexdigest()[:16] if relays else ""
 
 
-def _has_small_model() -> bool:
-    """Return whether the language model that replies is so small that visitors should know."""
-    return any(card.chat.is_small for card in catalogue().of_kind("chat")[:1])
-
-
-def _is_multilingual() -> bool:
-    """Return whether what replies knows other languages than English."""
-    return not any(card.chat.is_english for card in catalogue().of_kind("chat")[:1])
-
-
-def _tries() -> list[str]:
+def _tries(is_multilingual: bool) -> list[str]:
     """What visitors may say first, in a language that the assistant understands."""
-    with override(get_language() if _is_multilingual() else settings.LANGUAGE_CODE):
+    with override(get_language() if is_multilingual else settings.LANGUAGE_CODE):
         return [_("What can you do?"), _("Tell me a joke."), _("Set a timer for one minute.")]
-
-
-def _follows_instructions(card: ModelCard) -> bool:
-    """Return whether a language model writes the replies of this realtime model."""
-    return card.is_held_elsewhere or catalogue().default("chat").chat.instructions
 
 
 @require_safe
@@ -200,25 +193,17 @@ async def config(request: HttpRequest) -> HttpResponse:
     limit_s = settings.SESSION_LIFETIME_S if is_signed_in else settings.GUEST_SESSION_S
     reasons, ice_servers = await _prospects(request, user, guest, limit_s)
     relays = await open_relays()
-    models = catalogue()
-    cards = models.of_kind("realtime")
+    named = request.GET.get("agent", "")[:100]
+    agent = await visited_agent(user, named)
+    cards = page_cards(named)
     voices = {voice.name: voice for card in cards for voice in provider_of(card).voices}
     response = JsonResponse(
         {
-            "models": [
-                {
-                    "name": card.name,
-                    "title": card.title,
-                    "transports": _transports(card, has_relays=bool(relays)),
-                    "follows_instructions": _follows_instructions(card),
-                    "leaves": leaves(card),
-                }
-                for card in cards
-            ],
+            "models": [described(card, agent, has_relays=bool(relays)) for card in cards],
             "voices": [asdict(voice) for voice in voices.values()],
             "languages": recognized_languages(),
             "default_model": cards[0].name if cards else "",
-            "default_voice": provider_of(cards[0]).default_voice if cards else "",
+            "default_voice": agent.opening.get("voice") or (provider_of(cards[0]).default_voice if cards else ""),
             "ready": not reasons,
             "reasons": reasons,
             "signed_in": is_signed_in,

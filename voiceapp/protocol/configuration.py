@@ -98,6 +98,8 @@ class SessionConfig:
     presence_penalty: float | None = None
     seed: int | None = None
     max_history_turns: int | None = None
+    fixed: frozenset[str] = frozenset()
+    """Names of fields that the client does not change: what it sends for them is ignored."""
     listens_only: bool = False
     """Responses do not exist; decided when the session begins."""
     has_track: bool = False
@@ -164,6 +166,17 @@ def merge(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
     return _merge(config, with_rate(patch, config.input_format), "session")
 
 
+def configured(
+    config: SessionConfig, usual: dict[str, Any], opening: dict[str, Any], *, fixed: frozenset[str]
+) -> SessionConfig:
+    """The settings that a session begins with: those that are `usual` for it, and those of its caller's handshake.
+
+    Raises:
+        InvalidParameter: as `merge`.
+    """
+    return merge(replace(merge(config, usual), fixed=fixed), opening)
+
+
 def merge_response(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
     """`config` with the overrides of one `response.create`; nulls keep the session's value.
 
@@ -182,6 +195,7 @@ def _merge(config: SessionConfig, patch: dict[str, Any], at: str) -> SessionConf
     for name, read in _READERS.items():
         if name in patch:
             changes.update(read(config, patch[name], f"{at}.{name}"))
+    changes = {name: value for name, value in changes.items() if name not in config.fixed}
     passthrough = changes.setdefault("passthrough", {**config.passthrough, **_passthrough(patch, at)})
     if changes.get("tools", config.tools) and passthrough.get("enable_search"):
         raise InvalidParameter("tools and enable_search cannot be used together.", param=f"{at}.tools")

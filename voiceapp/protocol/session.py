@@ -31,6 +31,8 @@ from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, Sessio
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import OfReply, PlayoutCut, RecognitionFailed, Recognized, Result, TurnEnded, TurnJudged
 
+GREETING_S = 0.3
+"""Time for the client to set up the session before its first words are said."""
 FINISH_S = 15.0
 """Longest wait for work under way after `session.finish`; client libraries wait 20 s."""
 
@@ -91,6 +93,8 @@ class Session:
             self.conversation, self._responder, self._listener, send=self._send, start=work, new_id=new_id
         )
         self.reminders = self._responder.reminders
+        self._first_words = ""
+        self._greet_at: float | None = None
         self._finish_at: float | None = None
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,6 +129,7 @@ class Session:
             self._idle_due(),
             self._reminder_due(),
             self._filler_due(),
+            self._greet_at,
             self._finish_at,
         )
         return min((time for time in times if time is not None), default=None)
@@ -151,9 +156,11 @@ class Session:
 
     # ── What comes in from the client ────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, now: float) -> None:
-        """The server speaks first."""
+    def open(self, now: float, first_words: str = "") -> None:
+        """The server speaks first; `first_words` are heard unless the client continues a conversation."""
         self._send(ev.SessionCreated(session=self._session_on_wire()))
+        if first_words and not self.config.listens_only:
+            self._first_words, self._greet_at = first_words, now + GREETING_S
 
     def receive(self, event: ev.ClientEvent, now: float) -> None:
         """One client event other than audio, which arrives through `hear`. Never raises for what a client may send."""
@@ -189,6 +196,8 @@ class Session:
             self._responder.remind(self.config, now)
         if _is_due(self._filler_due(), now):
             self._responder.fill(self.config, now)
+        if _is_due(self._greet_at, now):
+            self._greet(now)
         if _is_due(self._idle_due(), now):
             self._prompt_idle_caller(now)
         if _is_due(self._finish_at, now):
@@ -375,6 +384,12 @@ class Session:
         if self.response is None or self.response.is_idle_prompt:  # ask once, and not before the first exchange
             return None
         return max(self._responder.ended_at, self._listener.quiet_since) + settings.idle_timeout_ms / 1000
+
+    def _greet(self, now: float) -> None:
+        """Say the first words, unless something was said or is under way already."""
+        self._greet_at = None
+        if self.state is SessionState.ACTIVE and self._is_quiet and not self.response and not self.conversation.items:
+            self._responder.begin(self.config, now, instead=self._first_words)
 
     def _prompt_idle_caller(self, now: float) -> None:
         settings = self.config.turn_detection

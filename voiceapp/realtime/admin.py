@@ -128,6 +128,7 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         "workspace",
         "caller",
         "model",
+        "agent_version",
         "entrance",
         "transport",
         "client_address",

@@ -7,6 +7,7 @@ and with which words, is the same for all of them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import available_timezones
@@ -19,7 +20,6 @@ from voiceapp.accounts.charges import require_budget, require_model
 from voiceapp.accounts.seats import Seat, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.languages import ENGLISH
-from voiceapp.catalogue.lookup import catalogue
 from voiceapp.drain import drain_event
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.models.providers import realtime_model_of
@@ -27,6 +27,7 @@ from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavaila
 from voiceapp.formats import language_code
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
+from voiceapp.realtime.answering import who_answers
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.lifetime.end_conditions import EndConditions, end_conditions
 from voiceapp.realtime.records.recorder import Beginning, Recorder
@@ -91,12 +92,14 @@ async def admit(
     time_zone: str = "",
     languages: str = "",
     session_key: str = "",
+    variables: Mapping[str, str] | None = None,
 ) -> Admitted:
     """Let a caller open a session, or say why not.
 
     `address` is the Internet address that they call from (empty: unknown), `time_zone` the IANA name that they give of
     theirs (one that does not exist becomes the server's), `languages` their header `Accept-Language`, `session_key`
-    that of the login by which they are known.
+    that of the login by which they are known, and `variables` are for the instructions of the agent that `model` may
+    name.
 
     Raises:
         AccessDenied: the caller's key may not be used for sessions, or not for this model, or its budget is used up.
@@ -111,8 +114,9 @@ async def admit(
     caller.require("realtime")
     if not model:
         raise InvalidParameter("The query parameter 'model' is missing.", param="model")
-    card = catalogue().get(model, door.kind)
-    require_model(caller, model, card.kind)
+    answerer = await who_answers(caller, door.kind, model, variables)
+    card = answerer.card
+    require_model(caller, answerer.named, card.kind)
     await require_budget(caller, model, card.kind)
     if door.kind == "realtime" and door.transport not in card.transports:
         ways = " or ".join(WAYS[transport] for transport in card.transports)
@@ -129,18 +133,24 @@ async def admit(
         transport=door.transport_of(card),
         entrance=door.entrance,
         client_address=address,
+        agent_version=answerer.version,
     )
+    zone = time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE
     call = Call(
         session_id=beginning.session_id,
         model=model,
-        time_zone=time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE,
+        time_zone=zone,
         languages=_languages(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
         has_track=door.decoded_rate_hz is not None,
         next_task_end=beginning.next_task_end,
+        **answerer.terms(zone),
     )
     limits = end_conditions(
-        caller, session_key, lifetime_s=seat.lifetime_s, ends_with_temporary_key=door.ends_with_temporary_key
+        caller,
+        session_key,
+        lifetime_s=answerer.lasts_s(seat.lifetime_s),
+        ends_with_temporary_key=door.ends_with_temporary_key,
     )
     return Admitted(card, provider, call, beginning, Recorder(beginning), limits, seat)
 

@@ -8,19 +8,18 @@ from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.forwarded.texts import FORWARDING
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.openai_realtime.older import OlderDialect
-from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to, settings_from
+from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, settings_from
 from voiceapp.protocol.read_aloud import READ_ALOUD
 from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.protocol.wire.reading import EventError
 from voiceapp.realtime.admission import Admitted
+from voiceapp.realtime.answering import read_prompt
 from voiceapp.realtime.media.client_events import without_formats
-from voiceapp.realtime.models import session_identifier
 
 BETA_HEADER = "realtime=v1"
 """In `OpenAI-Beta`: the client speaks OpenAI's older dialect."""
@@ -39,6 +38,8 @@ class Handshake:
     opening: dict[str, Any] = field(default_factory=dict)
     """Settings in the words of `session.update`."""
     listens_only: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+    """Variables for the instructions of the agent that `model` names."""
 
     @property
     def reads_aloud(self) -> bool:
@@ -108,14 +109,19 @@ def read_handshake(wire: Wire) -> Handshake:
     transcribes = wire.query.get("intent") == TRANSCRIPTION or session.get("type") == TRANSCRIPTION
     model = listening_model(named) if transcribes else named
     card = catalogue().find(model, "realtime")
+    variables: dict[str, str] = {}
+    if not transcribes and (prompt := read_prompt(session.get("prompt"), card)):
+        model, variables = prompt
+        card = catalogue().find(model, "realtime")
     listens = transcribes or (card is not None and model in card.listens_only)
     opening = _settings(session)
     if not wire.is_openais:
-        return Handshake(model, OWN, opening, listens)
+        return Handshake(model, OWN, opening, listens, variables)
     is_older = BETA_HEADER in wire.beta or BETA_SUBPROTOCOL in wire.subprotocols
     kind = OlderDialect if is_older else OpenAIRealtimeDialect
     dialect = kind(kind=TRANSCRIPTION if listens else REALTIME, has_track=wire.has_track)
-    return Handshake(model, dialect, without_formats(opening) if wire.has_track else _with_rates(opening), listens)
+    opening = without_formats(opening) if wire.has_track else _with_rates(opening)
+    return Handshake(model, dialect, opening, listens, variables)
 
 
 def listening_model(named: str) -> str:
@@ -138,16 +144,3 @@ def _settings(session: Mapping[str, Any]) -> dict[str, Any]:
 def _with_rates(opening: dict[str, Any]) -> dict[str, Any]:
     """24 kHz where nothing else is said: the one rate of PCM in those dialects."""
     return {"input_audio_format": "pcm24", "output_audio_format": "pcm24", **opening}
-
-
-def described(handshake: Handshake) -> dict[str, Any]:
-    """The settings that such a session begins with, in OpenAI's words.
-
-    Raises:
-        ModelNotFound: if no realtime model has the name.
-    """
-    name = handshake.model or catalogue().default("realtime").name
-    voice = provider_of(catalogue().get(name, "realtime")).default_voice
-    config = merge(SessionConfig(model=name, voice=voice), handshake.opening)
-    kind = TRANSCRIPTION if handshake.listens_only else REALTIME
-    return session_to({"id": session_identifier(), **config.to_wire()}, kind)

@@ -52,6 +52,9 @@ class RealtimeSession(models.Model):
     )
     is_guest = models.BooleanField("guest", default=False)
     model = models.CharField(max_length=100)
+    """Or the name of an agent."""
+    agent_version = models.PositiveIntegerField(null=True, blank=True)
+    """Version of the agent that answered; None where none was published."""
     transport = models.CharField(max_length=10, choices=TransportKind.choices)
     entrance = models.CharField(max_length=10, choices=Entrance.choices, null=True, blank=True)
     """None in rows of earlier releases, where it is not known."""

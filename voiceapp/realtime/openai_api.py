@@ -14,10 +14,11 @@ from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr, Schema, is_clean, read_json
 from voiceapp.realtime.admission import admit
+from voiceapp.realtime.answering import who_answers
 from voiceapp.realtime.calls import CallName
 from voiceapp.realtime.doors import HELD_OFFER, OPENAI_OFFER
 from voiceapp.realtime.forwarding import report_headers
-from voiceapp.realtime.handshake import Wire, described, read_handshake
+from voiceapp.realtime.handshake import Wire, read_handshake
 from voiceapp.realtime.joining import end_call
 from voiceapp.realtime.lifetime.resume import Arrival
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, answered, require_offer
@@ -91,8 +92,14 @@ async def create_call(request: HttpRequest) -> HttpResponse:
         )
     )
     door = HELD_OFFER if handshake.is_older or handshake.listens_only else OPENAI_OFFER
-    languages = request.headers.get("Accept-Language", "")
-    admitted = await admit(request.auth, door, handshake.model, address_of_request(request), languages=languages)
+    admitted = await admit(
+        request.auth,
+        door,
+        handshake.model,
+        address_of_request(request),
+        languages=request.headers.get("Accept-Language", ""),
+        variables=handshake.variables,
+    )
     answer, there = await answered(offer, Arrival(handshake.open(admitted)), handshake.dialect)
     name = CallName(admitted.call.session_id, admitted.beginning.caller.account_id, there=there)
     where = {
@@ -126,7 +133,8 @@ async def create_client_secret(request: HttpRequest, body: ClientSecretBody) -> 
     caller.require("realtime")
     session = {"type": "realtime", **(body.session or {})}
     handshake = read_handshake(Wire({}, session=session))
-    shown = described(handshake)
+    answerer = await who_answers(caller, "realtime", handshake.model)
+    shown = answerer.described(handshake.model, handshake.opening, listens_only=handshake.listens_only)
     seconds = min(body.expires_after.seconds, LONGEST_S)
     temporary_key, expires_at = await mint_temporary_key(caller, seconds, realtime_only=True)
     try:

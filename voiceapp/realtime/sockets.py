@@ -114,9 +114,15 @@ async def _admit(
 ) -> Admitted:
     """`is_plain`: the session ends with its connection, so that its events need not be told again."""
     time_zone, address = query_of(scope).get("time_zone", ""), address_of_scope(scope)
-    languages = header_of(scope, b"accept-language")
     admitted = await admit(
-        caller, door, handshake.model, address, time_zone=time_zone, languages=languages, session_key=session_key
+        caller,
+        door,
+        handshake.model,
+        address,
+        time_zone=time_zone,
+        languages=header_of(scope, b"accept-language"),
+        session_key=session_key,
+        variables=handshake.variables,
     )
     return await handshake.open(admitted, is_plain=is_plain).prepared()
 

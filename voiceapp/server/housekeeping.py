@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from voiceapp.agents.models import reseal_keys
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
 from voiceapp.realtime.lifetime.stale_sessions import close_overdue
@@ -39,7 +40,7 @@ def tidy() -> None:
     untold = purge_events(timezone.now())
     delete_past_grants(timezone.now())
     forget_dead_relays(timezone.now())
-    sealed = reencrypt_all()
+    sealed = reencrypt_all() + reseal_keys()
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their bucket may not respond
     if overdue:
@@ -51,7 +52,7 @@ def tidy() -> None:
     if untold:
         logger.info("Deleted %d webhook events", untold)
     if sealed:
-        logger.info("Sealed the signing secrets of %d webhook endpoints with the present key", sealed)
+        logger.info("Sealed %d secrets of webhook endpoints and agents with the present key", sealed)
 
 
 def try_to_tidy(every_s: float) -> None:

@@ -46,6 +46,7 @@ CORS_EXPOSE_HEADERS = ("*",)
 INSTALLED_APPS = [
     "voiceapp.server",
     "voiceapp.accounts",
+    "voiceapp.agents",
     "voiceapp.realtime",
     "voiceapp.tasks",
     "voiceapp.webhooks",

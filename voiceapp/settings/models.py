@@ -23,7 +23,7 @@ from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.memory import memory_bytes
-from voiceapp.settings.environment import env, stripped
+from voiceapp.settings.environment import env, network, stripped
 from voiceapp.settings.installation import VAR_DIR
 from voiceapp.settings.upstream import UPSTREAMS
 
@@ -47,6 +47,15 @@ CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
 CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
 CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
 """That server's name for its model; without a server, the one of UPSTREAM_CHAT_MODELS that conversations use."""
+MODEL_ALLOWED_NETWORKS: list[str] = env.list("MODEL_ALLOWED_NETWORKS", cast=network, default=[])
+"""Networks that are not public in which operators may name model servers for agents, such as 192.168.0.0/16. The usual
+ports of model servers on this machine need none."""
+AGENTS_DIR: str = env.str("AGENTS_DIR", default="")
+"""A folder of agents, each a TOML file; the admin then shows agents and does not edit them."""
+AGENT_KEYS: dict[str, str] = env.dict("AGENT_KEYS", default={})
+"""Keys of the model servers of the agents in that folder, as NAME=KEY with commas between."""
+HF_ENDPOINT: str = env.str("HF_ENDPOINT", default="https://huggingface.co").rstrip("/")
+"""Address of the hub that `hf:owner/repository:quantization` names a model of."""
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
 CHAT_FIRST_WORD_S: float = env.float("CHAT_FIRST_WORD_S", default=10.0)
 """Seconds that a caller who listens waits for the first word of a reply before an apology; three times as long for a
@@ -162,8 +171,11 @@ if CHAT_MODEL_FILE or not CHAT_BASE_URL:
             CHAT_MODEL_CONTEXT,
             CHAT_MODEL_SLOTS,
             CHAT_TIMEOUT_S,
+            idle_s=None if CHAT_MODEL_FILE else 600.0,
             is_small=not CHAT_MODEL_FILE,
         )
+LOCAL_CHAT: LocalModelSettings | None = _local
+"""The language model that runs here."""
 BRINGS_LANGUAGE_MODEL: bool = not (CHAT_BASE_URL or CHAT_MODEL_FILE)
 """`fetch_models` brings the small language model, since none other replies to programs."""
 _whisper = "" if ASR_BASE_URL else ASR_MODEL

@@ -20,9 +20,10 @@ from voiceapp.accounts.models import Workspace
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
+from voiceapp.sealing import reseal, seal
 from voiceapp.webhooks.events import NEVER_HERE, QUEUE_NAME, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
-from voiceapp.webhooks.secrets import encrypt, new_secret, reencrypt
+from voiceapp.webhooks.secrets import new_secret
 from voiceapp.webhooks.states import (
     DELIVERY_STEPS,
     ENDPOINT_STEPS,
@@ -85,7 +86,7 @@ def create(workspace_id: int, *, url: str, events: Sequence[str], description: s
         if listed(workspace_id).count() >= MAX_ENDPOINTS:
             raise Conflict(f"A workspace may have {MAX_ENDPOINTS} webhook endpoints; delete one first.")
         endpoint = WebhookEndpoint.objects.create(
-            workspace_id=workspace_id, url=url, description=description, events=kinds, secret_sealed=encrypt(secret)
+            workspace_id=workspace_id, url=url, description=description, events=kinds, secret_sealed=seal(secret)
         )
     return endpoint, secret
 
@@ -178,7 +179,7 @@ def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[
     secret = new_secret()
     return _change(
         endpoint,
-        secret_sealed=encrypt(secret),
+        secret_sealed=seal(secret),
         old_secret_sealed=F("secret_sealed") if keep_old else "",
         old_secret_until=timezone.now() + OVERLAP if keep_old else None,
     ), secret
@@ -188,7 +189,7 @@ def reencrypt_all() -> int:
     """Seal all secrets with the present key, so that the one before may be forgotten; how many endpoints had others."""
     changed = 0
     for row in WebhookEndpoint.objects.only("secret_sealed", "old_secret_sealed").iterator():
-        now = {"secret_sealed": reencrypt(row.secret_sealed), "old_secret_sealed": reencrypt(row.old_secret_sealed)}
+        now = {"secret_sealed": reseal(row.secret_sealed), "old_secret_sealed": reseal(row.old_secret_sealed)}
         was = {"secret_sealed": row.secret_sealed, "old_secret_sealed": row.old_secret_sealed}
         if now != was:  # what is reset meanwhile is sealed with that key already
             changed += WebhookEndpoint.objects.filter(pk=row.pk, **was).update(**now)

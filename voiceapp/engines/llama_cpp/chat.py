@@ -14,9 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, Provider, ToolCallDelta
+from voiceapp.engines.interfaces import (
+    Briefing,
+    ChatDelta,
+    ChatMessage,
+    ChatRequest,
+    ChatUsage,
+    Provider,
+    ToolCallDelta,
+)
 from voiceapp.engines.llama_cpp.process import HUNG_S, LlamaOptions, LlamaProcess, RunningModel
 from voiceapp.engines.llama_cpp.tool_calls import PlannedCall, ToolPlanner, results_in_words, without_tools
+from voiceapp.engines.messages import briefed
 from voiceapp.engines.models.context import fitted
 from voiceapp.engines.openai.chat import OpenAIChat, chat_message
 from voiceapp.engines.openai.client import RemoteServer
@@ -157,12 +166,15 @@ class LlamaChat(Provider):
             extra = {**self._sampling, **extra}
             if request.temperature is not None:
                 extra.pop("temperature", None)
+        if not self._instructions:
+            request = briefed(request)
         messages = request.messages
         if self._instructions and not any(message.role == "system" for message in messages):
             messages = (ChatMessage("system", self._instructions), *messages)
         return replace(
             request,
             messages=messages,
+            briefing=Briefing(),
             max_tokens=request.max_tokens or self._max_reply_tokens,
             seed=None if request.seed is None else request.seed % 2**32,
             extra=extra,

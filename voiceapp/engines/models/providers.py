@@ -44,10 +44,10 @@ class Providers:
     """One object for each card. Not safe for several threads; the event loop's thread builds and asks."""
 
     def __init__(self) -> None:
-        self._built: dict[tuple[str, ModelKind], Provider] = {}
-        self._inspected: dict[str, Provider] = {}
-        self._reading: dict[str, Provider] = {}
-        self._chains: dict[tuple[str, ModelKind], Provider] = {}
+        self._built: dict[ModelCard, Provider] = {}
+        self._inspected: dict[ModelCard, Provider] = {}
+        self._reading: dict[ModelCard, Provider] = {}
+        self._chains: dict[ModelCard, Provider] = {}
         self._documents: RetrievalAssistant | None = None
         self._inspector = content_inspector()
 
@@ -55,18 +55,17 @@ class Providers:
         """The object that provides a model; the same one every time. Chat is inspected where that is set up."""
         if card.kind != "chat" or self._inspector is None:
             return self.uninspected(card)
-        if card.name not in self._inspected:
-            self._inspected[card.name] = InspectedChat(self.uninspected(card), self._inspector)
-        return self._inspected[card.name]
+        if card not in self._inspected:
+            self._inspected[card] = InspectedChat(self.uninspected(card), self._inspector)
+        return self._inspected[card]
 
     def uninspected(self, card: ModelCard) -> Any:
         """Return the provider of a model behind another, whose requests and replies are inspected there."""
-        key = (card.name, card.kind)
         if not card.fallbacks:
             return self._one(card)
-        if key not in self._chains:
-            self._chains[key] = FALLBACKS[card.kind](self.links(card))
-        return self._chains[key]
+        if card not in self._chains:
+            self._chains[card] = FALLBACKS[card.kind](self.links(card))
+        return self._chains[card]
 
     def links(self, card: ModelCard) -> list[Link]:
         """A model and those that stand in for it."""
@@ -75,15 +74,14 @@ class Providers:
 
     def _one(self, card: ModelCard) -> Any:
         """Return the provider without its stand-ins."""
-        key = (card.name, card.kind)
-        if key not in self._built:
-            self._built[key] = import_string(card.provider)(**card.options)
-        found: Any = self._built[key]
+        if card not in self._built:
+            self._built[card] = import_string(card.provider)(**card.options)
+        found: Any = self._built[card]
         if not card.chat.reads_sources:
             return found
-        if card.name not in self._reading:
-            self._reading[card.name] = ReadingChat(found, self.documents)
-        return self._reading[card.name]
+        if card not in self._reading:
+            self._reading[card] = ReadingChat(found, self.documents)
+        return self._reading[card]
 
     @property
     def documents(self) -> RetrievalAssistant:

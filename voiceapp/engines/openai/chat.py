@@ -26,6 +26,7 @@ from voiceapp.engines.interfaces import (
     ChatUsage,
     ToolCallDelta,
 )
+from voiceapp.engines.messages import briefed
 from voiceapp.engines.openai.client import Busy, ServerProvider, Unreachable, read
 from voiceapp.engines.openai.lessons import Lessons
 from voiceapp.engines.openai.sse import MAX_LINE_BYTES, EventStream
@@ -85,6 +86,7 @@ class OpenAIChat(ServerProvider):
             EngineTimeout: if the server takes too long.
             EngineRefused: if the server does not accept the request.
         """
+        request = briefed(request)
         if self._is_cold and request.facts.started_at is not None:
             yield ChatDelta(is_waiting=True)
         self._asked_at = time.monotonic()

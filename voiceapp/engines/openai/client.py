@@ -19,6 +19,7 @@ import aiohttp
 
 from voiceapp.engines.interfaces import Provider
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, Throttled
+from voiceapp.outbound.model_servers import guarded_socket
 
 logger = logging.getLogger(__name__)
 
@@ -65,15 +66,18 @@ class RemoteServer:
         api_key: str,
         timeout_s: float,
         keeps_connections: bool = True,
+        is_guarded: bool = False,
     ) -> None:
         """`title` names it in messages ("chat server"), `settings` is how its settings begin ("CHAT"), empty for one
         that has none; `base_url` is what comes before a path; `timeout_s` bounds each wait for bytes. A server on
-        this machine is best asked on a new connection each time."""
+        this machine is best asked on a new connection each time. A guarded one was not named by the environment, and is
+        connected to only where `guarded_socket` allows it."""
         self.title = title
         self._settings = settings
         self._base_url = base_url.rstrip("/")
         self._api_key = api_key
         self._keeps_connections = keeps_connections
+        self._is_guarded = is_guarded
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
         )
@@ -227,6 +231,7 @@ class RemoteServer:
                 keepalive_timeout=KEEP_ALIVE_S if self._keeps_connections else None,
                 ttl_dns_cache=DNS_S,
                 resolver=aiohttp.ThreadedResolver(),  # the system's: it knows names such as nas.local
+                socket_factory=guarded_socket if self._is_guarded else None,
             )
             session = aiohttp.ClientSession(timeout=self._timeout, connector=connector, trust_env=False)
             self._sessions[loop] = session
@@ -237,7 +242,8 @@ class RemoteServer:
         status = response.status
         if status in (401, 403):
             refusal = EngineUnavailable(
-                f"The {self.title} refused the key of this server.", remedy=f"Check {self._settings}_API_KEY."
+                f"The {self.title} refused the key of this server.",
+                remedy=f"Check {self._settings}_API_KEY." if self._settings else "Check its key.",
             )
             refusal.retryable = False
             return self._troubled(refusal)
@@ -315,11 +321,17 @@ class ServerProvider(Provider):
         model: str = "",
         timeout_s: float = 60.0,
         server: RemoteServer | None = None,
+        is_guarded: bool = False,
     ) -> None:
         """`base_url` is what comes before the operation's path; `timeout_s` bounds each wait for bytes. A `server`
-        takes the place of its address, key and timeout."""
+        takes the place of its address, key and timeout. For `is_guarded` see there."""
         self._server = server or RemoteServer(
-            title=self.title, settings=self.settings, base_url=base_url, api_key=api_key, timeout_s=timeout_s
+            title=self.title,
+            settings="" if is_guarded else self.settings,
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            is_guarded=is_guarded,
         )
         self._model = model or self.any_model
 

@@ -69,6 +69,8 @@ class Beginning:
     client_address: str
     entrance: str
     """An `Entrance`."""
+    agent_version: int | None = None
+    """Version of the agent that answers; None where none is published."""
     session_id: str = field(default_factory=session_identifier, kw_only=True)
 
     @property
@@ -367,6 +369,7 @@ def _write_beginning(begun: Beginning, served_by: str, at: datetime) -> None:
                 "user_id": begun.caller.user_id,
                 "is_guest": begun.caller.is_guest,
                 "model": begun.model,
+                "agent_version": begun.agent_version,
                 "transport": begun.transport,
                 "entrance": begun.entrance,
                 "client_address": begun.client_address,

@@ -1,0 +1,128 @@
+"""Agents in the operators' site: drafts, versions, and keys that are never shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from voiceapp.agents.answering import _answering, chat_card
+from voiceapp.agents.models import COMPOSED, Agent, AgentVersion
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.errors import ModelNotFound
+from voiceapp.sealing import unseal
+
+pytestmark = pytest.mark.django_db
+ADD, LIST = "/admin/agents/agent/add/", "/admin/agents/agent/"
+INLINE = {f"versions-{name}": "0" for name in ("TOTAL_FORMS", "INITIAL_FORMS", "MIN_NUM_FORMS", "MAX_NUM_FORMS")}
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    """What the form sends for a new agent with these fields."""
+    usual = {name: value for name, value in Agent().composition().items() if value not in (None, False)}
+    return {**usual, **INLINE, "name": "desk", **fields}
+
+
+def saved(client: Client, button: str = "_publish", **fields: Any) -> Agent:
+    row = Agent.objects.filter(name="desk").first()
+    sent = form(**(row.composition() if row else {}) | fields)
+    sent = {name: value for name, value in sent.items() if value not in (None, False)}
+    response = client.post(f"{LIST}{row.pk}/change/" if row else ADD, {**sent, button: "1"})
+    assert response.status_code == 302, response.context["errors"]
+    return Agent.objects.get(name="desk")
+
+
+def current(agent: Agent) -> AgentVersion:
+    assert agent.current is not None
+    return agent.current
+
+
+def card(agent: Agent) -> ModelCard:
+    found = chat_card(agent, agent)
+    assert found is not None
+    return found
+
+
+def test_a_draft_is_published_as_a_version_that_does_not_change(admin_client: Client) -> None:
+    agent = saved(admin_client, instructions="One.")
+    agent = saved(admin_client, "_continue", instructions="Two.")
+    assert (agent.instructions, current(agent).instructions) == ("Two.", "One.")
+    page = admin_client.get(f"{LIST}{agent.pk}/change/").content.decode()
+    assert "instructions" in page.partition("Not yet published")[2][:300]
+    agent = saved(admin_client)
+    assert [version.number for version in agent.versions.all()] == [2, 1]
+    assert saved(admin_client).versions.count() == 2, "nothing has changed, so nothing is published"
+    saved(admin_client, "_restore")
+    agent = saved(admin_client)
+    assert current(agent).instructions == "One."
+    assert (agent.versions.count(), current(agent).published_by) == (3, "admin")
+
+
+def test_a_key_is_sealed_for_one_address_and_never_shown(admin_client: Client) -> None:
+    fields = {"mind": "address", "address": "https://models.example.com/v1", "model": "m"}
+    agent = saved(admin_client, key="sk-very-secret", **fields)
+    assert "sk-very-secret" in (unseal(agent.sealed_key) or "")
+    assert "sk-very-secret" not in agent.sealed_key
+    assert b"very-secret" not in admin_client.get(f"{LIST}{agent.pk}/change/").content
+    assert card(agent).options["api_key"] == "sk-very-secret"
+    agent = saved(admin_client, address="https://thief.example.com/v1")
+    assert card(agent).options["api_key"] == ""
+    agent = saved(admin_client, address=fields["address"])
+    assert card(agent).options["api_key"] == "sk-very-secret"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"mind": "address", "address": "http://10.1.2.3/v1", "model": "m"}, "MODEL_ALLOWED_NETWORKS"),
+        ({"mind": "address", "address": "http://127.0.0.1:22/v1", "model": "m"}, "usual port"),
+        ({"mind": "address", "address": "file:///etc/passwd", "model": "m"}, "must begin with http"),
+        ({"mind": "address", "address": "http://169.254.169.254/v1", "model": "m"}, "MODEL_ALLOWED_NETWORKS"),
+        ({"mind": "file"}, "Name a file"),
+        ({"mind": "file", "file": "http://example.com/a.gguf"}, "Use https"),
+        ({"name": "whisper-1"}, "is the name of a model"),
+        ({"language": "klingon"}, "must be a code"),
+        ({"fixed": "voice,colour"}, "There is no colour"),
+        ({"terms": "word\n" * 101}, "at most 100"),
+    ],
+)
+def test_what_cannot_be_is_said_in_the_form(admin_client: Client, fields: dict[str, Any], said: str) -> None:
+    page = admin_client.post(ADD, form(**fields) | {"_publish": "1"})
+    assert page.status_code == 200
+    assert said in page.content.decode()
+    assert not Agent.objects.exists()
+    saved(admin_client, mind="address", address="http://127.0.0.1:11434/v1", model="m", fixed="voice", terms="word")
+
+
+def test_with_a_folder_the_admin_shows_and_does_not_edit(admin_client: Client, settings: Settings) -> None:
+    agent = saved(admin_client)
+    settings.AGENTS_DIR = "/srv/agents"
+    page = admin_client.get(f"{LIST}{agent.pk}/change/")
+    assert "AGENTS_DIR holds" in page.content.decode()
+    assert admin_client.post(f"{LIST}{agent.pk}/change/", form(title="X") | {"_publish": "1"}).status_code == 403
+    assert admin_client.get(ADD).status_code == 403
+
+
+def test_a_draft_is_for_people_who_may_change_it(admin_client: Client, admin_user: Any, django_user_model: Any) -> None:
+    saved(admin_client, "_continue", title="Draft")
+    visitor = django_user_model.objects.create_user("bob", password="x")
+    assert _answering("desk", "draft", admin_user.pk, False, {}).title == "Draft"
+    for user in (visitor.pk, None):
+        with pytest.raises(ModelNotFound):
+            _answering("desk", "draft", user, user is None, {})
+
+
+def test_the_environment_decides_before_the_default_agent(admin_client: Client, settings: Settings) -> None:
+    agent = Agent(name="voice", mind="address", address="https://models.example.com/v1", model="m")
+    agent.save()
+    assert card(agent).name == "m"
+    settings.CHAT_ENGINE = "model"
+    assert chat_card(agent, agent) is None
+    assert b"The environment: CHAT_ENGINE" in admin_client.get(f"{LIST}{agent.pk}/change/").content
+
+
+def test_every_field_of_a_version_has_its_place_in_the_form(admin_client: Client) -> None:
+    page = admin_client.get(ADD).content.decode()
+    assert [name for name in COMPOSED if f'name="{name}"' not in page] == []

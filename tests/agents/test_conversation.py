@@ -1,0 +1,170 @@
+"""Agents in conversations with a real server and a real chat server: who answers, and what the model is told."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.agents.conftest import Apply
+from tests.realtime.chat_server import KEY, ChatServer
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import call
+
+
+@pytest.fixture(scope="module")
+def product(serve: Serve, chat_server: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Product:
+    keys = f"reception={KEY},voice={KEY},desk={KEY}"
+    folder = tmp_path_factory.mktemp("agents")
+    return serve(MODEL_ALLOWED_NETWORKS="127.0.0.0/8", AGENT_KEYS=keys, AGENTS_DIR=str(folder), PUBLIC_PAGE="guest")
+
+
+@pytest.fixture
+def minded(chat_server: ChatServer) -> str:
+    """The fields of an agent whose replies the chat server writes."""
+    chat_server.requests.clear()
+    return f'mind = "address"\naddress = "{chat_server.base_url}"\nmodel = "bard"\n'
+
+
+def applied(apply: Apply, product: Product, **files: str) -> str:
+    done = apply(product, **files)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def test_the_model_is_told_that_it_is_heard_and_by_whom(
+    product: Product, apply: Apply, chat_server: ChatServer, minded: str
+) -> None:
+    applied(apply, product, reception=minded + 'instructions = "You are the reception of {{house}}."')
+    async with call(product.url, product.keys["good"], model="reception", query="&time_zone=Europe/Vienna") as talker:
+        await talker.send("session.update", session={"instructions": "Call me Ann."})
+        for _ in range(2):
+            await talker.ask("Who is there?")
+        await talker.wait("response.done", count=2)
+    first, second = (request["messages"] for request in chat_server.requests)
+    told = first[0]["content"]
+    assert first[0] == second[0], "a prompt cache needs the same bytes from turn to turn"
+    assert [message["role"] for message in first] == ["system", "user"]
+    assert told.startswith("You are talking with a person. Your reply is read aloud")
+    assert told.index("the reception of .") < told.index("Call me Ann.") < told.index("Europe/Vienna")
+    assert told.endswith("The caller's time zone is Europe/Vienna.")
+
+
+async def test_the_default_agent_answers_under_every_alias_and_at_once_when_it_is_published(
+    product: Product, apply: Apply, chat_server: ChatServer, minded: str
+) -> None:
+    async with call(product.url, product.keys["good"], model="voice") as talker:
+        applied(apply, product, voice=minded + 'first_words = "Hello, this is the house."\n')
+        await talker.ask("Sing me something.")
+        await talker.wait("response.done")
+        assert not chat_server.requests, "a conversation keeps the version that it began with"
+    async with call(product.url, product.keys["good"], model="qwen-omni-turbo-realtime") as talker:
+        await talker.wait("response.done")
+        (said,) = talker.all("response.audio_transcript.done")
+        assert said["transcript"] == "Hello, this is the house."
+        await talker.ask("Sing me something.")
+        await talker.wait("response.done", count=2)
+    assert chat_server.requests[-1]["model"] == "bard"
+    assert {"role": "assistant", "content": "Hello, this is the house."} in chat_server.requests[-1]["messages"]
+
+
+async def test_what_is_fixed_stays_and_what_is_not_is_the_callers(product: Product, apply: Apply, minded: str) -> None:
+    text = 'voice = "man"\ntemperature = 0.1\nfixed = "voice"\npatience = "calm"\nterms = """\nKowalczyk\n"""\n'
+    applied(apply, product, reception=minded + text)
+    async with call(product.url, product.keys["good"], model="reception") as talker:
+        began = (await talker.wait("session.created"))["session"]
+        await talker.send("session.update", session={"voice": "woman", "temperature": 0.5})
+        now = (await talker.wait("session.updated"))["session"]
+    assert (began["voice"], began["temperature"], began["turn_detection"]["silence_duration_ms"]) == ("man", 0.1, 1500)
+    assert began["input_audio_transcription"]["keywords"] == ["Kowalczyk"]
+    assert (now["voice"], now["temperature"]) == ("man", 0.5)
+
+
+async def test_openais_prompt_names_agent_version_and_variables(
+    product: Product, apply: Apply, chat_server: ChatServer, minded: str
+) -> None:
+    applied(apply, product, desk=minded + 'instructions = "First, for {{name}}."')
+    applied(apply, product, desk=minded + 'instructions = "Second."')
+    client = AsyncOpenAI(base_url=f"{product.origin}/v1", api_key=product.keys["good"])
+    prompt = {"id": "desk", "version": "1", "variables": {"name": "Ann"}}
+    secret = await client.realtime.client_secrets.create(session={"type": "realtime", "prompt": prompt})
+    browser = AsyncOpenAI(base_url=f"{product.origin}/v1", api_key=secret.value)
+    async with browser.realtime.connect(model="gpt-realtime") as connection:
+        await connection.conversation.item.create(
+            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
+        )
+        await connection.response.create()
+        async for event in connection:
+            if event.type == "response.done":
+                break
+    assert "First, for Ann." in chat_server.requests[-1]["messages"][0]["content"]
+    models = [model.id async for model in client.models.list()]
+    assert {"desk", "voice"} <= {*models}
+    await client.close()
+    await browser.close()
+
+
+@pytest.mark.parametrize("name", ["desk@7", "desk@draft", "nothing", "desk@", "desk@-1", "desk@²"])
+async def test_what_does_not_exist_is_refused(product: Product, apply: Apply, minded: str, name: str) -> None:
+    applied(apply, product, desk=minded)
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(f"{product.url}?model={name}", additional_headers=bearer(product, "good")):
+            pass
+    assert refused.value.response.status_code == 404
+
+
+async def test_a_key_that_is_held_to_other_models_may_not(product: Product, apply: Apply, minded: str) -> None:
+    applied(apply, product, desk=minded)
+    for name, status in (("narrow", 403), ("good", 101)):
+        headers = UPGRADE | bearer(product, name)
+        async with aiohttp.ClientSession() as http, http.get(f"{product.url}?model=desk", headers=headers) as response:
+            assert response.status == status
+
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def bearer(product: Product, name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {product.keys[name]}"}
+
+
+async def test_a_guest_reaches_public_agents_only(product: Product, apply: Apply, minded: str) -> None:
+    applied(apply, product, desk=minded, lobby=minded + "is_public = true\ntitle = 'The lobby'")
+    async with aiohttp.ClientSession() as http:
+        async with http.get(f"{product.origin}/voice/config?agent=lobby") as response:
+            found = await response.json()
+        assert [(model["name"], model["title"]) for model in found["models"]] == [("lobby", "The lobby")]
+        async with http.get(f"{product.origin}/a/lobby") as response:
+            assert response.status == 200
+            assert "The lobby" in await response.text()
+        for path in ("/a/desk", "/voice/config?agent=desk", "/a/nothing"):
+            async with http.get(f"{product.origin}{path}") as response:
+                assert response.status == 404, path
+
+
+def test_a_mistake_in_a_file_names_it_and_what_ran_goes_on(product: Product, apply: Apply, minded: str) -> None:
+    applied(apply, product, desk=minded + 'instructions = "Kept."')
+    for text, said in (
+        (minded + "\npace = 9.0", "desk.toml, line 5: Ensure this value is less than or equal to 2.0."),
+        (minded + "\npase = 1.0", "desk.toml, line 5: pase is not known."),
+        (minded + 'pace = "fast"', "desk.toml, line 4: pace must be a number."),
+        (minded + "pace = ", "desk.toml: Invalid value (at end of document)."),
+        (
+            'mind = "address"\naddress = "http://10.0.0.1/v1"\nmodel = "x"',
+            "desk.toml, line 2: 10.0.0.1 is not a public",
+        ),
+        ('name = "x"', "desk.toml, line 1: name is not known."),
+    ):
+        done = apply(product, desk=text, lobby=minded)
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+    assert "desk@1: unchanged" not in applied(apply, product, desk=minded)

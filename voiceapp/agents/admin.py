@@ -1,0 +1,134 @@
+"""Agents in the operators' site: a draft that is edited and tried, and the versions that were published of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+
+from voiceapp.agents.answering import deciding
+from voiceapp.agents.models import Agent, AgentVersion, Composition
+from voiceapp.agents.preamble import PREAMBLE
+from voiceapp.catalogue.defaults import VOICE
+
+MODEL_FIELDS = ("mind", "address", "model", "key", "file", "fallbacks", "temperature", "max_tokens")
+
+
+class AgentForm(forms.ModelForm):
+    """The draft, and the key of its model server, which is never shown again."""
+
+    key = forms.CharField(
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Kept encrypted, for this address only. Empty keeps the one that is there.",
+    )
+
+    def save(self, commit: bool = True) -> Any:
+        if self.cleaned_data.get("key"):
+            self.instance.keep_key(self.cleaned_data["key"])
+        return super().save(commit)
+
+
+def differences(before: Composition | None, after: Composition) -> str:
+    """Return the fields that two compositions differ in, in words."""
+    was = before.composition() if before else Agent().composition()
+    changed = [name for name, value in after.composition().items() if value != was[name]]
+    return ", ".join(str(Agent._meta.get_field(name).verbose_name) for name in changed) or "nothing"
+
+
+class VersionInline(admin.TabularInline):
+    model = AgentVersion
+    fields = readonly_fields = ("number", "published_at", "published_by", "changed", "restore")
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="changed")
+    def changed(self, row: AgentVersion) -> str:
+        return differences(row.agent.versions.filter(number__lt=row.number).first(), row)
+
+    @admin.display(description="")
+    def restore(self, row: AgentVersion) -> str:
+        if settings.AGENTS_DIR:
+            return ""
+        button = '<button class="button" name="_restore" value="{}">Make it the draft</button>'
+        return str(format_html(button, row.number))
+
+
+@admin.register(Agent)
+class AgentAdmin(admin.ModelAdmin):
+    """Also where `voice`, the default agent, is composed."""
+
+    form = AgentForm
+    list_display = ("name", "title", "is_public", "mind", "version", "unpublished")
+    inlines = (VersionInline,)
+    change_form_template = "admin/agents/agent/change_form.html"
+    fieldsets = (
+        (None, {"fields": ("name", "title", "is_public", "unpublished", "preamble", "instructions", "first_words")}),
+        ("How it speaks and hears", {"fields": ("voice", "pace", "language", "terms", "patience")}),
+        ("What replies", {"fields": ("decided", *MODEL_FIELDS)}),
+        ("Limits", {"fields": ("session_s", "fixed")}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("unpublished", "preamble", "decided", *(("name",) if obj else ()))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_change_permission(request, obj)) and not settings.AGENTS_DIR
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(super().has_add_permission(request)) and not settings.AGENTS_DIR
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_delete_permission(request, obj)) and not settings.AGENTS_DIR
+
+    @admin.display(description="version")
+    def version(self, row: Agent) -> str:
+        return str(row.current.number) if row.current else "not published"
+
+    @admin.display(description="not yet published")
+    def unpublished(self, row: Agent) -> str:
+        return differences(row.current, row) if row.pk else "all of it"
+
+    @admin.display(description="stands first")
+    def preamble(self, row: Agent) -> str:
+        return PREAMBLE
+
+    @admin.display(description="decided by")
+    def decided(self, row: Agent) -> str:
+        if row.name == VOICE and (names := deciding()):
+            return f"The environment: {', '.join(names)}. Remove that to choose here."
+        return "What stands here."
+
+    def response_add(self, request: HttpRequest, obj: Agent, post_url_continue: str | None = None) -> HttpResponse:
+        return self._after(request, obj) or super().response_add(request, obj, post_url_continue)
+
+    def response_change(self, request: HttpRequest, obj: Agent) -> HttpResponse:
+        return self._after(request, obj) or super().response_change(request, obj)
+
+    def _after(self, request: HttpRequest, obj: Agent) -> HttpResponse | None:
+        """Publish the draft that was saved, or take an earlier version in its place."""
+        if "_publish" in request.POST:
+            version = obj.publish(request.user.get_username())
+            self.message_user(request, f"New conversations have {version}.", messages.SUCCESS)
+        elif (number := request.POST.get("_restore", "")).isdecimal():
+            version = obj.versions.filter(number=int(number)).first()
+            if version is None:
+                return None
+            obj.restore(version)
+            self.message_user(request, f"The draft is that of {version}. Publish it to have it in conversations.")
+        elif "_try" not in request.POST:
+            return None
+        else:
+            return HttpResponseRedirect(f"{reverse('agent', args=(obj.name,))}?version=draft")
+        return HttpResponseRedirect(reverse("admin:agents_agent_change", args=(obj.pk,)))

@@ -1,0 +1,134 @@
+"""Who answers a caller: the one place where an agent becomes the configuration of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+from voiceapp.agents.models import Agent, Composition, Mind
+from voiceapp.agents.preamble import filled
+from voiceapp.catalogue.cards import ModelCard
+from voiceapp.catalogue.defaults import VOICE, LocalModelSettings, chat_cards, chat_model_file
+from voiceapp.catalogue.servers import ServerSettings
+from voiceapp.database.thread import run_in_db_thread
+from voiceapp.errors import ModelNotFound
+
+DRAFT = "draft"
+"""In the place of a version's number, for people who may change agents."""
+DECIDING = ("CHAT_BASE_URL", "CHAT_MODEL_FILE", "CHAT_MODEL", "CHAT_ENGINE")
+"""Settings that say what replies at this server; the default agent then has no say in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """An agent as a conversation has it from its beginning to its end."""
+
+    name: str
+    title: str = ""
+    version: int | None = None
+    """None for a draft, and for the default agent while nothing of it is published."""
+    chat: ModelCard | None = None
+    """The model that writes its replies; None is that of this server."""
+    opening: dict[str, Any] = field(default_factory=dict)
+    """Settings of its sessions, in the words of `session.update`."""
+    fixed: frozenset[str] = frozenset()
+    """Fields of these settings that callers do not change."""
+    instructions: str = ""
+    first_words: str = ""
+    pace: float = 1.0
+    session_s: int | None = None
+
+
+async def answering(
+    named: str, *, user_id: int | None = None, is_guest: bool = False, variables: Mapping[str, str] | None = None
+) -> Answering:
+    """The agent of a name such as `reception`, or of one of its versions, `reception@2` or `reception@draft`.
+
+    Raises:
+        ModelNotFound: if there is none, or not for this caller.
+    """
+    name, at, version = named.partition("@")
+    if at and not (version == DRAFT or (version.isascii() and version.isdecimal() and len(version) < 9)):
+        raise ModelNotFound(f"There is no agent '{named[:80]}' here.")
+    return await run_in_db_thread(_answering, name, version, user_id, is_guest, variables or {})
+
+
+def _answering(name: str, version: str, user_id: int | None, is_guest: bool, variables: Mapping[str, str]) -> Answering:
+    agent = Agent.objects.filter(name=name).first()
+    composed: Composition | None = None
+    number = None
+    if agent is not None and version == DRAFT:
+        composed = agent if _may_change(user_id) else None
+    elif agent is not None:
+        current = agent.versions.filter(number=int(version)).first() if version else agent.current
+        composed, number = current, current and current.number
+    if agent is None or composed is None:
+        if name == VOICE and not version:
+            return Answering(VOICE)
+        raise ModelNotFound(f"There is no agent '{name[:80]}'{f' of version {version[:20]}' if version else ''} here.")
+    if is_guest and not composed.is_public and name != VOICE:
+        raise ModelNotFound(f"There is no agent '{name[:80]}' here.")
+    return Answering(
+        name,
+        composed.title,
+        number,
+        chat_card(agent, composed),
+        composed.opening(),
+        composed.fixed_fields,
+        filled(composed.instructions, variables),
+        filled(composed.first_words, variables),
+        composed.pace,
+        composed.session_s,
+    )
+
+
+def _may_change(user_id: int | None) -> bool:
+    user = get_user_model().objects.filter(pk=user_id).first()
+    return user is not None and user.is_staff and user.has_perm("agents.change_agent")
+
+
+def deciding() -> list[str]:
+    """Return the settings of the environment that choose the default agent's model, in the place of the admin."""
+    return [name for name in DECIDING if getattr(settings, name)]
+
+
+def chat_card(agent: Agent, composed: Composition) -> ModelCard | None:
+    """The model that writes the replies of an agent; None is that of this server."""
+    mind = Mind.SERVER if agent.name == VOICE and deciding() else composed.mind
+    server, local, engine = ServerSettings("", "", ""), settings.LOCAL_CHAT, "skills"
+    if mind == Mind.SERVER:
+        return None
+    if mind == Mind.ADDRESS:
+        key = agent.key_for(composed.address)
+        server, local, engine = ServerSettings(composed.address, key, composed.model, settings.CHAT_TIMEOUT_S), None, ""
+    elif mind == Mind.FILE:
+        local, engine = own_model(composed.file), "both"
+    card = chat_cards(
+        server, sees_images=False, local=local, engine=engine, reads_documents=settings.CHAT_READS_DOCUMENTS
+    )[0]
+    options = {**card.options, "is_guarded": True} if mind == Mind.ADDRESS else card.options
+    return replace(card, aliases=(), options=options, fallbacks=composed.fallback_list)
+
+
+def own_model(file: str) -> LocalModelSettings:
+    """A GGUF model that runs here."""
+    return LocalModelSettings(
+        chat_model_file(file, settings.MODELS_DIR),
+        settings.CHAT_MODEL_THREADS,
+        settings.CHAT_MODEL_CONTEXT,
+        settings.CHAT_MODEL_SLOTS,
+        settings.CHAT_TIMEOUT_S,
+        idle_s=600.0,
+    )
+
+
+def listed(*, is_guest: bool = False) -> list[str]:
+    """Return the names of the published agents that a caller may talk to."""
+    found = [(agent.name, agent.current) for agent in Agent.objects.all()]
+    return [
+        name for name, current in found if current is not None and (current.is_public or name == VOICE or not is_guest)
+    ]

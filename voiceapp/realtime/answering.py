@@ -1,0 +1,102 @@
+"""Who answers in a session: from the model's name that a caller gives to a card, an agent and its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from voiceapp.accounts.auth import Caller
+from voiceapp.agents.answering import Answering, answering
+from voiceapp.agents.preamble import PREAMBLE, today
+from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.defaults import VOICE
+from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.interfaces import Briefing
+from voiceapp.engines.models.providers import provider_of
+from voiceapp.errors import ModelNotFound
+from voiceapp.protocol.configuration import SessionConfig, configured
+from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to
+from voiceapp.protocol.wire.values import read_metadata, read_object, read_text
+from voiceapp.realtime.models import session_identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """A model and, for our own conversation, the agent that answers in it."""
+
+    named: str
+    """Name that keys may be held to: the agent's, or the one that the caller gave."""
+    card: ModelCard
+    agent: Answering | None = None
+
+    @property
+    def version(self) -> int | None:
+        return self.agent.version if self.agent else None
+
+    def lasts_s(self, most_s: float) -> float:
+        """Return the longest duration of a session, where a seat may be held for `most_s`."""
+        return min(most_s, (self.agent and self.agent.session_s) or most_s)
+
+    def terms(self, time_zone: str) -> dict[str, Any]:
+        """Return what the agent adds to a `Call`."""
+        if (agent := self.agent) is None:
+            return {}
+        return {
+            "chat": agent.chat,
+            "briefing": Briefing(PREAMBLE, agent.instructions, today(time_zone, timezone.now())),
+            "first_words": agent.first_words,
+            "pace": agent.pace,
+            "usual": agent.opening,
+            "fixed": agent.fixed,
+        }
+
+    def described(self, model: str, opening: dict[str, Any], *, listens_only: bool) -> dict[str, Any]:
+        """Return the settings that a session begins with, in OpenAI's words."""
+        usual, fixed = (self.agent.opening, self.agent.fixed) if self.agent else ({}, frozenset[str]())
+        config = SessionConfig(model=model or self.card.name, voice=provider_of(self.card).default_voice)
+        shown = {"id": session_identifier(), **configured(config, usual, opening, fixed=fixed).to_wire()}
+        return session_to(shown, TRANSCRIPTION if listens_only else REALTIME)
+
+
+async def who_answers(
+    caller: Caller, kind: ModelKind, model: str, variables: Mapping[str, str] | None = None
+) -> Answerer:
+    """Find the card of a model or agent; without a name, the first of the kind.
+
+    Raises:
+        ModelNotFound: no model of the kind, and no agent, has this name.
+    """
+    model = model or catalogue().default(kind).name
+    card = catalogue().find(model, kind)
+    if kind != "realtime" or (card is not None and card.name != VOICE):
+        return Answerer(model, catalogue().get(model, kind))
+    try:
+        agent = await answering(
+            VOICE if card else model, user_id=caller.user_id, is_guest=caller.is_guest, variables=variables
+        )
+    except ModelNotFound:
+        raise ModelNotFound(f"There is no realtime model '{model[:80]}' on this server.") from None
+    return Answerer(model if card else agent.name, catalogue().get(VOICE, "realtime"), agent)
+
+
+def read_prompt(given: object, card: ModelCard | None) -> tuple[str, dict[str, str]] | None:
+    """The agent that a `prompt` names beside a model, with its version, and the variables of its instructions.
+
+    None where there is no prompt, or the model is not this server's conversation.
+
+    Raises:
+        InvalidParameter: if it cannot be read.
+    """
+    if not given or (card is not None and card.name != VOICE):
+        return None
+    prompt, at = read_object(given, "session.prompt"), "session.prompt.variables"
+    name = read_text(prompt.get("id"), "session.prompt.id", limit=100)
+    version = read_text(prompt.get("version") or "", "session.prompt.version", limit=20)
+    texts = {
+        key: value.get("text") if isinstance(value, dict) else value
+        for key, value in read_object(prompt.get("variables") or {}, at).items()
+    }
+    return f"{name}@{version}" if version else name, read_metadata(texts, at) or {}
