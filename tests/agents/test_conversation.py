@@ -41,9 +41,9 @@ async def test_the_model_is_told_that_it_is_heard_and_by_whom(
     applied(apply, product, reception=minded + 'instructions = "You are the reception of {{house}}."')
     async with call(product.url, product.keys["good"], model="reception", query="&time_zone=Europe/Vienna") as talker:
         await talker.send("session.update", session={"instructions": "Call me Ann."})
-        for _ in range(2):
+        for count in (1, 2):
             await talker.ask("Who is there?")
-        await talker.wait("response.done", count=2)
+            await talker.wait("response.done", count=count)
     first, second = (request["messages"] for request in chat_server.requests)
     told = first[0]["content"]
     assert first[0] == second[0], "a prompt cache needs the same bytes from turn to turn"

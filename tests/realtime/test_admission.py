@@ -29,7 +29,8 @@ from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Talker, call
 from voiceapp.accounts.auth import KEY_WANTED, Caller
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.realtime.admission import MOST_LANGUAGES, admit
+from voiceapp.realtime.admission import admit
+from voiceapp.realtime.answering import MOST_LANGUAGES
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, API_SOCKET, HELD_OFFER, OPENAI_OFFER, PAGE_SOCKET, Door
 
 UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}

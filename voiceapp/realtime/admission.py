@@ -13,28 +13,23 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.conf import settings
-from django.utils.translation.trans_real import parse_accept_lang_header
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import require_budget, require_model
 from voiceapp.accounts.seats import Seat, seats
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.catalogue.languages import ENGLISH
 from voiceapp.drain import drain_event
 from voiceapp.engines.interfaces import Call
 from voiceapp.engines.models.providers import realtime_model_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
-from voiceapp.formats import language_code
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
-from voiceapp.realtime.answering import who_answers
+from voiceapp.realtime.answering import languages_of, who_answers
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.lifetime.end_conditions import EndConditions, end_conditions
 from voiceapp.realtime.records.recorder import Beginning, Recorder
 from voiceapp.realtime.transports.interface import Transport
 
-MOST_LANGUAGES = 16
-"""Languages of a caller that count."""
 WAYS = {"aoq": "AOQ", "webrtc": "WebRTC", "websocket": "WebSocket"}
 
 
@@ -140,7 +135,7 @@ async def admit(
         session_id=beginning.session_id,
         model=model,
         time_zone=zone,
-        languages=_languages(languages),
+        languages=languages_of(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
         has_track=door.decoded_rate_hz is not None,
         next_task_end=beginning.next_task_end,
@@ -153,14 +148,6 @@ async def admit(
         ends_with_temporary_key=door.ends_with_temporary_key,
     )
     return Admitted(card, provider, call, beginning, Recorder(beginning), limits, seat)
-
-
-def _languages(header: str) -> tuple[str, ...]:
-    """The languages that a header names, and English; empty where it accepts any, or cannot be read."""
-    tags = [tag for tag, quality in parse_accept_lang_header(header) if quality]
-    if not tags or "*" in tags:
-        return ()
-    return tuple(dict.fromkeys([*(language_code(tag) for tag in tags[:MOST_LANGUAGES]), ENGLISH]))
 
 
 @functools.cache

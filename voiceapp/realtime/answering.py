@@ -7,20 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation.trans_real import parse_accept_lang_header
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.agents.answering import Answering, answering
 from voiceapp.agents.preamble import PREAMBLE, today
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.defaults import VOICE
+from voiceapp.catalogue.languages import ENGLISH
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import Briefing
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import ModelNotFound
+from voiceapp.formats import language_code
 from voiceapp.protocol.configuration import SessionConfig, configured
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to
 from voiceapp.protocol.wire.values import read_metadata, read_object, read_text
 from voiceapp.realtime.models import session_identifier
+
+MOST_LANGUAGES = 16
+"""Languages of a caller that count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +106,11 @@ def read_prompt(given: object, card: ModelCard | None) -> tuple[str, dict[str, s
         for key, value in read_object(prompt.get("variables") or {}, at).items()
     }
     return f"{name}@{version}" if version else name, read_metadata(texts, at) or {}
+
+
+def languages_of(header: str) -> tuple[str, ...]:
+    """The languages that a header names, and English; empty where it accepts any, or cannot be read."""
+    tags = [tag for tag, quality in parse_accept_lang_header(header) if quality]
+    if not tags or "*" in tags:
+        return ()
+    return tuple(dict.fromkeys([*(language_code(tag) for tag in tags[:MOST_LANGUAGES]), ENGLISH]))

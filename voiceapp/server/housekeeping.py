@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from voiceapp.agents.files import apply
 from voiceapp.agents.models import reseal_keys
+from voiceapp.database.thread import run_in_db_thread
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
-from voiceapp.realtime.lifetime.stale_sessions import close_overdue
+from voiceapp.realtime.lifetime.stale_sessions import close_abandoned, close_overdue
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
@@ -26,6 +30,14 @@ from voiceapp.webhooks.store import reencrypt_all
 logger = logging.getLogger(__name__)
 
 HOUR_S = 3600.0
+
+
+async def set_in_order() -> None:
+    """Close what dead processes left open, and publish the agents of AGENTS_DIR; a mistake in a file stops nothing."""
+    await close_abandoned()
+    if settings.AGENTS_DIR:
+        for mistake in await run_in_db_thread(apply, Path(settings.AGENTS_DIR), logger.info):
+            logger.error("agent %s", mistake)
 
 
 def tidy() -> None:

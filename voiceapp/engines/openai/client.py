@@ -243,7 +243,7 @@ class RemoteServer:
         if status in (401, 403):
             refusal = EngineUnavailable(
                 f"The {self.title} refused the key of this server.",
-                remedy=f"Check {self._settings}_API_KEY." if self._settings else "Check its key.",
+                remedy=f"Check {f'{self._settings}_API_KEY' if self._settings else 'its key'}.",
             )
             refusal.retryable = False
             return self._troubled(refusal)

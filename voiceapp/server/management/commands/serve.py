@@ -6,17 +6,13 @@ import argparse
 import asyncio
 import gc
 import ipaddress
-import logging
 import socket
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
-from voiceapp.agents.files import apply
-from voiceapp.database.thread import run_in_db_thread
 from voiceapp.drain import drain_event
 from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
@@ -25,14 +21,11 @@ from voiceapp.realtime.aoq.listener import relay_beside
 from voiceapp.realtime.calls import calls
 from voiceapp.realtime.forwarded_seats import forwarded_seats
 from voiceapp.realtime.lifetime.resume import resumable_sessions
-from voiceapp.realtime.lifetime.stale_sessions import close_abandoned
 from voiceapp.realtime.webrtc.peers import peers
-from voiceapp.server.housekeeping import keep_tidy
+from voiceapp.server.housekeeping import keep_tidy, set_in_order
 from voiceapp.server.limits import ServerLimits
 from voiceapp.server.runner import Life, bind, serve
 from voiceapp.server.work import EmbeddedWork, queues, watch_for_workers, woken
-
-logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -124,11 +117,8 @@ async def _close() -> None:
 
 
 async def warm_up() -> None:
-    """Load the engines, after closing what dead processes left open."""
-    await close_abandoned()
-    if settings.AGENTS_DIR:
-        for mistake in await run_in_db_thread(apply, Path(settings.AGENTS_DIR), logger.info):
-            logger.error("agent %s", mistake)
+    """Load the engines, in a house that is in order."""
+    await set_in_order()
     await providers.warm_up()
     # What is here now stays. A full collection that walks over it holds up every conversation for 60 to 70 ms.
     gc.collect()
