@@ -115,7 +115,7 @@ def interrupted(dialect: str) -> Recorded:
 
 def ducked(dialect: str) -> Recorded:
     talk = Recorded(dialect)
-    talk.update(interruptions="duck", **({} if dialect == "own" else {"type": "realtime"}))
+    talk.update(interruptions="duck", word_times=True, **({} if dialect == "own" else {"type": "realtime"}))
     talk.answer(talk.ask_in_writing("Tell me about the tides."), "The moon pulls at the water. ", ms=3000)
     talk.wait(1000)
     talk.sound(320)

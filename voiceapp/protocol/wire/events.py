@@ -12,11 +12,20 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from voiceapp.protocol.wire.reading import EventError, Fields, JsonObject, parse_fields, tidy
 
 __all__ = ["CLIENT_EVENTS", "SERVER_EVENTS", "ClientEvent", "EventError", "ServerEvent", "parse_client_event"]
+
+
+Kind = TypeVar("Kind", bound="ClientEvent | ServerEvent")
+
+
+def _by_type(base: type[Kind]) -> dict[str, type[Kind]]:
+    """The events above of this kind, by their type on the wire and in the order of this file."""
+    found = [each for each in globals().values() if isinstance(each, type) and issubclass(each, base)]
+    return {each.type: each for each in found if hasattr(each, "type")}
 
 
 # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,24 +205,7 @@ class SessionFinish(ClientEvent):
     type = "session.finish"
 
 
-CLIENT_EVENTS: dict[str, type[ClientEvent]] = {
-    cls.type: cls
-    for cls in (
-        SessionUpdate,
-        AudioAppend,
-        AudioCommit,
-        AudioClear,
-        ImageAppend,
-        ItemCreate,
-        ItemRetrieve,
-        ItemDelete,
-        ItemTruncate,
-        ResponseCreate,
-        ResponseCancel,
-        RemindersRestore,
-        SessionFinish,
-    )
-}
+CLIENT_EVENTS: dict[str, type[ClientEvent]] = _by_type(ClientEvent)
 
 
 def parse_client_event(text: str) -> ClientEvent:
@@ -687,46 +679,4 @@ class ReplyRestored(ServerEvent):
     audio_start_ms: int | None = None
 
 
-SERVER_EVENTS: dict[str, type[ServerEvent]] = {
-    cls.type: cls
-    for cls in (
-        ErrorEvent,
-        SessionCreated,
-        SessionUpdated,
-        SessionResumable,
-        SessionResumed,
-        SessionFinished,
-        RemindersUpdated,
-        SessionClosing,
-        SpeechStarted,
-        SpeechStopped,
-        IdleTimeout,
-        AudioCommitted,
-        AudioCleared,
-        ItemCreated,
-        ItemRetrieved,
-        ItemDeleted,
-        ItemTruncated,
-        TranscriptionDelta,
-        TranscriptionCompleted,
-        TranscriptionFailed,
-        ResponseCreated,
-        OutputItemAdded,
-        OutputItemDone,
-        ContentPartAdded,
-        ContentPartDone,
-        TextDelta,
-        TextDone,
-        AudioTranscriptDelta,
-        AudioTranscriptDone,
-        AudioDelta,
-        ReplyWordTimes,
-        AudioDone,
-        ReplyDucked,
-        ReplyRestored,
-        FunctionArgumentsDelta,
-        FunctionArgumentsDone,
-        SourceAdded,
-        ResponseDone,
-    )
-}
+SERVER_EVENTS: dict[str, type[ServerEvent]] = _by_type(ServerEvent)
