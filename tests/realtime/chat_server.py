@@ -69,6 +69,7 @@ class ChatServer:
     async def _start(self) -> None:
         application = web.Application()
         application.router.add_post("/v1/chat/completions", self._answer)
+        application.router.add_get("/v1/models", self._models)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
@@ -79,6 +80,9 @@ class ChatServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "bard"}, {"id": "nomic-embed-text"}]})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Authorization") != f"Bearer {KEY}":

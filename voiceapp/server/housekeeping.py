@@ -16,9 +16,11 @@ from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from voiceapp.agents.answering import deciding
 from voiceapp.agents.files import apply
 from voiceapp.agents.models import reseal_keys
 from voiceapp.database.thread import run_in_db_thread
+from voiceapp.engines.models.local_servers import local_servers
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
 from voiceapp.realtime.lifetime.stale_sessions import close_abandoned, close_overdue
@@ -33,11 +35,15 @@ HOUR_S = 3600.0
 
 
 async def set_in_order() -> None:
-    """Close what dead processes left open, and publish the agents of AGENTS_DIR; a mistake in a file stops nothing."""
+    """Close what dead processes left open, publish the agents of AGENTS_DIR, where a mistake stops nothing, and tell of
+    model servers on this machine that might reply."""
     await close_abandoned()
     if settings.AGENTS_DIR:
         for mistake in await run_in_db_thread(apply, Path(settings.AGENTS_DIR), logger.info):
             logger.error("agent %s", mistake)
+    if not deciding():
+        for server in await local_servers():
+            logger.info("%s", server.line)
 
 
 def tidy() -> None:

@@ -68,8 +68,9 @@ CHAT_CONTEXT: int = env.int("CHAT_CONTEXT", default=0)
 """Tokens that the model at CHAT_BASE_URL reads, its reply included; of a longer conversation the oldest exchanges are
 left out. 0: as found out when that server refuses a conversation."""
 CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
-"""A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address that
-`manage.py fetch_models` fetches once. Empty takes the small model that `fetch_models` brings."""
+"""A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address or a name such
+as hf:owner/repository:Q4_K_M that `manage.py fetch_models` fetches once. Empty takes the small model that
+`fetch_models` brings."""
 if CHAT_MODEL_FILE.startswith("http://"):
     raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
 CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="")

