@@ -138,8 +138,9 @@ async def test_a_caller_hears_a_reply_or_why_there_is_none(case: Case) -> None:
         assert ("error" in (done["status_details"] or {})) == (case.status == "failed")
 
 
-async def test_fillers_vary_and_are_no_part_of_what_the_model_reads_later() -> None:
-    async with asked(Habit(thoughts=28, words_per_s=20), Habit()) as (talk, server):
+async def test_fillers_vary_and_are_no_part_of_what_the_model_reads_later(settings: Settings) -> None:
+    settings.CHAT_FIRST_WORD_S = 2 * FIRST_WORD_S
+    async with asked(Habit(thoughts=32, words_per_s=20), Habit()) as (talk, server):
         for number in range(2):
             await talk.ask()
             assert transcript((await talk.wait(ev.ResponseDone, number + 1)).response) == WHOLE
