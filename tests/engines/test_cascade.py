@@ -166,6 +166,7 @@ class Talk:
         before_response: Callable[[NextResponse], Awaitable[str]] | None,
         *,
         speculates: bool = False,
+        is_far: bool = False,
         next_task_end: Callable[[], Awaitable[str]] | None = None,
         chat: ChatModel | None = None,
     ) -> None:
@@ -189,6 +190,7 @@ class Talk:
             chat=chat or self.writer,
             synthesizer=self.mouth,
             speculates=speculates,
+            is_far=is_far,
         )
         self._news = asyncio.Condition()
         self.reading = tasks.create_task(self._read())
@@ -222,14 +224,10 @@ class Talk:
 
 @asynccontextmanager
 async def talking(
-    before_response: Callable[[NextResponse], Awaitable[str]] | None = None,
-    *,
-    speculates: bool = False,
-    next_task_end: Callable[[], Awaitable[str]] | None = None,
-    chat: ChatModel | None = None,
+    before_response: Callable[[NextResponse], Awaitable[str]] | None = None, **options: Any
 ) -> AsyncIterator[Talk]:
     async with asyncio.TaskGroup() as tasks:
-        talk = Talk(tasks, before_response, speculates=speculates, next_task_end=next_task_end, chat=chat)
+        talk = Talk(tasks, before_response, **options)
         yield talk
         talk.stream.close()
         talk.reading.cancel()

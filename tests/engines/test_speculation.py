@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, NextResponse, ToolCallDelta
+from voiceapp.engines.models.lanes import lanes
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 
@@ -67,6 +69,35 @@ async def test_who_goes_on_hears_nothing_of_it_and_leaves_nothing() -> None:
         assert len(talk.all(TurnEnded)) == 1
         async with asyncio.timeout(5):
             await talk.stream.wait_idle()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_what_was_sent_for_a_reply_that_is_dropped_is_counted_as_such(*, goes_on: bool) -> None:
+    async with pausing(is_far=True) as talk:
+        if goes_on:
+            talk.ear.words = "hello there again"
+            await talk.stream.receive(ev.AudioAppend(audio=LOUD))
+        await end_turn(talk)
+        await talk.wait(ev.ResponseDone)
+        assert (await talk.wait(TurnEnded)).dropped_tokens == (3 if goes_on else 0)
+        await talk.ask()
+        assert (await talk.wait(TurnEnded, 2)).dropped_tokens == 0
+
+
+async def test_a_model_elsewhere_is_asked_while_speech_has_to_wait() -> None:
+    may_end = threading.Event()
+    busy = [asyncio.create_task(lanes().voice.run(may_end.wait)) for _ in range(lanes().voice.threads)]
+    await asyncio.sleep(0)
+    try:
+        async with pausing(is_far=True) as talk:
+            assert talk.writer.requests
+            assert not talk.mouth.said
+            await end_turn(talk)
+            assert (await talk.wait(ev.ResponseDone)).response["status"] == "completed"
+            assert talk.mouth.said == ["One sentence. ", "Another one."]
+    finally:
+        may_end.set()
+        await asyncio.gather(*busy)
 
 
 async def test_function_calls_wait_until_the_turn_is_sure() -> None:

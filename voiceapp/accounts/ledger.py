@@ -33,6 +33,8 @@ class Quantities(TypedDict, total=False):
     """Tokens that a model reads: chat, embedding, reranking, and the conversation's model."""
     output_tokens: int
     """Tokens that a model writes, those of its reasoning included."""
+    dropped_tokens: int
+    """Tokens of conversations that were sent for replies which were begun early and dropped."""
     audio_seconds: int
     """Seconds of a transcribed recording, or of what a turn's caller said and was sent."""
     characters: int

@@ -97,6 +97,7 @@ class CascadeModel(Provider):
             chat=chat,
             synthesizer=self._synthesizer(call.session_id),
             speculates={"free": card.runs_here, "always": True, "never": False}[settings.SPECULATIVE_REPLIES],
+            is_far=not card.runs_here,
             replies_in_english=card.chat.is_english,
             author=card.author,
         )
@@ -119,11 +120,12 @@ class CascadeStream:
         chat: ChatModel,
         synthesizer: Synthesizer,
         speculates: bool = False,
+        is_far: bool = False,
         replies_in_english: bool = False,
         author: Author = A_MODEL,
     ) -> None:
-        """`author`: who writes where `chat` does not tell. `speculates`: replies are begun while the caller may go on.
-        `replies_in_english`: see `Session`."""
+        """`author`: who writes where `chat` does not tell. `speculates`: replies are begun while the caller may go on;
+        `is_far`: on another server. `replies_in_english`: see `Session`."""
         self._tasks = tasks
         self._next_task_end = call.next_task_end
         self._is_watching = False
@@ -174,6 +176,7 @@ class CascadeStream:
             room=self._room,
             turns=lambda: self._session.turns,
             author=author,
+            is_far=is_far,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
         self._session.open(self._now(), call.first_words)

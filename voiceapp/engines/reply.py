@@ -27,6 +27,7 @@ from voiceapp.engines.interfaces import (
 )
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
+from voiceapp.engines.models.tokens import estimated
 from voiceapp.engines.patience import Deadlines, ReplyPatience, Step, attended, deadlines
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
@@ -41,6 +42,7 @@ from voiceapp.protocol.work import (
     ReplyAudio,
     ReplyAuthor,
     ReplyCall,
+    ReplyDropped,
     ReplyEnded,
     ReplyFailed,
     ReplyReminders,
@@ -81,6 +83,8 @@ class _Reply:
         self.work = work
         self.splitter = SentenceSplitter()
         self.written = ""
+        self.asked_tokens = 0
+        """Tokens that the model was sent, by their length."""
         self.finish_reason = "stop"
         self.calls: set[int] = set()
         """Function calls of functions that exist."""
@@ -141,8 +145,10 @@ class ReplyPipeline:
         turns: Callable[[], int],
         reminders: Callable[[], tuple[Reminder, ...]],
         author: Author,
+        is_far: bool = False,
     ) -> None:
-        """`author` is the chat model; `done` takes each result; `room` is set while the session takes more audio;
+        """`author` is the chat model, which runs on another server if it `is_far`; `done`
+        takes each result; `room` is set while the session takes more audio;
         `turns` counts its responses, and `reminders` are those that its caller has set."""
         self._call = call
         self._chat = chat
@@ -151,6 +157,7 @@ class ReplyPipeline:
         self._room = room
         self._turns = turns
         self._author = author
+        self._is_far = is_far
         self._reminders = reminders
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
@@ -171,18 +178,22 @@ class ReplyPipeline:
     async def _carry_out(self, reply: _Reply) -> None:
         work = reply.work
         end: ReplyEnded | ReplyFailed
-        if work.is_speculative and not lanes().voice.is_free:
-            await reply.confirmed.wait()
         try:
-            async with asyncio.TaskGroup() as group:
-                writing = group.create_task(self._write(reply), name=f"write {work.response_id}")
-                if work.config.speaks:
-                    group.create_task(self._speak(reply), name=f"speak {work.response_id}")
-            end = writing.result()
-        except* Exception as failed:  # the synthesizer's, without which no apology is heard either
-            end = _failure(work, failed.exceptions[0])
-        reply.hand_over(end)
-        await reply.confirmed.wait()
+            if work.is_speculative and not self._is_far and not lanes().voice.is_free:
+                await reply.confirmed.wait()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    writing = group.create_task(self._write(reply), name=f"write {work.response_id}")
+                    if work.config.speaks:
+                        group.create_task(self._speak(reply), name=f"speak {work.response_id}")
+                end = writing.result()
+            except* Exception as failed:  # the synthesizer's, without which no apology is heard either
+                end = _failure(work, failed.exceptions[0])
+            reply.hand_over(end)
+            await reply.confirmed.wait()
+        finally:
+            if self._is_far and reply.asked_tokens and not reply.confirmed.is_set():
+                self._done(ReplyDropped(work.response_id, reply.asked_tokens))
 
     def confirm(self, response_id: str) -> None:
         """Hand over what there is of a speculative reply, and let it go on."""
@@ -322,6 +333,7 @@ class ReplyPipeline:
         if work.instead:
             yield ChatDelta(text=work.instead, author=OURS)
             return
+        reply.asked_tokens = sum(estimated(message.content) for message in request.messages)
         async with aclosing(self._chat.stream(request)) as deltas:
             async for delta in deltas:
                 yield delta
@@ -329,6 +341,8 @@ class ReplyPipeline:
     async def _speak(self, reply: _Reply) -> None:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""
         work, said = reply.work, 0
+        if work.is_speculative and not lanes().voice.is_free:  # what may not be heard makes no one wait
+            await reply.confirmed.wait()
         pause = bytes(work.config.output_format.size(SENTENCE_PAUSE_MS))
         heard_from, made_ms = 0.0, 0.0
         while (sentence := await reply.sentences.get()) is not None:

@@ -17,6 +17,8 @@ class TurnLog:
     def __init__(self) -> None:
         self.turns = 0
         """Responses that have ended."""
+        self.dropped_tokens = 0
+        """Tokens that were sent since then for replies which were dropped."""
         self._new: list[TurnEnded] = []
         self._latest: tuple[Message | None, TurnEnded] | None = None
 
@@ -43,6 +45,7 @@ class TurnLog:
                 output_audio_ms=round(response.playout.sent_ms),
                 input_tokens=response.usage.input_text,
                 output_tokens=response.usage.output_text,
+                dropped_tokens=self.dropped_tokens,
                 is_spoken=turn is not None,
                 end_of_turn_ms=response.metrics.end_of_turn_ms,
                 recognition_ms=response.metrics.recognition_ms,
@@ -51,6 +54,7 @@ class TurnLog:
                 served_by=response.served_by or _written_by(response.author),
             ),
         )
+        self.dropped_tokens = 0
 
     def heard(self, turn: Utterance) -> None:
         """An utterance was transcribed, and no response follows."""

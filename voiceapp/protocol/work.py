@@ -221,6 +221,14 @@ class ReplyUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyDropped:
+    """A reply that was begun early is dropped; the model was sent about so many tokens for it."""
+
+    response_id: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyReminders:
     """The reply sets a reminder, or takes them back."""
 
@@ -286,6 +294,7 @@ OfReply = (
     | ReplyWords
     | ReplySpoken
     | ReplyUsed
+    | ReplyDropped
     | ReplyReminders
     | ReplySource
     | ReplyServedBy
@@ -322,5 +331,7 @@ class TurnEnded:
     first_audio_ms: int | None
     served_by: str = ""
     """The service and model that replied, or `skill` or `document`."""
+    dropped_tokens: int = 0
+    """Tokens that were sent for replies to it which were begun early and dropped, by their length."""
     is_charged: bool = False
     """Its use is in the ledger already."""

@@ -172,7 +172,7 @@ place of its family's, and a unit without a price costs nothing.
 | `tts` (speech) | `characters` of the text |
 | `image` | `image_count` |
 | `video` | `video_count`, and `video_seconds` where the service says how long a video is |
-| `realtime` | `input_tokens`, `output_tokens`, and `audio_seconds` of both sides, turn by turn |
+| `realtime` | `input_tokens`, `output_tokens`, `dropped_tokens`, and `audio_seconds` of both sides, turn by turn |
 | `realtime`, passed on | `conversations`: of a call that another service holds, only that there was one is known |
 
 0.10 dollars for a million tokens are 100 for one; 0.006 dollars for a minute of audio are 100,000 for a second.

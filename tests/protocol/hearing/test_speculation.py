@@ -6,10 +6,12 @@ import pytest
 
 from tests.protocol.conversations import Conversation, counted_ids, words_in
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.hearing.speculation import MAX_SPEECH_MS
+from voiceapp.protocol.conversation import Conversation as Items
+from voiceapp.protocol.hearing.speculation import MAX_SPEECH_MS, Speculation
+from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.items import Message
 from voiceapp.protocol.session import Session
-from voiceapp.protocol.work import Abandon, Confirm, ReplyEnded, Respond
+from voiceapp.protocol.work import Abandon, Confirm, ReplyEnded, Respond, Work
 
 WORDS = "What time is it?"
 
@@ -161,3 +163,15 @@ def test_barge_in_keeps_what_was_heard_of_it(talk: Conversation) -> None:
     last = talk.session.conversation.items[-1]
     assert isinstance(last, Message)
     assert last.text == "It is noon. "
+
+
+@pytest.mark.parametrize(("words", "is_kept"), [("What time is it?", True), ("What time was it?", False)])
+def test_a_reply_is_kept_when_only_capitals_and_marks_differ(words: str, *, is_kept: bool) -> None:
+    work: list[Work] = []
+    items, config = Items(), SessionConfig(model="voice", voice="Tina")
+    speculation = Speculation(items, start=work.append, new_id=counted_ids())
+    turn = Utterance("item_1", 0)
+    turn.keep_words("what time is it")
+    speculation.begin(turn, config, ordinal=1)
+    items.add(Message("item_1", spoken=True, text=words))
+    assert (speculation.response_id(turn, config) is not None) == is_kept

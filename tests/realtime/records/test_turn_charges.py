@@ -70,6 +70,17 @@ async def spent() -> int:
     return row.spent_nano
 
 
+async def test_tokens_of_replies_that_were_dropped_have_a_line_and_a_price_of_their_own(
+    alice: Member, settings: Settings
+) -> None:
+    settings.LEDGER_PRICES = {"realtime": {"dropped_tokens": 7}}
+    charges = TurnCharges(await caller_with(alice, None), "voice", "sess_1")
+    charges.ended(turn(1, dropped_tokens=250))
+    await charges.write()
+    row = await UsageRecord.objects.aget(request_id="sess_1:1", unit="dropped_tokens")
+    assert (row.quantity, row.cost_nano) == (250, 1750)
+
+
 async def test_a_turn_is_set_aside_before_and_paid_after(alice: Member) -> None:
     charges = TurnCharges(await caller_with(alice, 100 * SECOND), "voice", "sess_1")
 

@@ -198,6 +198,7 @@ class ForwardedTurns:
             output_tokens=_tokens(_object(response, "usage"), "output"),
             is_spoken=spoken is not None,
             served_by="",
+            dropped_tokens=0,
             is_charged=False,
             **{name: None if metrics.get(name) is None else _number(metrics, name) for name in METRICS},
         )

@@ -47,15 +47,18 @@ class Speculation:
 
     def begin(self, turn: Utterance, config: SessionConfig, *, ordinal: int) -> None:
         """Have the reply to a turn begun that may be over."""
+        said = Message(turn.item_id, spoken=True, text=turn.words or "")
+        history = self._conversation.history(config.max_history_turns, expected=said)
+        read = _read(history)
+        if (begun := self._begun) and (begun.item_id, begun.config, begun.read) == (turn.item_id, config, read):
+            return
         self.drop()
         item_id, times = self._times
         times = times + 1 if item_id == turn.item_id else 1
         self._times = (turn.item_id, times)
         if times > MAX_TIMES or turn.speech_ms > MAX_SPEECH_MS:
             return
-        said = Message(turn.item_id, spoken=True, text=turn.words or "")
-        history = self._conversation.history(config.max_history_turns, expected=said)
-        begun = self._begun = Begun(self._new_id("resp"), turn.item_id, config, _read(history))
+        begun = self._begun = Begun(self._new_id("resp"), turn.item_id, config, read)
         self._start(
             Respond(
                 begun.response_id,

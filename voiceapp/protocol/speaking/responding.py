@@ -25,6 +25,7 @@ from voiceapp.protocol.work import (
     ReplyAudio,
     ReplyAuthor,
     ReplyCall,
+    ReplyDropped,
     ReplyEnded,
     ReplyReminders,
     ReplyServedBy,
@@ -101,6 +102,9 @@ class Responder:
 
     def take(self, result: OfReply, now: float) -> None:
         """A result of the reply that the model is writing; one that comes too late is ignored."""
+        if isinstance(result, ReplyDropped):
+            self.turn_log.dropped_tokens += result.tokens
+            return
         response = self.generating(result.response_id)
         if response is None:
             return

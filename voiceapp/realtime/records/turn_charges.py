@@ -112,6 +112,7 @@ class TurnCharges:
         used: Quantities = {
             "input_tokens": turn.input_tokens,
             "output_tokens": turn.output_tokens,
+            "dropped_tokens": turn.dropped_tokens,
             "audio_seconds": math.ceil((turn.input_audio_ms + turn.output_audio_ms) / 1000),
         }
         with suppress(AccessDenied):  # the next response will be refused
