@@ -27,7 +27,7 @@ def test_it_finds_nothing_wrong_with_the_defaults() -> None:
     ("name", "value", "expected"),
     [
         ("PUBLIC_PAGE", "everybody", "voiceapp.accounts.E001"),
-        ("MAX_SESSIONS", 50, "voiceapp.accounts.W001"),
+        ("GUEST_SESSIONS_TOTAL", 1000, "voiceapp.accounts.W001"),
         ("MAX_SESSIONS_PER_ACCOUNT", 0, "voiceapp.accounts.E002"),
         ("GUEST_SESSION_S", -1, "voiceapp.accounts.E002"),
         ("TRANSCRIPT_DAYS", -1, "voiceapp.accounts.E003"),
