@@ -12,6 +12,7 @@ from voiceapp.engines.assistant.skills.numbers import read_number, read_ordinal,
 from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.session import duration
+from voiceapp.engines.assistant.skills.units import seconds_of
 
 _MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _WEEKDAYS = [name.lower() for name in calendar.day_name]
@@ -113,7 +114,8 @@ def time_of_day(text: str, now: datetime) -> datetime | None:
 def _time_in(place: str, now: datetime) -> SkillReply | None:
     zone = _zone(place)
     if zone is None:
-        return None
+        seconds = seconds_of(place)
+        return SkillReply(f"It will be {_clock_time(now + timedelta(seconds=float(seconds)))}") if seconds else None
     there = now.astimezone(zone)
     return SkillReply(f"In {place.title()} it is {_clock_time(there)}{_other_day(now, there)}")
 
@@ -131,6 +133,8 @@ def _apart(place: str, now: datetime) -> SkillReply | None:
 
 def read_date(text: str, today: date) -> date | None:
     """The next day called `text`: a feast, "december 25th", "the 25th of december 2030", "friday"."""
+    if text.endswith(" next year"):
+        return read_date(text.removesuffix(" next year"), date(today.year + 1, 1, 1))
     text = re.sub(r"^(?:next|this|on|coming) |(?<=day) next week$", "", text)
     if (rule := _FEASTS.get(_feast(text))) is not None:
         days = (_feast_day(rule, today.year + later) for later in (0, 1))
@@ -176,7 +180,7 @@ def _next(month: int, day: int, *, today: date) -> date:
 
 
 def _feast(text: str) -> str:
-    return re.sub(r"^the (?!fourth|year|new|end)|^(?:st|saint) (?=valentines)", "", text)
+    return re.sub(r"^the (?!fourth|year|new|end)| next year$|^(?:st|saint) (?=valentines)", "", text)
 
 
 def _feast_day(rule: str, year: int) -> date:
@@ -208,6 +212,8 @@ def _day_at(text: str, today: date) -> SkillReply | None:
         day = today + timedelta(days=_NEAR_DAYS[text])
         subject = re.sub(r"^(after|before)", r"the day \1", text).removesuffix("s date")
         return SkillReply(f"{subject[:1].upper()}{subject[1:]} {_tense(day, today)} {_long(day)}.")
+    if text.split()[-1] in _WEEKDAYS and (weekday := read_date(text, today)):
+        return SkillReply(f"That is {_long(weekday)}.")
     ago = _TEMPLATES["ago"].match(text)
     slots = ago or _TEMPLATES["distance"].match(text)
     if slots is None:
@@ -233,7 +239,7 @@ def _until(text: str, today: date, *, in_weeks: bool = False) -> SkillReply | No
     away = "1 day" if days == 1 else f"{days} days"
     if in_weeks and days >= 7:
         away = f"{days // 7} weeks and {days % 7} days"
-    name = f"{_feast_name(text)} is on" if _feast(text) in _FEASTS else "That is"
+    name = f"{_feast_name(_feast(text))} is on" if _feast(text) in _FEASTS else "That is"
     return SkillReply(f"{name} {_long(day)}, {away} from now.")
 
 

@@ -41,8 +41,12 @@ class Phrases:
 
     def match(self, said: str) -> dict[str, str] | None:
         """The words of each slot, of the first template that fits; None when none does."""
+        return next(self.matches(said), None)
+
+    def matches(self, said: str) -> Iterator[dict[str, str]]:
+        """The words of each slot, of every template that fits."""
         words = said.split()
-        return next((slots for template in self._templates if (slots := template.match(words)) is not None), None)
+        return (slots for template in self._templates if (slots := template.match(words)) is not None)
 
     def fits(self, said: str) -> bool:
         return self.match(said) is not None

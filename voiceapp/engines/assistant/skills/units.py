@@ -51,6 +51,9 @@ _CONVERT = re.compile(
     r"how (?:far|long|tall|high|deep|wide|heavy|hot|cold|fast|big|warm) (?:is|are)|convert|turn|change|translate) )?"
     rf"(?P<amount>.+?) (?:in|to|into|as) (?:degrees? )?(?P<to>{_NAME})"
 )
+_TOLD_FIRST = re.compile(
+    r"^(?:i am|i weigh|it is|he is|she is) (.+?)(?: tall| long| high)? (?:what|how much) is (?:that|it)"
+)
 _FEET_AND_INCHES = re.compile(
     r"(?:(?:i am|she is|he is|what is|how (?:tall|high|long|much) is|convert) )?(?P<amount>.+?)(?: tall)? "
     r"(?:(?:what|how much) is that )?(?:in|to|into) (?:feet|foot) and inch(?:es)?(?: is (?:that|it))?"
@@ -65,6 +68,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     said = " ".join(said.replace("°", " degrees ").split())
     said = re.sub(r"\bdegrees ([cf])\b", lambda m: "celsius" if m[1] == "c" else "fahrenheit", said)
     said = re.sub(r" (?:is that|is it|would that be|would it be)$", "", said)
+    said = _TOLD_FIRST.sub(r"\1", said)
     if (match := _FEET_AND_INCHES.fullmatch(said)) is not None:
         return _feet_and_inches(match["amount"])
     for form in (_HOW_MANY, _CONVERT):

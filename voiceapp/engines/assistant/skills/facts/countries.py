@@ -16,6 +16,8 @@ _TEMPLATES, _ = load("facts/countries")
 _SOURCE = Source(**read("facts/countries")["source"])
 _THE = ("United", "Netherlands", "Philippines", "Maldives", "Bahamas", "Gambia", "Czech Republic", "Seychelles")
 _THERE = frozenset(("there", "it", "its", "this country", "that country", "they", "their", "the country", "in it"))
+_FACTS: dict[str, str] = read("facts/countries")["facts"]
+_COURTESY = re.compile(r"^(?:please|then|now|again|today|exactly|for me|by the way)\b.*")
 MAX_GUESS_WORDS = 3
 """Of a guess that follows a question: "the capital of Turkey, Istanbul?"."""
 SQUARE_MILES = 0.3861
@@ -59,8 +61,8 @@ _BY_NAME, _BY_CAPITAL = _read()
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for nothing that is known of a country."""
     for name, told in _TOLD.items():
-        slots = _TEMPLATES[name].match(said)
-        if slots is not None and (found := _country(slots["country"], scene)) is not None:
+        known = (_country(slots["country"], scene) for slots in _TEMPLATES[name].matches(said))
+        if (found := next(filter(None, known), None)) is not None:
             country, guess = found
             is_guess = bool(guess) and name == "capital"
             if not guess or is_guess:
@@ -71,6 +73,9 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         return SkillReply(start + _upper(_TOLD["capital"](found[0])), source=_SOURCE)
     if (slots := _TEMPLATES["of_capital"].match(said)) and (of := _BY_CAPITAL.get(_key(slots["city"]))):
         return SkillReply(f"{of.capital} is the capital of {of}.", source=_SOURCE)
+    if (slots := _TEMPLATES["fact"].match(said)) and (fact := _FACTS.get(slots["fact"])):
+        last = mentioned(scene.earlier[-2:])
+        return SkillReply(_upper(_TOLD[fact](last[-1])), source=_SOURCE) if last else None
     return _compared(said, scene)
 
 
@@ -110,7 +115,7 @@ def _country(text: str, scene: Scene) -> tuple[Country, str] | None:
         name = " ".join(words[:end])
         country = _BY_NAME.get(name) or (_BY_NAME.get(name.removesuffix("s")) if end == len(words) else None)
         if country is not None:
-            return country, " ".join(words[end:])
+            return country, _COURTESY.sub("", " ".join(words[end:]))
     return None
 
 

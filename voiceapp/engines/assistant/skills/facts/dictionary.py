@@ -62,7 +62,9 @@ def _told(entry: Entry | None, between: str) -> SkillReply | None:
     """What a word means, with its second meaning after `between` unless that is empty."""
     if entry is None:
         return None
-    part, meaning = entry.meanings[0][:3], entry.meanings[0][4:]
+    nouns = [meaning for meaning in entry.meanings if meaning.startswith("nou")]
+    chosen = nouns[0] if nouns and not between else entry.meanings[0]
+    part, meaning = chosen[:3], chosen[4:]
     plural = entry.word.endswith("s") and not entry.word.endswith("ss")
     if entry.is_name and part == "nou":
         verb = "was" if _LIFE.search(meaning) else "is"
