@@ -25,6 +25,7 @@ from voiceapp.engines.assistant.skills.scene import Scene
 from voiceapp.engines.assistant.skills.session import duration
 from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.interfaces import SessionFacts
+from voiceapp.protocol.reminders import Reminder
 
 CRISIS = read("care")["texts"]["crisis"]
 DISTRESS = Path(__file__).with_name("distress.txt")
@@ -175,6 +176,123 @@ def test_it_converts_units(said: str, answer: str) -> None:
 def test_it_repeats_what_it_said_last(said: str) -> None:
     assert say(said, Scene(last_reply="It is late.")) == "It is late."
     assert say(said) == "I have not said anything yet."
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("capital of peru", "The capital of Peru is Lima."),
+        ("The capital of Turkey, Istanbul?", "No. The capital of Turkey is Ankara."),
+        ("the capital of Turkey, Ankara?", "Yes. The capital of Turkey is Ankara."),
+        ("Capital city of Brazil, please", "The capital of Brazil is Brasília."),
+        ("Is Sydney the capital of Australia?", "No. The capital of Australia is Canberra."),
+        ("What is the USA's population?", "About 327 million people live in the United States."),
+        ("do they use the euro in Sweden", "People in Sweden pay with the Swedish krona."),
+        ("which countries border Portugal", "Portugal borders Spain."),
+        ("who are the neighbors of Japan", "Japan has no borders on land."),
+        ("which is bigger, Spain or Portugal?", "Spain is larger: 505,000 square kilometers against 92,400."),
+        ("What is the chemical symbol for gold?", "The symbol of gold is Au."),
+        ("what element is Fe", "Fe is iron, the element with the atomic number 26."),
+        ("How many moons does Mercury have?", "Mercury has no moons."),
+        ("what does ephemeral mean", "Ephemeral means lasting a very short time."),
+        ("define the word obfuscate", "To obfuscate means to make obscure or unclear."),
+        ("what is the opposite of hot", "The opposite of hot is cold."),
+        ("when is Easter next year", "Easter is on Sunday, March 28, 2027, 128 days from now."),
+        ("when is Thanksgiving", "Thanksgiving is on Thursday, November 26, 2026, 6 days from now."),
+        ("when is Memorial Day?", "Memorial Day is on Monday, May 31, 2027, 192 days from now."),
+        ("is 1900 a leap year", "No, 1900 has 365 days."),
+        ("how many days does February 2028 have", "February has 29 days."),
+        ("how many days between December 30 and January 2", "From December 30, 2026 to January 2, 2027, it is 3 days."),
+        ("how many hours until midnight", "It is 2 hours and 55 minutes until midnight."),
+        ("how long until half past nine", "It is 25 minutes until 9:30 p.m."),
+        ("how long until a quarter to seven in the morning", "It is 9 hours and 40 minutes until 6:45 a.m."),
+        ("split 60 euros between three of us", "60 divided by 3 is 20 euros each."),
+        ("a jacket is 80 dollars with 25 percent off", "25 percent off 80 is 60 dollars."),
+        ("I earn 2500 a month, how much is that in a year?", "2,500 times 12 is 30,000 a year."),
+        ("180 cm in feet and inches", "180 centimeters are about 5 feet 11 inches."),
+    ],
+)
+def test_it_replies_from_data(said: str, answer: str) -> None:
+    assert say(said) == answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "What is the capital of Atlantis?",
+            "capital of punishment",
+            "the population of my list",
+            "what does xyzzy mean",
+        ),
+        *("What is the symbol for love?", "how many moons does Bob have", "is blue a leap year", "when is dinner"),
+        *("how long until payday", "how long until half past thirty", "split the atom", "how many days between us"),
+    ],
+)
+def test_what_the_data_does_not_hold_is_not_known(said: str) -> None:
+    assert say(said) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "said", "answer"),
+    [
+        (("capital of Austria",), "no, I meant Australia", "The capital of Australia is Canberra."),
+        (
+            ("capital of Austria", "and of Sweden?"),
+            "how many people live there",
+            "About 10.2 million people live in Sweden.",
+        ),
+        (("What time is it?",), "And in London?", "In London it is 8:05 p.m."),
+        (("convert 10 miles to kilometers",), "and in feet?", "10 miles are 52,800 feet."),
+        (("convert 10 miles to kilometers",), "I meant 100 miles", "100 miles are about 161 kilometers."),
+        (("I make 9 euros a week",), "how much is that in a year?", "9 times 52 is 468 a year."),
+        (("capital of Austria",), "What about the octopus?", None),
+        (("Tell me a joke",), "no, I meant seven", None),
+    ],
+)
+def test_a_request_may_change_the_one_before(earlier: tuple[str, ...], said: str, answer: str | None) -> None:
+    assert say(said, Scene(now=FRIDAY_EVENING, earlier=earlier)) == answer
+
+
+def test_a_correction_takes_the_place_of_the_only_timer() -> None:
+    facts = SessionFacts(started_at=0.0, reminders=(Reminder("the 5 minute timer", 300.0, "Up."),))
+    scene = Scene(earlier=("Set a timer for 5 minutes",), last_reply="Your timer is set for 5 minutes.", facts=facts)
+    for said, cancels in (
+        ("wait, no, I meant seven", True),
+        ("make it seven minutes", True),
+        ("another one for 7 minutes", False),
+    ):
+        found = skills.reply(said, scene)
+        assert found is not None
+        assert found.reminders is not None
+        assert found.reminders.sets is not None
+        assert (found.reminders.sets.in_s, found.reminders.cancels_all) == (420.0, cancels)
+
+
+def test_it_sums_up_the_latest_exchanges() -> None:
+    exchanges = tuple((f"What is {number} plus 1?", f"It is {number + 1}. Really.") for number in range(6))
+    summary = say("Summarise our conversation", Scene(exchanges=exchanges))
+    assert summary == "The last things were these. " + " ".join(
+        f"You said: What is {number} plus 1? I said: It is {number + 1}." for number in range(2, 6)
+    )
+    assert say("what did we talk about") == "This is the first thing you said."
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("Wie spät ist es in Berlin?", "Englisch"),
+        ("Quelle est la capitale de la France ?", "anglais"),
+        ("¿Puedes hablar español?", "inglés"),
+        ("你会说中文吗", "英语"),
+        ("I am in Los Angeles", None),
+        ("What is in a die?", None),
+        ("He was so hot in El Paso", None),
+    ],
+)
+def test_it_says_in_other_languages_that_it_knows_english(said: str, word: str | None) -> None:
+    found = foreign(said)
+    assert (found is None) if word is None else (found is not None and word in found.text)
 
 
 def test_it_says_after_you() -> None:

@@ -37,5 +37,5 @@ async def test_visitors_get_the_right_kind_of_reply(models: None, tmp_path: Path
                 wrong.append((said, text))
             messages.append(ChatMessage("assistant", text))
             count += 1
-    assert count >= 250
+    assert count >= 450
     assert len(wrong) <= count * (1 - LEAST_RIGHT), wrong

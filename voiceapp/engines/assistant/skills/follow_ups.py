@@ -14,6 +14,8 @@ from voiceapp.engines.assistant.skills.words import plain, request
 
 _TEMPLATES, _ = load("follow_ups")
 MAX_ASKED_WORDS, MAX_TOPIC_WORDS, MAX_SPAN_WORDS = 6, 16, 4
+_ADDED = frozenset(("in", "on", "at", "for", "from", "to", "until"))
+"""Words that begin a part that the request before lacked."""
 MAX_BARE_WORDS = 3
 """A follow-up without a word such as "and"."""
 LOOK_BACK = 4
@@ -74,5 +76,5 @@ def _changed(topic: Found, asked: str, scene: Scene) -> Iterator[Found]:
             if found is not None and (found.reminders is None) == (before.reminders is None) and found != before:
                 yield changed, skill, found
     longer = f"{form} {asked}"
-    if (found := skill(longer, scene)) is not None and found.text != before.text:
+    if new[0] in _ADDED and (found := skill(longer, scene)) is not None and found.text != before.text:
         yield longer, skill, found

@@ -38,6 +38,7 @@ def plain(text: str) -> str:
     text = re.sub(r"\b([ap])\.? ?m\b\.?", r"\1m", text)
     text = " ".join(_CONTRACTIONS.get(word.strip('.,;:!?"()'), word) for word in text.split())
     text = re.sub(r"'s\b", "s", text)
+    text = re.sub(r"(?<=[a-z])\*+(?=[a-z])", "", text)
     text = re.sub(r"(?<!\d)[.:](?!\d)|(?<=\d)[.:](?!\d)|(?<![\d ])[.:](?=\d)", " ", text)
     text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text)
     text = re.sub(r"(?<=[a-z])/(?=[a-z])", " ", text)
