@@ -50,7 +50,8 @@ def main() -> None:
             _measure(chosen, Path(folder))
             with urllib.request.urlopen(f"{address}/asked") as answer:
                 asked = int(answer.read())
-        turns = sum(row["turns"] for row in json.loads(chosen.output.read_text())["conversations"])
+        rows = json.loads(chosen.output.read_text())["conversations"]
+        turns = sum(len(turn["heard"]) for row in rows for turn in row["per_turn"])
         print(f"Replies by a stub: first token after {FIRST_TOKEN_S * 1000:.0f} ms, {WORDS_PER_S:.0f} words a second")
         print(f"{asked} calls for {turns} turns: {asked / turns:.2f} a turn")
 

@@ -204,6 +204,21 @@ async def test_slow_words_are_spoken_before_a_clause_is_whole() -> None:
         assert said(talk) == slow.text
 
 
+async def test_a_spoken_reply_without_a_limit_ends_with_a_sentence_after_300_tokens() -> None:
+    endless = Habit(text=f"It goes on{' and on' * 38}. " * 8)
+    async with asked(endless) as (talk, _):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert done["status"] == "completed"
+        assert 1200 < len(transcript(done)) < 1500
+        assert transcript(done).endswith("on.")
+        assert 300 < done["usage"]["output_tokens_details"]["text_tokens"] < 380
+        await talk.stream.receive(ev.SessionUpdate(session={"max_tokens": 4000}))
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone, 2)).response
+        assert transcript(done).strip() == endless.text.strip()
+
+
 async def test_too_long_a_conversation_loses_its_oldest_exchanges_and_the_bound_is_learnt() -> None:
     async with asked(Habit(reads_bytes=2000)) as (talk, server):
         for number in range(3):

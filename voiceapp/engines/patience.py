@@ -36,35 +36,25 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """In seconds, for a first word that is waited for so long."""
+    """In seconds; see above."""
 
     first_word_s: float
-    fills: bool = True
-
-    @property
-    def filler_s(self) -> float:
-        return min(1.5, 0.15 * self.first_word_s)
-
-    @property
-    def told_s(self) -> float:
-        return min(7.0, 0.7 * self.first_word_s)
-
-    @property
-    def beside_s(self) -> float:
-        return min(4.0, 0.4 * self.first_word_s)
-
-    @property
-    def thinking_s(self) -> float:
-        return 3 * self.first_word_s
-
-    @property
-    def between_s(self) -> float:
-        return 0.3 * self.first_word_s
+    filler_s: float
+    told_s: float
+    beside_s: float
+    thinking_s: float
+    between_s: float
+    gathering_s: float
 
 
 def deadlines() -> Deadlines:
     """Those of this server."""
-    return Deadlines(settings.CHAT_FIRST_WORD_S, fills=settings.CHAT_FILLERS)
+    first_s: float = settings.CHAT_FIRST_WORD_S
+    soon_s = min(1.5, 0.15 * first_s)
+    filler_s = soon_s if settings.CHAT_FILLERS else math.inf
+    return Deadlines(
+        first_s, filler_s, min(7, 0.7 * first_s), min(4, 0.4 * first_s), 3 * first_s, 0.3 * first_s, soon_s
+    )
 
 
 class ReplyPatience:
@@ -74,7 +64,7 @@ class ReplyPatience:
         """With `may_call` a pause between words may be a function call, which some servers send when it is whole.
         `speak_at` says when the listener has waited long enough for the words that there are; infinite without any."""
         self._limits = limits
-        self._fills = limits.fills and speaks
+        self._fills = speaks and limits.filler_s < math.inf
         self._between_s = limits.first_word_s if may_call else limits.between_s
         self._speak_at = speak_at
         self._began = self._since = math.inf

@@ -20,6 +20,7 @@ from voiceapp.engines.interfaces import (
     ChatMessage,
     ChatModel,
     ChatRequest,
+    ChatUsage,
     NextResponse,
     SessionFacts,
     Synthesizer,
@@ -219,10 +220,8 @@ class ReplyPipeline:
             if not (reply.written.strip() or reply.calls) and not _is_rest(request):
                 if reply.finish_reason != "content_filter":
                     raise EngineUnavailable(_without_words(reply))
-                await self._take(
-                    ChatDelta(text=stock_reply(StockReply.FILTERED, work.config.transcription_language), author=OURS),
-                    reply,
-                )
+                told = stock_reply(StockReply.FILTERED, work.config.transcription_language)
+                await self._take(ChatDelta(text=told, author=OURS), reply)
         except Exception as error:
             end = _failure(work, error)
             await self._take(ChatDelta(text=_apology(work, reply.written), author=reply.author or OURS), reply)
@@ -242,7 +241,7 @@ class ReplyPipeline:
             self._limits,
             speaks=config.speaks,
             may_call=bool(config.tools),
-            speak_at=lambda: reply.speak_at(self._limits.filler_s),
+            speak_at=lambda: reply.speak_at(self._limits.gathering_s),
         )
         async with aclosing(attended(deltas, patience, reply.confirmed)) as pieces:
             async for piece in pieces:
@@ -250,6 +249,9 @@ class ReplyPipeline:
                     reply.finish_reason = piece.finish_reason or reply.finish_reason
                     await self._take(piece, reply)
                     if config.speaks and config.max_tokens is None and _is_long(reply.written):
+                        await self._take(
+                            ChatDelta(usage=ChatUsage(reply.asked_tokens, estimated(reply.written))), reply
+                        )
                         return
                 elif piece is Step.SPEAK:
                     reply.unspoken_since = math.inf

@@ -40,7 +40,7 @@ AGAIN_S = 0.2
 MOST_LESSONS = 3
 """Refusals of one request that the server is asked again after."""
 IDLE_S = 600.0
-"""Time without a request after which a server of one's own may have unloaded its model."""
+"""Time without a reply after which a server of one's own may have unloaded its model."""
 LOADING_S = 120.0
 """Longest wait for a model that is loaded."""
 
@@ -70,7 +70,7 @@ class OpenAIChat(ServerProvider):
         self._path = path
         self._lessons = Lessons(context_tokens)
         self._may_load = bool(_NEAR.match(about.get("base_url", "")))
-        self._asked_at = -math.inf
+        self._wrote_at = -math.inf
         self._warming: asyncio.Task[None] | None = None
 
     def check(self) -> None:
@@ -89,7 +89,6 @@ class OpenAIChat(ServerProvider):
         request = briefed(request)
         if self._is_cold and request.facts.started_at is not None:
             yield ChatDelta(is_waiting=True)
-        self._asked_at = time.monotonic()
         has_written, attempts, lessons = False, 0, 0
         while True:
             fitting, dropped = await self._lessons.fitted(request)
@@ -97,6 +96,7 @@ class OpenAIChat(ServerProvider):
             try:
                 async with aclosing(self._reply(body)) as deltas:
                     async for delta in deltas:
+                        self._wrote_at = time.monotonic()
                         has_written = has_written or bool(delta.text or delta.tool_call)
                         if delta.usage is not None and dropped:
                             delta = replace(delta, usage=replace(delta.usage, dropped_messages=dropped))
@@ -132,7 +132,7 @@ class OpenAIChat(ServerProvider):
     @property
     def _is_cold(self) -> bool:
         """The server may have to load the model first."""
-        return self._may_load and time.monotonic() - self._asked_at > IDLE_S
+        return self._may_load and time.monotonic() - self._wrote_at > IDLE_S
 
     async def _load(self) -> None:
         hello = ChatRequest((ChatMessage("user", "Hello"),), max_tokens=1)
@@ -221,50 +221,38 @@ class ThinkTags:
     """Tells the thoughts that a model writes between `<think>` and `</think>` at the start of its text from its reply,
     however the tags are divided among deltas."""
 
-    OPEN, CLOSE = "<think>", "</think>"
+    OPEN, CLOSE, SPACE = "<think>", "</think>", " "
 
     def __init__(self) -> None:
-        self._take = self._begin
+        self._awaited = self.OPEN
+        """What may come next; empty when the reply has begun."""
         self._held = ""
 
     def feed(self, text: str) -> tuple[str, str]:
         """What more text adds to the reply and to the thoughts."""
-        held, self._held = self._held + text, ""
-        return self._take(held)
+        text, thought, self._held = self._held + text, "", ""
+        if self._awaited == self.OPEN:
+            begun = text.lstrip()
+            if self.OPEN.startswith(begun) and begun != self.OPEN:
+                self._held = text
+                return "", ""
+            self._awaited = self.CLOSE if begun.startswith(self.OPEN) else ""
+            text = begun.removeprefix(self.OPEN) if self._awaited else text
+        if self._awaited == self.CLOSE:
+            thought, close, reply = text.partition(self.CLOSE)
+            if not close:
+                held = next((n for n in range(len(self.CLOSE), 0, -1) if text.endswith(self.CLOSE[:n])), 0)
+                self._held = text[len(text) - held :]
+                return "", text[: len(text) - held]
+            self._awaited, text = self.SPACE, reply
+        if self._awaited == self.SPACE:
+            text = text.lstrip()
+            self._awaited = "" if text else self.SPACE
+        return text, thought
 
     def flush(self) -> str:
         """The text has ended: what was held back of the reply."""
-        return self._held if self._take == self._begin else ""
-
-    def _begin(self, text: str) -> tuple[str, str]:
-        begun = text.lstrip()
-        if begun.startswith(self.OPEN):
-            self._take = self._think
-            return self._think(begun.removeprefix(self.OPEN))
-        if self.OPEN.startswith(begun):
-            self._held = text
-            return "", ""
-        self._take = self._speak
-        return text, ""
-
-    def _think(self, text: str) -> tuple[str, str]:
-        thought, close, reply = text.partition(self.CLOSE)
-        if close:
-            self._take = self._rest
-            return self._rest(reply)[0], thought
-        held = next((n for n in range(len(self.CLOSE) - 1, 0, -1) if text.endswith(self.CLOSE[:n])), 0)
-        self._held = text[len(text) - held :]
-        return "", text[: len(text) - held]
-
-    def _rest(self, text: str) -> tuple[str, str]:
-        """White space behind the thoughts is no part of the reply."""
-        if reply := text.lstrip():
-            self._take = self._speak
-        return reply, ""
-
-    @staticmethod
-    def _speak(text: str) -> tuple[str, str]:
-        return text, ""
+        return self._held if self._awaited == self.OPEN else ""
 
 
 def _again_after_s(error: EngineError) -> float | None:
