@@ -2,7 +2,7 @@
 
 Each recording is said at three offsets to a session with the real engines, whose results come back after fixed times.
 Thresholds of turns are set on one half of the recordings (`set`) and reported on the other (`report`). Made sentences
-with pauses inside show what belongs together.
+with pauses inside show what belongs together. With the names of sound files, each of them is one turn instead.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ import asyncio
 import heapq
 import itertools
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 import numpy as np
 
 from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, VAD_FRAME_SAMPLES, Samples
+
+if TYPE_CHECKING:
+    from tests.bench.clips import Clip
 
 OFFSETS = (0, 170, 340)
 """Samples by which frames fall differently."""
@@ -139,15 +145,25 @@ async def say(sound: Samples, end_s: float, tally: Tally) -> list[str]:
     return list(words.values())
 
 
-async def measure() -> None:
+async def measure_files(names: Sequence[str]) -> None:
+    """Print a line for each sound file, and how many turns it became."""
+    from tests.bench import clips
+    from tests.engines.speech import load
+
+    for name in names:
+        sound, tally = load(Path(name)), Tally()
+        end = clips.measured_end(np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16))
+        heard = await say(sound, end / ENGINE_SAMPLE_RATE_HZ, tally)
+        print(f"{name}: {tally.told}; {len(heard)} turns", flush=True)
+
+
+async def measure(said: Sequence[Clip]) -> None:
     """Print a line for each half of the recordings, and one for the made sentences."""
     from tests.bench import clips
     from tests.engines.speech import spoken
     from voiceapp.engines.voices.synthesizer import EmbeddedSpeech
     from voiceapp.protocol.audio import to_float
 
-    source, said = clips.load()
-    print(source)
     for name, half in zip(("set", "report"), clips.halves(said), strict=True):
         tally = Tally()
         for clip in half:
@@ -187,7 +203,14 @@ def main() -> None:
     """Measure."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
-    asyncio.run(measure())
+    if sys.argv[1:]:
+        asyncio.run(measure_files(sys.argv[1:]))
+        return
+    from tests.bench import clips
+
+    source, said = clips.load()
+    print(source)
+    asyncio.run(measure(said))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from voiceapp.protocol.hearing.clauses import Clause, clause
         ("What is the weather in Paris?", Clause.WHOLE),
         ("Hello, Robin, are you there?", Clause.WHOLE),
         ("Tell me a joke.", Clause.UNKNOWN),
+        ("What your country can do for you?", Clause.UNKNOWN),
         ("", Clause.UNKNOWN),
     ],
 )

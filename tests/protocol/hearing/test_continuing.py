@@ -147,3 +147,21 @@ def test_words_that_were_known_stay_when_a_later_reading_finds_none(finds_nothin
         talk.fail_recognition()
     talk.assert_event(COMPLETED, item_id=item_id, transcript="Listen to this.")
     assert words_in(talk.take(Respond)) == ["Listen to this."]
+
+
+@pytest.mark.parametrize(("pause_ms", "is_patient"), [(960, True), (1600, False)])
+def test_who_goes_on_soon_after_an_end_is_given_time(pause_ms: int, is_patient: bool) -> None:
+    talk = Conversation()
+    talk.say(640)
+    talk.hush(pause_ms)
+    talk.recognize("And so, my fellow Americans.")
+    talk.say(640)
+    talk.skip()
+    talk.work.clear()
+    talk.hush(384)
+    talk.recognize("Ask not.")
+    talk.judge(0.99)
+    assert (COMMITTED in talk.unread_types()) != is_patient
+    if is_patient:
+        talk.hush(960)
+        talk.assert_event(COMMITTED)

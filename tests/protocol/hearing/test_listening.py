@@ -543,6 +543,7 @@ def test_an_early_reading_that_is_unsure_is_made_again_in_the_pause(idle: Conver
     work = early(idle)
     idle.hush(silence_ms)
     idle.sure(work, "What dime?", confidence=0.6)
+    idle.reads_early = False
     idle.hush(128 - silence_ms)
     idle.judge(0.9)
     idle.assert_no_event(COMPLETED)
@@ -567,9 +568,8 @@ def test_an_early_reading_does_not_stand_for_what_was_said_after_it(idle: Conver
     if is_known:
         idle.sure(work, "What time", confidence=0.9)
     idle.say(320)
-    idle.hush(32)
     idle.reads_early = False
-    idle.hush(160)
+    idle.hush(192)
     if not is_known:
         idle.late(work, "What time")
     idle.judge(0.9)

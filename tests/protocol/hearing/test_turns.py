@@ -25,7 +25,7 @@ def feed(detector: TurnDetector, *spans: tuple[float, int]) -> list[tuple[int, S
 def judged(detector: TurnDetector, probability: float, found: Clause | None = Clause.UNKNOWN) -> End | None:
     """What follows from a result of the turn model, with words that say so much."""
     detector.judged(probability)
-    return detector.decide(found)
+    return detector.decide(found, 0)
 
 
 def test_three_frames_of_speech_begin_a_turn() -> None:
@@ -41,7 +41,7 @@ def test_without_a_fixed_silence_it_asks_again_and_again_and_ends_at_the_cap() -
     assert signals == [
         (3, Onset(3)),
         (10 + 128 // FRAME_MS, Pause()),
-        *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (256, 352, 448, 544, 640)),
+        *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (256, 352, 512, 640)),
         (10 + 25, End(25 * FRAME_MS)),
     ]
 
@@ -99,12 +99,25 @@ def test_the_mean_of_several_results_is_believed(
         (2, 0.93, Clause.UNKNOWN, False),
         (2, 0.6, Clause.WHOLE, True),
         (2, 0.99, None, False),
-        (19, 0.99, Clause.OPEN, False),
-        (20, 0.99, Clause.OPEN, True),
+        (15, 0.99, Clause.OPEN, False),
+        (16, 0.99, Clause.OPEN, True),
+        (19, 0.89, Clause.OPEN, False),
+        (20, 0.89, Clause.OPEN, True),
         (7, 0.99, None, False),
         (11, 0.99, None, True),
     ],
-    ids=["sure", "not quite", "a question", "not read", "open", "open for long", "not read yet", "never read"],
+    ids=[
+        "sure",
+        "not quite",
+        "a question",
+        "not read",
+        "a call",
+        "after a call",
+        "open",
+        "open for long",
+        "not read yet",
+        "never read",
+    ],
 )
 def test_the_words_say_how_sure_the_sound_must_be(
     frames: int, probability: float, found: Clause | None, is_end: bool
@@ -112,6 +125,16 @@ def test_the_words_say_how_sure_the_sound_must_be(
     detector = TurnDetector(TurnDetection())
     feed(detector, (0.9, 10), (0.0, frames))
     assert (judged(detector, probability, found) is not None) == is_end
+
+
+@pytest.mark.parametrize(
+    ("pause_frames", "speech_ms", "is_end"), [(9, 4000, False), (5, 4000, True), (9, 2900, True), (9, 3200, True)]
+)
+def test_who_is_telling_something_pauses_longer(pause_frames: int, speech_ms: int, is_end: bool) -> None:
+    detector = TurnDetector(TurnDetection())
+    feed(detector, (0.9, 10), (0.0, pause_frames), (0.9, 10), (0.0, 13))
+    detector.judged(0.99)
+    assert (detector.decide(Clause.UNKNOWN, speech_ms) is not None) == is_end
 
 
 def test_what_was_thought_of_an_earlier_pause_does_not_count() -> None:

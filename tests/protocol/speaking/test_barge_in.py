@@ -94,7 +94,7 @@ def test_speech_in_the_same_breath_cancels_an_answer_that_has_not_begun() -> Non
     talk.ask("What time")
     talk.say(640)
     assert talk.assert_event("response.done")["response"]["output"] == []
-    talk.hush(960)
+    talk.hush(1280)
     talk.recognize("is it?")
     assert words_in(talk.take(Respond)) == ["What time", "is it?"]
 
@@ -115,14 +115,15 @@ def test_an_answer_that_may_not_be_interrupted_goes_on() -> None:
 
 def test_the_next_answer_waits_until_the_caller_has_finished() -> None:
     talk = Conversation(turn_detection=TurnDetection(interrupt_response=False))
-    talk.answer(talk.ask(), TEXT, ms=2000)
+    talk.answer(talk.ask(), TEXT, ms=3000)
+    talk.wait(500)
     talk.say(640)
     talk.hush(960)
     talk.recognize("And tomorrow?")
     talk.say(1600)
     talk.assert_event("response.done")
     talk.assert_no_event("response.created")
-    talk.hush(960)
+    talk.hush(1280)
     talk.recognize("In Oslo?")
     talk.assert_event("response.created")
     assert words_in(talk.take(Respond))[2:] == ["And tomorrow?", "In Oslo?"]

@@ -32,8 +32,8 @@ class ClauseWords:
 
     calls: frozenset[str]
     """They call somebody, and the request follows."""
-    questions: frozenset[str]
-    """A question begins with them."""
+    auxiliaries: frozenset[str]
+    """One of them is among the first words of a whole question."""
     subordinate: frozenset[str]
     """A clause that begins with them needs another one."""
     unfinished: frozenset[str]
@@ -63,6 +63,6 @@ def clause(words: str, language: str) -> Clause:
     is_subordinate = said[0] in known.subordinate and "," not in words and not is_question
     if said[-1] in known.unfinished or is_call or is_subordinate:
         return Clause.OPEN
-    if is_question and len(said) >= SHORTEST_QUESTION and not known.questions.isdisjoint(said[:3]):
+    if is_question and len(said) >= SHORTEST_QUESTION and not known.auxiliaries.isdisjoint(said[:3]):
         return Clause.WHOLE
     return Clause.UNSURE if len(said) == 1 or words.endswith((",", "-", "…", "...")) else Clause.UNKNOWN

@@ -13,7 +13,7 @@ from voiceapp.protocol.audio import FRAME_MS, Pcm
 from voiceapp.protocol.configuration import SessionConfig, TurnDetection
 from voiceapp.protocol.hearing.clauses import clause
 from voiceapp.protocol.hearing.turn_words import Hooks, TurnWords
-from voiceapp.protocol.hearing.turns import ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
+from voiceapp.protocol.hearing.turns import HASTY_MS, ONSET_FRAMES, End, Onset, Pause, Resume, Signal, TurnDetector
 from voiceapp.protocol.hearing.utterance import MAX_UTTERANCE_MS, Utterance
 from voiceapp.protocol.speaking.interruptions import Interruptions
 from voiceapp.protocol.speaking.responding import Responder
@@ -34,6 +34,7 @@ class Listener:
         self.quiet_since = -math.inf
         """When the caller last fell silent."""
         self._hooks = hooks
+        self._responder = responder
         self.interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
         self._words = TurnWords(config, hooks)
@@ -49,6 +50,10 @@ class Listener:
         """The turn before, which may yet go on."""
         self._whole: Utterance | None = None
         """The turn in progress as it was when it seemed to be over."""
+        self._ended_at = -math.inf
+        """When the speech of the turn before ended."""
+        self._pause_ms = math.inf
+        """From there to the speech in progress."""
         self._echo = EchoRisk.NONE
         """Of the latest frame."""
         self._sure_run = 0
@@ -249,6 +254,7 @@ class Listener:
             return self._go_on(self._open)
         started_ms = self.heard_ms - len(self._recent) * FRAME_MS
         reopened = self._reopened(onset, now)
+        self._pause_ms = (now - self._ended_at) * 1000 - onset.frames_ago * FRAME_MS
         utterance = self._open = reopened or Utterance(self._hooks.new_id("item"), started_ms)
         speech_from = len(self._recent) - onset.frames_ago
         for position, frame in enumerate(self._recent):
@@ -280,7 +286,7 @@ class Listener:
         if self._detector is not None:
             is_read = utterance.readings in (ReadingState.READ, ReadingState.KNOWN)
             found = clause(utterance.reading, utterance.reading_language) if is_read else None
-            if end := self._detector.decide(found):
+            if end := self._detector.decide(found, utterance.speech_ms):
                 self._words.ask_early(utterance, now)
                 self._end(end, now)
 
@@ -308,6 +314,9 @@ class Listener:
     def _announce(self, utterance: Utterance, now: float) -> None:
         if utterance.state is not SpeechState.ANNOUNCED:
             utterance.step("announce")
+            if self._detector is not None:
+                is_hasty = self._responder.live is not None and self._pause_ms <= HASTY_MS
+                self._detector.patience_ms = min(1.5 * self._pause_ms, HASTY_MS) if is_hasty else 0
             self._hooks.send(ev.SpeechStarted(audio_start_ms=utterance.started_ms, item_id=utterance.item_id))
             self.interruptions.speech_started(now)
 
@@ -343,6 +352,7 @@ class Listener:
             self._drop_open(now)
             return
         self._open, self._last, self._whole = None, utterance, None
+        self._ended_at = utterance.last_speech_at or now
         self.quiet_since = now
         self._stop(utterance)
         self._words.commit(utterance, now)

