@@ -104,7 +104,7 @@ def assistant(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpR
         "decided": deciding() if name == VOICE else [],
         "may_choose": may_choose,
         "servers": async_to_sync(local_servers)(),
-        "model": (chat_card(agent, agent) or catalogue().default("chat")).name,
+        "model": _model(agent),
         "can_fetch": agent.file.startswith(FETCHED) and file is not None and not file.is_file(),
         "is_fetching": fetches.is_running(agent.file),
         "news": fetches.news(agent.file),
@@ -139,6 +139,11 @@ def _choose(request: HttpRequest, agent: Agent, action: str) -> None:
         messages.warning(request, "The file is not on this machine yet. Fetch it, and choose it again.")
         return
     messages.success(request, f"New conversations have {agent.publish(request.user.get_username())}.")
+
+
+def _model(agent: Agent) -> str:
+    card = chat_card(agent, agent) or catalogue().default("chat")
+    return Path(agent.file).name if agent.mind == Mind.FILE and card.runs_here else card.name
 
 
 def _size(file: Path) -> int:
