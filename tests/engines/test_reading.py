@@ -65,6 +65,17 @@ async def test_the_model_reads_numbered_passages_and_names_the_one_it_used(docum
     assert asked.messages[-1].content.endswith(ASKED)
 
 
+async def test_a_spoken_reply_is_asked_for_without_numbers_and_shows_its_source(documents: RetrievalAssistant) -> None:
+    heard = SessionFacts(started_at=1.0, speaks=True)
+    reader = Reader("The front door is ", "locked at ten in the evening.")
+    chat = ReadingChat(reader, documents)
+    assert await reply(chat, facts=heard) == ("The front door is locked at ten in the evening.", ["House rules"])
+    assert "[1]" not in reader.asked[0].messages[-1].content
+    assert f"House rules: {LOCKED}" in reader.asked[0].messages[-1].content
+    for other in ("I do not know that, sorry.", "Good evening, door."):
+        assert (await reply(ReadingChat(Reader(other), documents), facts=heard))[1] == []
+
+
 async def test_each_source_is_shown_once_and_none_that_was_not_used(documents: RetrievalAssistant) -> None:
     question = ChatMessage("user", "Is the front door locked, and has it a bell?")
     said, sources = await reply(ReadingChat(Reader("Yes [1, 2]. Yes [1]."), documents), question)

@@ -34,7 +34,7 @@ class Mind(models.TextChoices):
     FILE = "file", "a GGUF model that runs here"
 
 
-class Patience(models.TextChoices):
+class TurnPatience(models.TextChoices):
     """Silence of the caller after which a turn has ended."""
 
     CALM = "calm"
@@ -42,7 +42,7 @@ class Patience(models.TextChoices):
     QUICK = "quick"
 
 
-SILENCE_MS: dict[str, int] = {Patience.CALM: 1500, Patience.QUICK: 400}
+SILENCE_MS: dict[str, int] = {TurnPatience.CALM: 1500, TurnPatience.QUICK: 400}
 """Silence that ends a turn; the turn model decides where nothing stands here."""
 
 
@@ -62,7 +62,7 @@ class Composition(models.Model):
     pace = models.FloatField(default=1.0, validators=[MinValueValidator(0.5), MaxValueValidator(2.0)])
     language = models.CharField(max_length=16, blank=True, help_text="Such as en; empty: as it is heard.")
     terms = models.TextField("words to hear right", blank=True, max_length=5_000, help_text="One on a line.")
-    patience = models.CharField(max_length=10, choices=Patience.choices, default=Patience.NORMAL)
+    patience = models.CharField(max_length=10, choices=TurnPatience.choices, default=TurnPatience.NORMAL)
     mind = models.CharField(max_length=10, choices=Mind.choices, default=Mind.SERVER)
     address = models.CharField(max_length=500, blank=True, help_text="Such as http://127.0.0.1:11434/v1.")
     model = models.CharField(max_length=200, blank=True, help_text="The model's name there.")
