@@ -177,7 +177,7 @@ async def test_what_the_caller_says_ends_the_wait() -> None:
         assert server.left == 1
 
 
-@pytest.mark.parametrize("habit", [SILENT, Habit(status=500), Habit(breaks_after=0)])
+@pytest.mark.parametrize("habit", [SILENT, Habit(status=500), Habit(breaks_after=0), Habit(thoughts=3, breaks_after=0)])
 async def test_the_next_of_a_chain_replies(habit: Habit) -> None:
     begun = time.monotonic()
     async with asked(habit, then=Habit(text="It is Paris.")) as (talk, _):

@@ -259,6 +259,11 @@ class ChatDelta:
     author: Author | None = None
     """Who wrote what follows, where that is not the model that was asked."""
 
+    @property
+    def has_words(self) -> bool:
+        """It is part of the reply itself."""
+        return bool(self.text or self.tool_call)
+
 
 @dataclass(frozen=True, slots=True)
 class AssistantDelta(ChatDelta):

@@ -81,7 +81,7 @@ class ReplyPatience:
 
     def heard(self, delta: ChatDelta) -> None:
         """A piece of the reply came."""
-        self._has_words = self._has_words or bool(delta.text or delta.tool_call)
+        self._has_words = self._has_words or delta.has_words
         self._is_alive = self._is_alive or bool(delta.reasoning) or delta.is_waiting
 
     def due(self) -> float:

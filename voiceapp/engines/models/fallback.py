@@ -134,38 +134,39 @@ class _Chain(Provider):
             while waiting or asked:
                 if waiting and (is_late or not asked):
                     _ask(asked, waiting[0], begin(waiting.pop(0)))
-                done, _ = await asyncio.wait(
-                    asked, timeout=beside_s if waiting else None, return_when=asyncio.FIRST_COMPLETED
-                )
-                is_late = not done
-                for task in [task for task in asked if task in done]:
-                    link, parts = asked.pop(task)
-                    is_alone, has_begun = not (waiting or asked), False
-                    try:
-                        part = task.result()
-                        if part is None and not is_alone:
-                            raise EngineUnavailable("The model gave nothing.")
-                        if isinstance(part, ChatDelta) and part.is_waiting:
-                            _ask(asked, link, parts)
+                wait_s = beside_s if waiting else None
+                done, _ = await asyncio.wait(asked, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+                if is_late := not done:
+                    continue
+                task = next(task for task in asked if task in done)
+                link, parts = asked.pop(task)
+                is_alone, has_won, has_begun = not (waiting or asked), False, False
+                try:
+                    part = task.result()
+                    if part is None and not is_alone:
+                        raise EngineUnavailable("The model gave nothing.")
+                    if isinstance(part, ChatDelta) and part.is_waiting:
+                        _ask(asked, link, parts)
+                        yield part
+                        continue
+                    for late, _ in asked.values():
+                        self._note(late, EngineTimeout("The model did not begin in time."))
+                    await _stop(asked)
+                    note(link.card.origin)
+                    has_won = True
+                    async with aclosing(parts):
+                        while part is not None:
+                            has_begun = has_begun or not isinstance(part, ChatDelta) or part.has_words
                             yield part
-                            continue
-                        for late, _ in asked.values():
-                            self._note(late, EngineTimeout("The model did not begin in time."))
-                        await _stop(asked)
-                        note(link.card.origin)
-                        async with aclosing(parts):
-                            while part is not None:
-                                has_begun = True
-                                yield part
-                                part = await self._following(parts)
-                        return
-                    except self.failures as error:
-                        if has_begun and self.restarts:
-                            waiting = list(links[links.index(link) + 1 :])
-                            is_alone = not waiting
-                        if is_alone or (has_begun and not self.restarts):
-                            raise
-                        self._note(link, error)
+                            part = await self._following(parts)
+                    return
+                except self.failures as error:
+                    if has_won:  # those that were asked beside it were told to stop
+                        waiting = list(links[links.index(link) + 1 :]) if self.restarts or not has_begun else []
+                        is_alone = not waiting
+                    if is_alone:
+                        raise
+                    self._note(link, error)
         finally:
             await _stop(asked)
 

@@ -97,7 +97,7 @@ class OpenAIChat(ServerProvider):
                 async with aclosing(self._reply(body)) as deltas:
                     async for delta in deltas:
                         self._wrote_at = time.monotonic()
-                        has_written = has_written or bool(delta.text or delta.tool_call)
+                        has_written = has_written or delta.has_words
                         if delta.usage is not None and dropped:
                             delta = replace(delta, usage=replace(delta.usage, dropped_messages=dropped))
                         yield delta
