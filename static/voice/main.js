@@ -22,8 +22,9 @@ import { WakeLock } from "./wake_lock.js";
 import { Waterfall } from "./views/waterfall.js";
 import { byId } from "./views/dom.js";
 import { duration } from "./words.js";
+import { storageOf } from "./storage.js";
 
-const { configUrl, loginUrl, captureWorklet, playbackWorklet } = document.body.dataset;
+const { configUrl, loginUrl, captureWorklet, playbackWorklet, site } = document.body.dataset;
 
 const CONFIG_TIMEOUT_MS = 8000; // in a dead network, the browser would wait for minutes
 
@@ -41,17 +42,24 @@ async function fetchConfig() {
   return response.json();
 }
 
+/** Within a page of another site, its talk button learns how the conversation is. */
+function tellSite(state) {
+  if (site) {
+    window.parent.postMessage({ type: "voiceapp.state", state }, site);
+  }
+}
+
 function unreachable(message, code = "unreachable") {
   return Object.assign(new Error(message), { code });
 }
 
 function start(config) {
-  const preferences = /** @type {Preferences & import("./preferences.js").Choices} */ (new Preferences(localStorage));
+  const preferences = /** @type {Preferences & import("./preferences.js").Choices} */ (new Preferences(storageOf("localStorage")));
   const conversation = new Conversation();
   const sound = new Sound({ capture: captureWorklet, playback: playbackWorklet });
   const tabs = new Tabs();
   const session = new VoiceSession({ sound, conversation, preferences, tabs, fetchConfig: askAgain });
-  const kept = new KeptConversation(sessionStorage, conversation, {
+  const kept = new KeptConversation(storageOf("sessionStorage"), conversation, {
     visitor: config.visitor,
     isActive: () => session.isActive,
   });
@@ -77,7 +85,7 @@ function start(config) {
       }
     },
     type: () => byId("message").focus(),
-    login: () => location.assign(`${loginUrl}?next=${encodeURIComponent(location.pathname)}`),
+    login: () => (site ? open("/", "_blank") : location.assign(`${loginUrl}?next=${encodeURIComponent(location.pathname)}`)),
     microphone: () => byId("open-settings").click(),
     unblock: () => sound.resume(),
     "push-to-talk": () => {
@@ -105,8 +113,10 @@ function start(config) {
   });
   const orb = new Orb(() => (session.state === "ai-speaking" ? sound.playback?.level : sound.capture?.level) ?? 0);
 
+  tellSite(session.state);
   session.addEventListener("state", ({ detail: state }) => {
     orb.state = state;
+    tellSite(state);
     wakeLock.isOn = session.isActive;
     if (session.isActive && state !== "connecting" && state !== "reconnecting") {
       sound.setRecording(preferences.isRecording);

@@ -81,6 +81,8 @@ def test_the_page_runs_from_right_to_left(open_page: OpenPage, screenshots: Path
     ]
     reply = voice.caption("assistant")
     expect(reply).not_to_be_empty()
+    voice.type("What is two plus two?")
+    expect(reply).to_contain_text("4")
     assert reply.evaluate("(part) => getComputedStyle(part).direction") == "ltr"  # it is in English
     assert not voice.page.evaluate(OVERFLOWING)
     voice.page.screenshot(path=screenshots / f"right-to-left-{width}.png")

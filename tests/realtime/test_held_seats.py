@@ -61,7 +61,8 @@ async def test_seats_of_living_processes_of_this_host_count(
     await held(charlie, other[0], "192.0.2.9", is_guest=True)
     assert sorted(await HeldSeats().open_seats(caller(alice))) == ["192.0.2.1", "192.0.2.2"]
     assert await HeldSeats().open_seats(caller(charlie)) == []
-    assert await HeldSeats().open_seats(caller(alice, is_guest=True)) == ["192.0.2.9"]
+    assert await HeldSeats().open_seats(caller(charlie, is_guest=True)) == ["192.0.2.9"]
+    assert await HeldSeats().open_seats(caller(alice, is_guest=True)) == []  # guests of another site
 
 
 def test_processes_that_ask_at_once_get_as_many_as_there_are(alice: Member) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.cache import cache
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -25,6 +25,7 @@ from voiceapp.accounts.ledger_admin import NANO, dollars
 from voiceapp.accounts.models import (
     Account,
     ApiKey,
+    GuestSite,
     Membership,
     MonthlySpend,
     Scope,
@@ -68,6 +69,29 @@ class AccountAdmin(admin.ModelAdmin):
         super().save_related(request, form, formsets, change)
         if not form.instance.workspaces.exists():
             form.instance.workspaces.create(name=DEFAULT_WORKSPACE)
+
+
+@admin.register(GuestSite)
+class GuestSiteAdmin(admin.ModelAdmin):
+    list_display = ("origin", "sessions_at_once", "sessions_per_hour", "session_s", "is_active")
+    search_fields = ("origin",)
+    list_select_related = ("account",)
+    fields = ("origin", "sessions_at_once", "sessions_per_hour", "session_s", "snippet", "account")
+    readonly_fields = ("snippet", "account")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GuestSite]:
+        """Each row with the address of the script."""
+        return super().get_queryset(request).annotate(script=Value(request.build_absolute_uri(reverse("embed-script"))))
+
+    @admin.display(description="for its pages")
+    def snippet(self, row: GuestSite) -> str:
+        """The one line that a page of the site needs."""
+        return f'<script src="{row.script}" async></script>' if row.pk else "Save the site to see its line."
+
+    @admin.display(boolean=True, description="active")
+    def is_active(self, row: GuestSite) -> bool:
+        """Switched off with the site's account."""
+        return bool(row.account.is_active)
 
 
 @admin.register(Workspace)

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from voiceapp.accounts import temporary_keys
 from voiceapp.accounts.caller import Caller as Caller
+from voiceapp.accounts.caller import GuestLimits
 from voiceapp.accounts.keys import KeyDirectory, parse
-from voiceapp.accounts.models import Account, ApiKey, Scope, Workspace
+from voiceapp.accounts.models import Account, ApiKey, GuestSite, Scope, Workspace
 from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidApiKey
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 GUESTS = "Guests"
 """Name of the built-in account, and of its workspace, to which guests belong; inactive, it lets none of them talk."""
+
+OF_SITE = " of site "
+"""In a guest's label, before the number of the site that they came by."""
 
 DEFAULT_WORKSPACE = "Default"
 KEY_WANTED = f"{InvalidApiKey().message} No key came: send it in the header 'Authorization: Bearer sk-...'."
@@ -140,7 +144,7 @@ async def caller_from_user(user: AbstractBaseUser | AnonymousUser) -> Caller:
     accounts = Account.objects.filter(is_active=True)
     account = await accounts.filter(memberships__user_id=user.pk).order_by("memberships__pk").afirst()
     if account is None and user.is_superuser:
-        account = await accounts.exclude(name=GUESTS).order_by("pk").afirst()
+        account = await accounts.exclude(name=GUESTS).filter(guest_site=None).order_by("pk").afirst()
     if account is None:
         raise AccessDenied("Your login belongs to no active account. Ask an operator to add it to one.")
     workspace = await account.workspaces.order_by("pk").afirst()
@@ -156,14 +160,15 @@ async def caller_from_user(user: AbstractBaseUser | AnonymousUser) -> Caller:
     )
 
 
-async def guest_caller(guest: str) -> Caller:
-    """A guest of the public page, told apart from others by the name in their cookie.
+async def guest_caller(guest: str, site_id: int | None = None) -> Caller:
+    """A guest of the public page, or of another site, told apart from others by a name that cannot be guessed.
 
     Raises:
-        AccessDenied: if an operator has switched the guests' account off.
+        AccessDenied: if an operator has switched the guests' account off, or deleted the site.
     """
     # The name is as good as a password: a digest tells guests apart just as well.
-    return await labelled_guest(f"guest {hashlib.sha256(guest.encode()).hexdigest()[:8]}")
+    site = "" if site_id is None else f"{OF_SITE}{site_id}"
+    return await labelled_guest(f"guest {hashlib.sha256(guest.encode()).hexdigest()[:8]}{site}")
 
 
 async def labelled_guest(label: str) -> Caller:
@@ -172,7 +177,15 @@ async def labelled_guest(label: str) -> Caller:
     Raises:
         AccessDenied: if an operator has switched the guests' account off.
     """
-    account, _ = await Account.objects.aget_or_create(name=GUESTS)
+    _, _, site_id = label.partition(OF_SITE)
+    limits = None
+    if site_id:
+        site = await GuestSite.objects.select_related("account").filter(pk=int(site_id)).afirst()
+        if site is None:
+            raise AccessDenied("This site may not show the talk button any more.")
+        account, limits = site.account, GuestLimits(site.sessions_at_once, site.sessions_per_hour, site.session_s)
+    else:
+        account, _ = await Account.objects.aget_or_create(name=GUESTS)
     if not account.is_active:
         raise AccessDenied("Guests may not talk here at present.")
     workspace, _ = await Workspace.objects.aget_or_create(account=account, name=GUESTS)
@@ -184,4 +197,5 @@ async def labelled_guest(label: str) -> Caller:
         is_guest=True,
         label=label,
         scopes=frozenset({str(Scope.REALTIME)}),
+        limits=limits,
     )

@@ -11,6 +11,15 @@ from voiceapp.errors import AccessDenied
 
 
 @dataclass(frozen=True, slots=True)
+class GuestLimits:
+    """Limits of the guests of another site."""
+
+    sessions_at_once: int
+    sessions_per_hour: int
+    session_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """An account, the key or login that it uses, and its rights."""
 
@@ -32,6 +41,8 @@ class Caller:
     """Expiry of the key that was used; a temporary key expires with its key at the latest."""
     is_temporary: bool = False
     """True if a temporary key was used."""
+    limits: GuestLimits | None = None
+    """Of a guest of another site; None: those of this installation."""
 
     @classmethod
     def of(cls, key: ApiKey) -> Self:

@@ -37,5 +37,23 @@ def remember_guest(response: HttpResponseBase, guest: str) -> None:
     )
 
 
+def site_token(site_id: int) -> str:
+    """Return what a page within another site sends in place of the cookie, which browsers keep from such pages."""
+    return str(_site_signer().sign(f"{site_id}.{new_guest()}"))
+
+
+def guest_of_site(token: str) -> tuple[int, str] | None:
+    """Return the site and the guest that a token names; None if it is forged, or older than a login may be."""
+    try:
+        site_id, _, guest = _site_signer().unsign(token, max_age=settings.SESSION_COOKIE_AGE).partition(".")
+    except BadSignature:
+        return None
+    return int(site_id), guest
+
+
+def _site_signer() -> TimestampSigner:
+    return TimestampSigner(salt="voiceapp.site-guest")
+
+
 def _signer() -> TimestampSigner:
     return TimestampSigner(salt="voiceapp.guest")

@@ -8,10 +8,13 @@ Money is counted in nano-dollars (10⁻⁹ US dollars), as integers: 0.07 dollar
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any, NoReturn
+from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
@@ -56,6 +59,59 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}"
+
+
+class GuestSite(models.Model):
+    """Another site whose pages may show the talk button; its visitors are guests with an account and limits of their
+    own."""
+
+    origin = models.CharField(
+        max_length=85, unique=True, help_text="As the browser shows it, without a path: https://www.example.org"
+    )
+    account = models.OneToOneField(Account, on_delete=models.CASCADE, related_name="guest_site", editable=False)
+    sessions_at_once = models.PositiveIntegerField(
+        "conversations at once", default=5, help_text="Of all visitors of the site together."
+    )
+    sessions_per_hour = models.PositiveIntegerField(
+        "conversations an hour", default=10, help_text="Begun from one Internet address."
+    )
+    session_s = models.PositiveIntegerField(
+        "longest conversation", default=180, validators=(MinValueValidator(10),), help_text="In seconds."
+    )
+
+    class Meta:
+        ordering = ("origin",)
+
+    def __str__(self) -> str:
+        return f"{self.origin}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new site gets its account."""
+        if self.account_id is None:
+            self.account, _ = Account.objects.get_or_create(name=f"Guests of {self.origin}")
+        super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        """Accept an origin as browsers write it, and nothing else."""
+        try:
+            parts = urlsplit(self.origin.strip().rstrip("/").lower())
+            host = _host(parts)
+        except ValueError:
+            host = ""
+        if not host or parts.path or parts.query or parts.fragment:
+            raise ValidationError({"origin": "Write scheme and host, such as https://www.example.org."})
+        self.origin = f"{parts.scheme}://{host}"
+        if GuestSite.objects.filter(origin=self.origin).exclude(pk=self.pk).exists():
+            raise ValidationError({"origin": "This site is listed already."})
+
+
+def _host(parts: SplitResult) -> str:
+    """Host and port as browsers write them, without a port that the scheme implies; empty for what is not an origin."""
+    implied = {"http": 80, "https": 443}.get(parts.scheme)
+    port = "" if parts.port is None or parts.port == implied else f":{parts.port}"
+    host = parts.hostname or ""
+    is_plain = implied is not None and parts.username is None and re.fullmatch(r"[a-z0-9.-]+", host)
+    return f"{host}{port}" if is_plain else ""
 
 
 class Workspace(models.Model):

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.http import QueryDict
 from django.http.request import split_domain_port, validate_host
 
 from voiceapp.accounts.auth import Caller, caller_from_user, guest_caller
-from voiceapp.accounts.guests import guest_of
+from voiceapp.accounts.guests import guest_of, guest_of_site
 from voiceapp.errors import AccessDenied, NotFound
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+SITE_PARAMETER = "site_token"
+"""Query parameter with the token of a page within another site."""
 
 
 class SignInRequired(AccessDenied):
@@ -51,8 +56,27 @@ async def page_caller(user: AbstractBaseUser | AnonymousUser, guest: str) -> Cal
     return await guest_caller(guest)
 
 
+async def site_caller(token: str) -> Caller:
+    """Return the guest of another site whose page sends this token; who is signed in does not count there.
+
+    Raises:
+        NotFound: the page is switched off.
+        SignInRequired: the token is forged or too old.
+        AccessDenied: the site may not show the page any more.
+    """
+    _require_page()
+    found = guest_of_site(token)
+    if found is None:
+        raise SignInRequired
+    site_id, guest = found
+    return await guest_caller(guest, site_id)
+
+
 async def page_caller_of(scope: Mapping[str, Any]) -> Caller:
-    """Return the caller behind an ASGI connection of the page. Raises what `page_caller` raises."""
+    """Return the caller behind an ASGI connection of the page. Raises what `page_caller` and `site_caller` raise."""
+    query = QueryDict(scope.get("query_string", b""))
+    if SITE_PARAMETER in query:
+        return await site_caller(query[SITE_PARAMETER])
     return await page_caller(scope["user"], guest_of(scope["cookies"]))
 
 

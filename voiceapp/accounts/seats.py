@@ -31,6 +31,7 @@ REMEMBERED_ADDRESSES = 10_000
 CONCURRENCY = "Throttling.Concurrency"
 LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
 """Pauses before other processes are asked again."""
+TOO_MANY_GUESTS = "Too many guests are talking just now. Try again shortly, or sign in."
 TRY_AGAIN_S = 10
 """Retry-After when room comes only with the end of another session."""
 
@@ -39,7 +40,7 @@ Check = Callable[[Collection[str]], None]
 
 
 class SharedSeats(Protocol):
-    """The seats that all processes hold, this one included: of a caller's account, or of all guests for a guest."""
+    """The seats that all processes hold, this one included, of a caller's account."""
 
     async def open_seats(self, caller: Caller) -> Collection[str]:
         """Return the client addresses of those that are taken."""
@@ -157,7 +158,7 @@ class Seats:
         """Sessions that have ended, and are being written down."""
         self._guests = 0
         self._held: Counter[str] = Counter()
-        """Seats taken, by account, and those of guests by neighbourhood; holders of none are not kept."""
+        """Seats taken, by account, and those of guests by address too; holders of none are not kept."""
         self._begun: OrderedDict[str, deque[float]] = OrderedDict()
         """Times at which guests of an address began, within the last hour; the latest address stands last."""
 
@@ -171,6 +172,8 @@ class Seats:
 
     def lifetime_s(self, caller: Caller) -> int:
         """Return the longest duration of a session of this caller."""
+        if caller.limits:
+            return caller.limits.session_s
         return self._rules.guest_lifetime_s if caller.is_guest else self._rules.lifetime_s
 
     def seat(self, caller: Caller, address: str) -> Seat:
@@ -201,7 +204,7 @@ class Seats:
         except BaseException:
             uncount()
             if caller.is_guest:
-                self._forget(neighbourhood(address), begun_at)
+                self._forget(_place(caller, address), begun_at)
             raise
 
         def give_back() -> None:
@@ -237,13 +240,15 @@ class Seats:
         if not caller.is_guest:
             self._check_counts(caller, self._held[_account(caller)], 0)
             return
-        place = neighbourhood(address)
-        self._check_counts(caller, self._guests, self._held[_place(place)])
+        if self._guests >= self._rules.guests_total:
+            raise _full(TOO_MANY_GUESTS)
+        place = _place(caller, address)
+        self._check_counts(caller, self._held[_account(caller)], self._held[place])
         begun = self._begun_within_the_hour(place)
-        if len(begun) >= self._rules.guests_per_hour:
+        most = caller.limits.sessions_per_hour if caller.limits else self._rules.guests_per_hour
+        if len(begun) >= most:
             raise Throttled(
-                f"Guests may begin {self._rules.guests_per_hour} conversations an hour from one address. "
-                "Try again later, or sign in.",
+                f"Guests may begin {most} conversations an hour from one address. Try again later, or sign in.",
                 retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - self._clock())) if begun else int(HOUR_S),
             )
 
@@ -252,8 +257,8 @@ class Seats:
         if not caller.is_guest:
             if count >= rules.per_account:
                 raise _full(f"Your account has {rules.per_account} conversations open already. End one of them first.")
-        elif count >= rules.guests_total:
-            raise _full("Too many guests are talking just now. Try again shortly, or sign in.")
+        elif count >= (caller.limits.sessions_at_once if caller.limits else rules.guests_total):
+            raise _full(TOO_MANY_GUESTS)
         elif from_here >= rules.guests_per_address:
             raise _full(
                 f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
@@ -279,10 +284,10 @@ class Seats:
             del self._begun[place]
 
     def _count(self, caller: Caller, address: str, begun_at: float) -> Callable[[], None]:
-        guests, holder = int(caller.is_guest), _account(caller)
+        guests, holders = int(caller.is_guest), [_account(caller)]
         if guests:
-            place = neighbourhood(address)
-            holder = _place(place)
+            place = _place(caller, address)
+            holders.append(place)
             begun = self._begun_within_the_hour(place)
             begun.append(begun_at)
             self._begun[place] = begun
@@ -291,14 +296,16 @@ class Seats:
                 self._begun.popitem(last=False)
         self._open += 1
         self._guests += guests
-        self._held[holder] += 1
+        for holder in holders:
+            self._held[holder] += 1
 
         def uncount() -> None:
             self._open -= 1
             self._guests -= guests
-            self._held[holder] -= 1
-            if not self._held[holder]:
-                del self._held[holder]
+            for holder in holders:
+                self._held[holder] -= 1
+                if not self._held[holder]:
+                    del self._held[holder]
 
         return uncount
 
@@ -317,8 +324,9 @@ def _account(caller: Caller) -> str:
     return f"account {caller.account_id}"
 
 
-def _place(neighbourhood_: str) -> str:
-    return f"address {neighbourhood_}"
+def _place(caller: Caller, address: str) -> str:
+    """The address of a guest, beside which those of other sites do not count."""
+    return f"address {neighbourhood(address)} of {caller.account_id}"
 
 
 def _full(message: str) -> Throttled:

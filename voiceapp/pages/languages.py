@@ -21,6 +21,8 @@ class PageLanguageMiddleware(LocaleMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         if request.path_info.startswith((f"/{settings.ADMIN_PATH}", "/docs")):
             translation.activate(settings.LANGUAGE_CODE)
+        elif request.GET.get("language") in dict(settings.LANGUAGES):  # chosen by a site that shows the talk button
+            translation.activate(request.GET["language"])
         else:
             super().process_request(request)
 

@@ -4,12 +4,15 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from . import views
+from .config import config
 from .login import PageLoginView
 
 urlpatterns = [
     path("", views.voice, name="voice"),
     path("a/<slug:name>", views.agent, name="agent"),
-    path("voice/config", views.config, name="voice-config"),
+    path("embed", views.embed, name="embed"),
+    path("embed.js", views.embed_script, name="embed-script"),
+    path("voice/config", config, name="voice-config"),
     path("voice/samples/<str:name>", views.voice_sample, name="voice-sample"),
     path("privacy", views.privacy, name="privacy"),
     path("login", PageLoginView.as_view(), name="login"),

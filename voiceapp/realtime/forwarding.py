@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Annotated, Literal, TypeVar
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import Field
 
 from voiceapp.accounts.caller import Caller
+from voiceapp.accounts.seats import seats
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import NotFound
 from voiceapp.formats import duration
@@ -88,7 +88,7 @@ async def take_report(caller: Caller, name: str, report: Report) -> None:
     if report.state == "ended":
         await ended(session_id, report.code)
         return
-    lifetime_s = settings.GUEST_SESSION_S if caller.is_guest else settings.SESSION_LIFETIME_S
+    lifetime_s = seats().lifetime_s(caller)
     if not await run_in_db_thread(_write_sign_of_life, session_id, lifetime_s):
         forwarded_seats().release(session_id)
         raise NotFound("This session is over.")

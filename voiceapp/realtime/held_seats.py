@@ -86,8 +86,9 @@ class HeldSeats:
             )
 
     def _open_seats(self, caller: Caller) -> list[str]:
-        rows = HeldSeat.objects.filter(held_by__startswith=own_host(), is_guest=caller.is_guest)
-        rows = rows if caller.is_guest else rows.filter(account_id=caller.account_id)
+        rows = HeldSeat.objects.filter(
+            held_by__startswith=own_host(), is_guest=caller.is_guest, account_id=caller.account_id
+        )
         found = [row for row in rows if row.pk not in self._given_back]
         gone = {name for name in {row.held_by for row in found} if is_gone(name)}
         return [row.client_address for row in found if row.held_by not in gone]

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.guests import guest_of
-from voiceapp.accounts.page import page_caller, require_own_page
+from voiceapp.accounts.page import SITE_PARAMETER, page_caller, require_own_page, site_caller
 from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.error_responses import (
     ErrorResponse,
@@ -108,10 +109,14 @@ async def _begin(
 ) -> HttpResponse:
     require_own_page(request.scope)
     require_body(request)  # the check below looks for its token in forms, and reads anything that says it is one
-    _csrf.process_request(request)
-    if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
-        raise AccessDenied(f"Load the page again: {refused.content.decode()}")
-    return await answer(request, await _caller(request), door, session_key=request.session.session_key or "")
+    if SITE_PARAMETER not in request.GET:  # known by a cookie, which any site can have a browser send
+        _csrf.process_request(request)
+        if (refused := _csrf.process_view(request, _guarded, (), {})) is not None:
+            raise AccessDenied(f"Load the page again: {refused.content.decode()}")
+    answered = await answer(request, await _caller(request), door, session_key=request.session.session_key or "")
+    if SITE_PARAMETER in request.GET and "X-Session-Report" in answered:
+        answered["X-Session-Report"] += "?" + urlencode({SITE_PARAMETER: request.GET[SITE_PARAMETER]})
+    return answered
 
 
 async def _report(name: str, request: HttpRequest) -> HttpResponse:
@@ -146,4 +151,6 @@ def _refusal(request: HttpRequest, refusal: ErrorResponse) -> HttpResponse:
 
 
 async def _caller(request: HttpRequest) -> Caller:
+    if SITE_PARAMETER in request.GET:
+        return await site_caller(request.GET[SITE_PARAMETER])
     return await page_caller(await request.auser(), guest_of(request.COOKIES))

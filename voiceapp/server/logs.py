@@ -22,7 +22,10 @@ _SECRETS = (
     (re.compile(r"(aoqToken\w*[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&}]+"), rf"\1{MASK}"),
     (re.compile(r"(ice-pwd\s*[:=]\s*)[^\s\"',;\\]+"), rf"\1{MASK}"),
     (re.compile(r"(/api/v1/files/)[^/\s\"']+"), rf"\1{MASK}"),
-    (re.compile(r"(?i)([?&](?:api_?key|access_?token|token|secret|password|key|jwt|resume)=)[^\s&\"']+"), rf"\1{MASK}"),
+    (
+        re.compile(r"(?i)([?&](?:api_?key|access_?token|token|secret|password|key|jwt|resume|site_token)=)[^\s&\"']+"),
+        rf"\1{MASK}",
+    ),
 )
 
 access_logger = logging.getLogger("voiceapp.access")

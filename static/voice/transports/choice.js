@@ -4,6 +4,7 @@ import { AoqTransport, hasAoq } from "./aoq.js";
 import { MediaPath } from "./media_path.js";
 import { WebRTCTransport } from "./webrtc.js";
 import { WebSocketTransport } from "./websocket.js";
+import { storageOf } from "../storage.js";
 
 const PATIENCE_MS = 8000;
 const PATIENCE_WITH_FALLBACK_MS = 4000; // where media get through at all, a path is found within two seconds
@@ -21,7 +22,7 @@ export class TransportChoice {
   #isAoqLost = false; // it was cut a moment ago: what comes next begins with another way
 
   /** `readiness` knows what /voice/config said last; `storage` keeps what calls have shown of this network. */
-  constructor({ preferences, readiness, sound, storage = window.localStorage }) {
+  constructor({ preferences, readiness, sound, storage = storageOf("localStorage") }) {
     this.#preferences = preferences;
     this.#readiness = readiness;
     this.#sound = sound;
@@ -121,7 +122,7 @@ export class TransportChoice {
 
   #made(name, resumption) {
     const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const query = { model: this.#preferences.model, time_zone: timeZone, ...resumption };
+    const query = { model: this.#preferences.model, time_zone: timeZone, ...this.#config.query, ...resumption };
     if (name === "WebSocket") {
       return new WebSocketTransport(this.#config.socket_path, query);
     }

@@ -41,7 +41,7 @@ export class Settings {
     this.#preferences = preferences;
     this.#fill("model", config.models.map(({ name, title }) => [name, title]), config.default_model);
     this.#fill("voice", config.voices.map(({ name, title, language }) => [name, `${title} (${language})`]), config.default_voice);
-    new VoiceSample(config.samples_path, preferences);
+    new VoiceSample((name) => `${config.samples_path}${name}?${new URLSearchParams(config.query)}`, preferences);
     this.#fillLanguages(config.languages);
     const carriesMedia = config.models.some(({ transports }) => transports.some((name) => name !== "websocket"));
     byId("transport-field").hidden = !carriesMedia;

@@ -12,12 +12,12 @@ export class VoiceSample {
   #note = byId("voice-sample-note");
   #voice = byId("voice", HTMLSelectElement);
   #audio = byId("voice-sample-sound", HTMLAudioElement);
-  #path;
+  #addressOf;
   #preferences;
 
-  /** `path`: of the samples, before the name of a voice. */
-  constructor(path, preferences) {
-    this.#path = path;
+  /** `addressOf(name)`: of the sample of a voice. */
+  constructor(addressOf, preferences) {
+    this.#addressOf = addressOf;
     this.#preferences = preferences;
     this.#button.addEventListener("click", () => (this.#isPlaying ? this.#stop() : this.#play()));
     this.#voice.addEventListener("change", () => this.#stop());
@@ -33,7 +33,7 @@ export class VoiceSample {
   async #play() {
     this.#note.textContent = "";
     this.#button.textContent = STOP;
-    const source = this.#path + encodeURIComponent(this.#voice.value);
+    const source = this.#addressOf(encodeURIComponent(this.#voice.value));
     this.#audio.src = source;
     try {
       await this.#audio.setSinkId?.(this.#preferences.speaker).catch(() => {}); // that device is gone: the system's own
