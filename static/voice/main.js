@@ -97,7 +97,7 @@ function start(config) {
   const settings = new Settings(preferences, sound, config);
   new Panels(preferences);
   byId("open-about").addEventListener("click", () => byId("about-page", HTMLDialogElement).showModal());
-  new Captions(conversation);
+  new Captions(conversation, preferences);
   new SourceCard(conversation);
   new ReminderList(conversation.reminders);
   new Waterfall(conversation);

@@ -11,6 +11,7 @@ const DEFAULTS = {
   speaker: "",
   isPushToTalk: false,
   isSpoken: true,
+  isAnnounced: true,
   isRecording: false,
   isTranscriptOpen: false,
   isDeveloper: false,

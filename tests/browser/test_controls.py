@@ -134,3 +134,26 @@ def ask(voice: VoicePage, words: str) -> None:
     done = voice.sent("response.done")
     voice.type(words)
     expect(voice.page.locator('.event[data-type="response.done"]')).to_have_count(done + 1)
+
+
+def test_unheard_words_leave_the_stage_and_stay_in_the_transcript(open_page: OpenPage) -> None:
+    voice = open_page()
+    voice.type("What can you do?")
+    voice.wait_spoken()
+    voice.page.click("#interrupt")
+    unheard = voice.page.locator("#caption-assistant .unheard")
+    expect(unheard).not_to_be_empty()
+    expect(unheard).to_have_count(0)
+    expect(voice.page.locator(".turn .unheard")).not_to_be_empty()
+
+
+def test_screen_readers_hear_no_typed_words_again_and_spoken_replies_if_wanted(open_page: OpenPage) -> None:
+    voice = open_page()
+    announced = voice.page.locator("#announcer p")
+    ask(voice, "What is two plus two?")
+    expect(announced).to_have_text(["Assistant: 2 plus 2 is 4."])
+    voice.set_switch("is-announced", False)
+    ask(voice, "What is two plus three?")
+    voice.set_switch("is-spoken", False)
+    ask(voice, "What is two plus five?")
+    expect(announced).to_have_text(["Assistant: 2 plus 2 is 4.", "Assistant: 2 plus 5 is 7."])

@@ -4,6 +4,8 @@ import { writtenBy } from "../item.js";
 import { byId, make } from "./dom.js";
 import { t } from "../words.js";
 
+const UNHEARD_SHOWN_MS = 8000; // the transcript keeps them
+
 export class Captions {
   #box = byId("captions");
   #welcome = byId("welcome");
@@ -12,10 +14,13 @@ export class Captions {
   #author = byId("caption-author");
   #announcer = byId("announcer");
   #announced = new Map(); // texts by the ids of their items
+  #forgotten = new Set(); // ids of replies whose unheard words have been shown long enough
   #conversation;
+  #preferences;
 
-  constructor(conversation) {
+  constructor(conversation, preferences) {
     this.#conversation = conversation;
+    this.#preferences = preferences;
     conversation.addEventListener("item", ({ detail }) => this.#show(detail));
     conversation.addEventListener("removed", () => this.#showLast());
     conversation.addEventListener("cleared", () => this.#showLast());
@@ -76,8 +81,16 @@ export class Captions {
       make("span", "spoken", spoken),
       edge,
       make("span", "upcoming", upcoming),
-      item.unheard ? make("del", "unheard", item.unheard) : "",
+      item.unheard && !this.#forgotten.has(item.id) ? make("del", "unheard", item.unheard) : "",
     );
+    if (item.unheard && !this.#forgotten.has(item.id)) {
+      setTimeout(() => {
+        this.#forgotten.add(item.id);
+        if (this.#assistant.dataset.item === item.id) {
+          this.#assistant.querySelector(".unheard")?.remove();
+        }
+      }, UNHEARD_SHOWN_MS);
+    }
     if (item.state === "live" || upcoming) {
       this.#follow(edge);
     }
@@ -106,6 +119,9 @@ export class Captions {
     const told = this.#announced.get(item.id);
     if (item.state === "live" || !item.text || told === item.text || (told && !isUser)) {
       return;
+    }
+    if (item.isTyped || (item.isSpoken && !this.#preferences.isAnnounced)) {
+      return; // they wrote it themselves, or hear it
     }
     this.#announced.set(item.id, item.text);
     const rest = told && item.text.startsWith(told) ? item.text.slice(told.length).trim() : item.text;

@@ -53,7 +53,7 @@ export class Settings {
     }
     byId("speaker-field").hidden = !sound.canChooseSpeaker;
     this.#bindInstructions(config.models);
-    for (const [id, name] of [["is-push-to-talk", "isPushToTalk"], ["is-spoken", "isSpoken"], ["is-recording", "isRecording"], ["is-developer", "isDeveloper"]]) {
+    for (const [id, name] of [["is-push-to-talk", "isPushToTalk"], ["is-spoken", "isSpoken"], ["is-announced", "isAnnounced"], ["is-recording", "isRecording"], ["is-developer", "isDeveloper"]]) {
       this.#bindSwitch(byId(id), name);
     }
     const language = byId("page-language", HTMLSelectElement);
