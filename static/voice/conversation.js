@@ -327,7 +327,7 @@ export class Conversation extends EventTarget {
       return;
     }
     item.metrics = response.metrics ?? null;
-    item.author = response.output.find(({ id }) => id === item.id)?.author ?? item.author;
+    item.author = response.output?.find(({ id }) => id === item.id)?.author ?? item.author;
     item.audio.isComplete ||= !item.audio.isFollowed;
     if (item.state === "live") {
       item.state = { failed: "failed", cancelled: "interrupted" }[response.status] ?? "done";
