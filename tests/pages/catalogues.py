@@ -18,7 +18,7 @@ import polib
 ROOT = Path(__file__).parents[2]
 LOCALES = ROOT / "voiceapp" / "pages" / "locale"
 JAVASCRIPT_CALL = re.compile(r'\b(?:t|marked)\(\s*("(?:[^"\\]|\\.)*")')
-TRANSLATE = re.compile(r"""\{%\s*translate\s+(["'])(.*?)\1\s*%\}|_\(\"(.*?)\"\)""")
+TRANSLATE = re.compile(r"""\{%\s*translate\s+(["'])(.*?)\1(?:\s+as\s+\w+)?\s*%\}|_\(\"(.*?)\"\)""")
 BLOCK = re.compile(
     r"\{%\s*blocktranslate\b([^%]*)%\}(.*?)(?:\{%\s*plural\s*%\}(.*?))?\{%\s*endblocktranslate\s*%\}", re.DOTALL
 )

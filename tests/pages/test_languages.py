@@ -32,6 +32,17 @@ def test_a_catalogue_holds_what_the_pages_say_and_is_compiled(path: Path, wanted
             assert sorted(PLACES.findall(translation)) == sorted(PLACES.findall(entry.msgid)), translation
 
 
+def test_no_tag_or_call_escapes_the_catalogues() -> None:
+    for template in catalogues.pages():
+        source = template.read_text()
+        tags = len(re.findall(r"\{%\s*trans", source)), len(re.findall(r"\{%\s*blocktrans", source))
+        called = source.count('_("')
+        assert (len(catalogues.TRANSLATE.findall(source)), len(catalogues.BLOCK.findall(source))) == (
+            tags[0] + called,
+            tags[1],
+        ), template.name
+
+
 def test_every_language_but_english_has_its_catalogues() -> None:
     assert {path.name.lower().replace("_", "-") for path in LOCALES.iterdir()} == {
         code for code, _ in settings.LANGUAGES if code != "en"
