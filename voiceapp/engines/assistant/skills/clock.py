@@ -135,7 +135,7 @@ def read_date(text: str, today: date) -> date | None:
     """The next day called `text`: a feast, "december 25th", "the 25th of december 2030", "friday"."""
     if text.endswith(" next year"):
         return read_date(text.removesuffix(" next year"), date(today.year + 1, 1, 1))
-    text = re.sub(r"^(?:next|this|on|coming) |(?<=day) next week$", "", text)
+    text = re.sub(r"^(?:next|this|on|coming|(?:my|our) .+? on) |(?<=day) next week$", "", text)
     if (rule := _FEASTS.get(_feast(text))) is not None:
         days = (_feast_day(rule, today.year + later) for later in (0, 1))
         return next(day for day in days if day >= today)

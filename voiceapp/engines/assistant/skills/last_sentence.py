@@ -5,23 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from voiceapp.engines.assistant.skills.phrases import read
 from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.sentences import SentenceSplitter
 
-_ASKS = re.compile(
-    r"(?:what|which|who|when|where|how|is|are|do|does|did|can|set|start|create|make|cancel|stop|remind|wake|tell|add|put|"
-    r"remove|clear|convert|divide|multiply|subtract|calculate|spell|flip|toss|roll|throw|pick|choose|count|turn|"
-    r"switch|open|close|play|call|text|send|order|book|say|repeat|speak|talk|slow|help)\b"
-)
+_ASKS, _IS_A_TASK = (re.compile(read("words")[name]) for name in ("asks", "is_a_task"))
 _LEANS = re.compile(r"\b(?:this|that|these|those|they|them|he|she|him|her|(?<!is )(?<!was )(?<!be )it)\b")
 """A question about what was told just before, which no skill has read; unless "again" follows."""
 _AGAIN = re.compile(r"\bagain\b")
-_IS_A_TASK = re.compile(
-    r"(?:what|which|who|whose|when|where|why|how|is|are|do|does|did|can|could|should|would|will|translate|write|"
-    r"rewrite|rephrase|reword|correct|check|fix|summarize|summarise|explain|describe|define|answer|reply|respond|imagine|"
-    r"pretend|suppose|assume|act|continue|complete|finish|repeat|say|read|sing|tell|give|show|list|name|guess|compare|"
-    r"if|let|use|make|create|find|think|consider|spell)\b"
-)
 _QUOTES = re.compile('[:"“”«»„`]')
 
 

@@ -12,17 +12,7 @@ from collections.abc import Sequence
 from voiceapp.engines.assistant.skills.phrases import read
 
 _CONTRACTIONS: dict[str, str] = read("words")["contractions"]
-_NOISE = re.compile(
-    r"^(?:(?:hi|hello|there|ha|haha|lol|cool|great|nice|thanks|thank you|not bad|um+|uh+|er+|erm|hmm+|oh|ah|well|so|"
-    r"okay|ok|alright|all right|right|hey|please|and|computer|"
-    r"assistant|excuse me|sorry|now|also|then|but|voice ?app|actually|listen|yes|yeah|no) )+"
-)
-_LEAD_INS = re.compile(
-    r"^(?:(?:can|could|would|will) you (?:please |maybe |just )?(?:tell|give) me |(?:please )?tell me |just tell me "
-    r"|(?:do|would) you (?:happen to )?know |i (?:would like|want|need) to know |i was wondering |i wonder "
-    r"|let me know |(?:can|may|could) i ask (?:you )?|(?:can|could|would|will) you (?:please |maybe |just )?"
-    r"|i would like you to |i want you to |let us |(?:can|could) we )"
-)
+_NOISE, _LEAD_INS = (re.compile(read("words")[name]) for name in ("noise", "lead_ins"))
 _TAILS = tuple(f" {words}" for words in read("words")["tails"])
 
 

@@ -81,7 +81,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
 
 def _compared(said: str, scene: Scene) -> SkillReply | None:
     if (slots := _TEMPLATES["larger"].match(said)) is not None:
-        both = [found for name in (slots["one"], slots["other"]) if (found := _BY_NAME.get(_key(name)))]
+        both = [found[0] for name in (slots["one"], slots["other"]) if (found := _country(name, scene))]
     else:
         is_asked = _TEMPLATES["larger_of_both"].fits(said)
         both = list(dict.fromkeys(mentioned(scene.earlier)))[-2:] if is_asked else []
