@@ -209,6 +209,8 @@ def test_it_repeats_what_it_said_last(said: str) -> None:
         ("split 60 euros between three of us", "60 divided by 3 is 20 euros each."),
         ("a jacket is 80 dollars with 25 percent off", "25 percent off 80 is 60 dollars."),
         ("I earn 2500 a month, how much is that in a year?", "2,500 times 12 is 30,000 a year."),
+        ("dinner was 96 dollars, split it between four people", "96 divided by 4 is 24 dollars each."),
+        ("how many days until my birthday on June 3rd", "That is Thursday, June 3, 2027, 195 days from now."),
         ("180 cm in feet and inches", "180 centimeters are about 5 feet 11 inches."),
     ],
 )
@@ -241,6 +243,11 @@ def test_what_the_data_does_not_hold_is_not_known(said: str) -> None:
             ("capital of Austria", "and of Sweden?"),
             "how many people live there",
             "About 10.2 million people live in Sweden.",
+        ),
+        (
+            ("capital of Kenya", "and Ghana"),
+            "is it bigger than Spain",
+            "Spain is larger: 505,000 square kilometers against 239,000.",
         ),
         (("What time is it?",), "And in London?", "In London it is 8:05 p.m."),
         (("convert 10 miles to kilometers",), "and in feet?", "10 miles are 52,800 feet."),

@@ -67,11 +67,8 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     money = kinds.pop() if len(kinds) == 1 else ""
     asked = " ".join(_MONEY.sub(" ", said).split()) if money else said
     for phrases, form in _FORMS:
-        if (slots := phrases.match(asked)) is not None and (
-            whole := _with_ratio(slots, form["sum"], scene)
-        ) is not None:
-            found = _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole))
-            if found is not None:
+        for whole in filter(None, (_with_ratio(slots, form["sum"], scene) for slots in phrases.matches(asked))):
+            if found := _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole)):
                 return found
     return _solved(asked, scene, money=money)
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 
 from voiceapp.engines.assistant.skills.phrases import load, read
-from voiceapp.engines.assistant.skills.scene import SkillReply
+from voiceapp.engines.assistant.skills.scene import SkillReply, fixed
 
-ENGLISH_ONLY = (
-    "I understand English only, I am sorry. The operator of this server can connect a language model that knows more "
-    "languages."
-)
 _LANGUAGES = read("languages")["languages"]
 _WORDS = {
     code: (frozenset(f"{language['words']} {language['own']}".split()), frozenset(language["own"].split()))
@@ -28,7 +24,7 @@ _SCRIPTS = (
     ("ru", re.compile(r"[\u0400-\u04ff]{2}")),
     ("ar", re.compile(r"[\u0600-\u06ff]{2}")),
 )
-_TEMPLATES, _ = load("languages")
+_REPLIES = load("languages")[1]
 
 
 def foreign(text: str) -> SkillReply | None:
@@ -49,4 +45,4 @@ def foreign(text: str) -> SkillReply | None:
 
 def reply(said: str, scene: object) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for no other language."""
-    return SkillReply(ENGLISH_ONLY) if _TEMPLATES["asked"].fits(said) else None
+    return fixed(_REPLIES, said)

@@ -37,8 +37,5 @@ SKILLS: tuple[Skill, ...] = (
     dictionary.reply,
     languages.reply,
 )
-FOLLOWED = (
-    timers.reply, clock.reply, units.reply, arithmetic.reply, play.reply, countries.reply, science.reply,
-    dictionary.reply,
-)  # fmt: skip
+FOLLOWED = tuple(module.reply for module in (timers, clock, units, arithmetic, play, countries, science, dictionary))
 """Skills whose requests may be changed by the next sentence."""
