@@ -25,6 +25,7 @@ from voiceapp.engines.assistant.skills.unknown import QUESTION, STATEMENT
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatRequest, SessionFacts
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.errors import EngineTimeout
+from voiceapp.protocol.items import Author
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZoneInfo("UTC"))
 
@@ -122,7 +123,8 @@ async def test_an_answer_that_would_be_another_by_now_is_given_whole(assistant: 
 async def test_the_answer_comes_in_sentences_and_ends_with_reason_and_usage(assistant: RetrievalAssistant) -> None:
     talk = Talk(assistant)
     await talk.say("When is the front door locked?")
-    source, *pieces, last = talk.deltas
+    written_by, source, *pieces, last = talk.deltas
+    assert written_by.author == Author("document")
     assert isinstance(source, AssistantDelta)
     assert source.source is not None
     assert source.source.title == "House rules"
@@ -133,6 +135,16 @@ async def test_the_answer_comes_in_sentences_and_ends_with_reason_and_usage(assi
     assert last.usage is not None
     assert last.usage.output_tokens > 15
     assert last.usage.input_tokens > 5
+
+
+async def test_a_fact_is_a_skills_and_has_its_source(assistant: RetrievalAssistant) -> None:
+    talk = Talk(assistant)
+    await talk.say("capital of peru")
+    written_by, source, *_ = talk.deltas
+    assert written_by.author == Author("skill")
+    assert isinstance(source, AssistantDelta)
+    assert source.source is not None
+    assert source.source.title == "GeoNames"
 
 
 async def test_an_answer_can_be_limited(assistant: RetrievalAssistant) -> None:

@@ -28,9 +28,9 @@ def quotation(hit: Hit, *, is_spoken: bool, shows_source: bool) -> SkillReply:
     passage = hit.passage
     source = Source(passage.title, passage.text, page=passage.page)
     if is_spoken:
-        return SkillReply(_speakable(hit, MAX_SPOKEN_CHARS) or _ON_SCREEN, source=source)
+        return SkillReply(_speakable(hit, MAX_SPOKEN_CHARS) or _ON_SCREEN, source=source, is_quotation=True)
     name = f"the manual, {passage.title}" if passage.is_manual else passage.title
-    return SkillReply(hit.text if shows_source else f"From {name}: {hit.text}", source=source)
+    return SkillReply(hit.text if shows_source else f"From {name}: {hit.text}", source=source, is_quotation=True)
 
 
 _ON_SCREEN = "That is hard to listen to, so I show it to you instead."

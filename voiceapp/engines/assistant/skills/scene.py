@@ -44,14 +44,16 @@ class SkillReply:
     speech_rate: float | None = None
     """A new speaking rate; 1.0 is normal."""
     source: Source | None = None
-    """Source of the reply, when it is from a document."""
+    """Document or table that the reply is from."""
+    is_quotation: bool = False
+    """The words are those of a document."""
     reminders: ReminderChange | None = None
     """A timer or reminder that is set, or taken back."""
 
     @property
     def author(self) -> Author:
         """Who wrote it."""
-        return Author("document" if self.source else "skill")
+        return Author("document" if self.is_quotation else "skill")
 
 
 def fixed(replies: Iterable[tuple[Phrases, dict[str, Any]]], said: str) -> SkillReply | None:
