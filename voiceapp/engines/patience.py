@@ -24,7 +24,7 @@ from voiceapp.engines.interfaces import ChatDelta
 from voiceapp.errors import EngineTimeout
 
 
-class Step(Enum):
+class WaitStep(Enum):
     """What is done while no words come."""
 
     FILL = auto()
@@ -88,7 +88,7 @@ class ReplyPatience:
         """Time of the next step."""
         return min(self._ends_at, self._speak_at() if self._has_words else self._aside_at)
 
-    def step(self, now: float) -> Step:
+    def step(self, now: float) -> WaitStep:
         """Take the step that is due.
 
         Raises:
@@ -98,9 +98,9 @@ class ReplyPatience:
             waited = "stopped in the middle of its reply" if self._has_words else "did not begin its reply in time"
             raise EngineTimeout(f"The language model {waited}.")
         if self._has_words:
-            return Step.SPEAK
+            return WaitStep.SPEAK
         self._asides += 1
-        return Step.FILL if self._asides == 1 else Step.TELL
+        return WaitStep.FILL if self._asides == 1 else WaitStep.TELL
 
     @property
     def _ends_at(self) -> float:
@@ -117,7 +117,7 @@ class ReplyPatience:
 
 async def attended(
     deltas: AsyncGenerator[ChatDelta, None], patience: ReplyPatience, wanted: asyncio.Event
-) -> AsyncGenerator[ChatDelta | Step, None]:
+) -> AsyncGenerator[ChatDelta | WaitStep, None]:
     """The pieces of a reply, and what is to be done while none comes; deadlines count from when it is `wanted`.
 
     Raises:

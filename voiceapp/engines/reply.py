@@ -29,7 +29,7 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.models.tokens import estimated
-from voiceapp.engines.patience import Deadlines, ReplyPatience, Step, attended, deadlines
+from voiceapp.engines.patience import Deadlines, ReplyPatience, WaitStep, attended, deadlines
 from voiceapp.engines.sentences import SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
 from voiceapp.engines.voices.word_times import TimedSpeech, placed
@@ -253,13 +253,13 @@ class ReplyPipeline:
                             ChatDelta(usage=ChatUsage(reply.asked_tokens, estimated(reply.written))), reply
                         )
                         return
-                elif piece is Step.SPEAK:
+                elif piece is WaitStep.SPEAK:
                     reply.unspoken_since = math.inf
                     if words := reply.splitter.take_words():
                         await reply.sentences.put(words)
                 else:
                     self._asides += 1
-                    which = StockReply.FILLER if piece is Step.FILL else StockReply.LONGER
+                    which = StockReply.FILLER if piece is WaitStep.FILL else StockReply.LONGER
                     await reply.sentences.put(_Aside(stock_reply(which, config.transcription_language, self._asides)))
 
     async def _rest(self, reply: _Reply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
