@@ -9,14 +9,14 @@ import pytest
 from django.test import Client
 
 from tests.docs.recorded_events import DIALECTS, FILE, recorded
-from voiceapp.docs.events import EventPage, event_pages
+from voiceapp.docs.events import EventReference, event_pages
 from voiceapp.protocol.wire import events as ev
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(params=DIALECTS)
-def page(request: pytest.FixtureRequest) -> EventPage:
+def page(request: pytest.FixtureRequest) -> EventReference:
     return event_pages()[request.param]
 
 
@@ -41,7 +41,7 @@ def test_every_event_of_our_dialect_has_a_meaning_fields_and_an_example() -> Non
             assert value is not None or missing_may_be, f"{event.name}.{field.path}"
 
 
-def test_sequences_lead_to_events(page: EventPage) -> None:
+def test_sequences_lead_to_events(page: EventReference) -> None:
     steps = {step.href for steps in page.sequences.values() for step in steps}
     names = {f"#{event.name}" for event in (*page.client, *page.server)}
     own = {f"/docs/reference/events#{name}" for name in (*ev.CLIENT_EVENTS, *ev.SERVER_EVENTS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .events import CLASSES, Event, event_pages
+from .events import CLASSES, EventDescription, event_pages
 from .fields import Field, Json
 
 KEY = {"type": "http", "scheme": "bearer"}
@@ -34,7 +34,7 @@ def asyncapi(origin: str) -> Json:
     }
 
 
-def _message(event: Event) -> Json:
+def _message(event: EventDescription) -> Json:
     payload: Json = {"type": "object", "properties": {"type": {"const": event.name}}, "required": ["type"]}
     for field in event.fields:
         holder = payload

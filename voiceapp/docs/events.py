@@ -55,7 +55,7 @@ FIELD = re.compile(r"`(?P<name>\w+)(?P<maybe>\??)`: (?P<type>.*?)(?=, `|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventDescription:
     name: str
     meaning: SafeString
     fields: list[Field]
@@ -64,7 +64,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SequenceStep:
     by: str
     """`client` or `server`."""
     name: str
@@ -72,24 +72,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class EventReference:
     slug: str
     title: str
     path: str
     dialect: str
-    client: list[Event]
-    server: list[Event]
-    sequences: dict[str, list[Step]]
+    client: list[EventDescription]
+    server: list[EventDescription]
+    sequences: dict[str, list[SequenceStep]]
 
 
 @cache
-def event_pages() -> dict[str, EventPage]:
+def event_pages() -> dict[str, EventReference]:
     """The page of each dialect; read once in a process."""
     recorded = json.loads((settings.BASE_DIR / "docs" / "examples" / "events.json").read_text(encoding="utf-8"))
     return {slug: _page(slug, recorded[slug]) for slug in DIALECTS}
 
 
-def _page(slug: str, recorded: Json) -> EventPage:
+def _page(slug: str, recorded: Json) -> EventReference:
     examples = recorded["examples"]
     sides = _contract() if slug == "openai" else _own()
     client, server = (
@@ -98,10 +98,10 @@ def _page(slug: str, recorded: Json) -> EventPage:
     )
     here = {event.name for event in (*client, *server)}
     sequences = {
-        title: [Step(by, name, _href(name, here)) for by, name in map(str.split, steps)]
+        title: [SequenceStep(by, name, _href(name, here)) for by, name in map(str.split, steps)]
         for title, steps in recorded["sequences"].items()
     }
-    return EventPage(slug, *DIALECTS[slug], client, server, sequences)
+    return EventReference(slug, *DIALECTS[slug], client, server, sequences)
 
 
 def _href(name: str, here: Container[str]) -> str:
@@ -109,11 +109,11 @@ def _href(name: str, here: Container[str]) -> str:
     return f"#{name}" if name in here else f"{reverse('docs-events')}#{SAME.get(name, name)}"
 
 
-def _event(name: str, fields: list[Field] | str, example: Json | None) -> Event:
+def _event(name: str, fields: list[Field] | str, example: Json | None) -> EventDescription:
     if isinstance(fields, str):
-        return Event(name, to_inline_html(f"Not used: {fields}."), [], "")
+        return EventDescription(name, to_inline_html(f"Not used: {fields}."), [], "")
     shown = "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
-    return Event(name, to_inline_html(_meaning(CLASSES.get(SAME.get(name, name)))), fields, shown)
+    return EventDescription(name, to_inline_html(_meaning(CLASSES.get(SAME.get(name, name)))), fields, shown)
 
 
 def _meaning(cls: type | None) -> str:

@@ -22,7 +22,7 @@ MAX_WORD_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DictionaryEntry:
     word: str
     """Word as it is written."""
     meanings: tuple[str, ...]
@@ -58,7 +58,7 @@ def known(said: str) -> SkillReply | None:
     return None if slots is None else _told(_entry(slots["word"]), "")
 
 
-def _told(entry: Entry | None, between: str) -> SkillReply | None:
+def _told(entry: DictionaryEntry | None, between: str) -> SkillReply | None:
     """What a word means, with its second meaning after `between` unless that is empty."""
     if entry is None:
         return None
@@ -83,7 +83,7 @@ def _spoken(meaning: str) -> str:
     return " ".join(_ASIDE.sub("", meaning).split()).replace(" ;", ";").strip()
 
 
-def _others(entry: Entry | None, kind: str, start: str) -> SkillReply | None:
+def _others(entry: DictionaryEntry | None, kind: str, start: str) -> SkillReply | None:
     if entry is None:
         return None
     words = entry.synonyms if kind == "synonyms" else entry.opposites[:1]
@@ -92,7 +92,7 @@ def _others(entry: Entry | None, kind: str, start: str) -> SkillReply | None:
     return SkillReply(text, source=_SOURCE)
 
 
-def _last_word(scene: Scene) -> Entry | None:
+def _last_word(scene: Scene) -> DictionaryEntry | None:
     """The word that was asked about last."""
     for text in reversed(scene.earlier):
         for name in ("meaning", "synonym", "opposite", "what_is"):
@@ -106,7 +106,7 @@ def _words() -> bytes:
     return lzma.decompress((Path(__file__).parent / "data" / "words.tsv.xz").read_bytes())
 
 
-def _entry(word: str) -> Entry | None:
+def _entry(word: str) -> DictionaryEntry | None:
     """The entry of `word`, in plain form, or of its singular."""
     word = re.sub(r"^(?:an?|the|to|be) (?=.)", "", word)
     for form in (word, word.removesuffix("s"), word.removesuffix("es")):
@@ -116,5 +116,5 @@ def _entry(word: str) -> Entry | None:
             line = _words()[at + 1 : _words().index(b"\n", at + 1)].decode()
             cells = [*line.split("\t"), "", "", ""]
             synonyms, opposites = (tuple(filter(None, cell.split(", "))) for cell in cells[2:4])
-            return Entry(cells[0].split("=")[-1], tuple(cells[1].split("|")), synonyms, opposites, cells[4])
+            return DictionaryEntry(cells[0].split("=")[-1], tuple(cells[1].split("|")), synonyms, opposites, cells[4])
     return None
