@@ -33,6 +33,12 @@ def _price(found: Found) -> str:
     return f"{found[3]}{units}.{found[2]}" if found[2] else f"{found[3]}{units}"
 
 
+def _duration(found: Found) -> str:
+    parts = zip(map(int, found.groups()), ("hour", "minute", "second"), strict=True)
+    said = [f"{number} {unit}{'s' * (number != 1)}" for number, unit in parts if number]
+    return " and ".join(part for part in (", ".join(said[:-1]), *said[-1:]) if part) or found[0]
+
+
 def _prices(found: Found) -> str:
     """A range of amounts, the first without its sign where it is a plain number."""
     return f"{'' if found[2].isdigit() else found[1]}{found[2]} to {found[1]}"
@@ -63,6 +69,10 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[Found], str]], ...] = (
     ),
     (re.compile(r"(?<=\d)(?:(?<!\d{4}) (?=000\b)|[\u00a0\u2009\u202f](?=\d{3}\b))"), ""),
     (re.compile(r"(?<![\w.,$£€])(\d{1,3}(?:[., ]\d{3}){1,4}|\d{1,9})(?:[.,](\d\d?))?\s?([$£€])(?!\w)"), _price),
+    (re.compile(r"(?<![\w.,$£€])(\d[\d,]*(?:\.\d+)?\s(?:thousand|[mbtr]{1,2}illion))\s?([$£€])(?!\w)"), r"\2\1"),
+    (re.compile(r"\bUS(?=\$\s?\d)"), ""),
+    (re.compile(r"(?<![\w.:])(\d):([0-5]\d):([0-5]\d)(?!\d|[:.]\d|\s?[AaPp]\.?[Mm]\b)"), _duration),
+    (re.compile(r"(?<![\w.:])(\d\d:[0-5]\d):00(?!\d|[:.]\d)"), r"\1"),
     (re.compile(r"([$£€])(\d[\d,]*(?:\.\d+)?(?:[km]|bn)?)\s?[-–—]\s?\1?(?=\d)(?![\d.,$£€ ]{0,20}=)"), _prices),
     (re.compile(r"[ʻʼ]"), "'"),
     (re.compile(r"(?<=\d)\s?bn\b"), " billion"),
