@@ -14,6 +14,8 @@ _CODES = (
 )
 WHISPER_LANGUAGES = tuple(_CODES.split())
 """Codes of the languages that Whisper was trained on, those that it knows best first."""
+KOKORO_LANGUAGES = ("es", "fr", "hi", "it", "pt")
+"""Languages that Kokoro speaks here; its Japanese and Chinese need readers of their own."""
 
 
 def speech_languages(given: Sequence[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from voiceapp.catalogue.defaults import (
     voice_cards,
     whisper_folder,
 )
-from voiceapp.catalogue.languages import speech_languages
+from voiceapp.catalogue.languages import KOKORO_LANGUAGES, speech_languages
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
@@ -184,6 +184,10 @@ WHISPER_DIR: Path = whisper_folder(_whisper, MODELS_DIR)
 """Folder of the Whisper that reads other languages."""
 BRINGS_WHISPER: bool = bool(SPEECH_LANGUAGES) and not _whisper
 """`fetch_models` brings that Whisper."""
+KOKORO_VOICE: bool = env.bool("KOKORO_VOICE", default=True)
+"""True if Kokoro speaks the languages of SPEECH_LANGUAGES that it knows; espeak-ng speaks to many callers at once."""
+BRINGS_KOKORO: bool = KOKORO_VOICE and not set(KOKORO_LANGUAGES).isdisjoint(SPEECH_LANGUAGES)
+"""`fetch_models` brings that voice."""
 _own: list[ModelCard] = [
     *chat_cards(
         ServerSettings(CHAT_BASE_URL, CHAT_API_KEY, CHAT_MODEL, CHAT_TIMEOUT_S),

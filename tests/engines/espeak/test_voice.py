@@ -239,3 +239,11 @@ def test_clauses_are_short_and_lose_no_word(text: str) -> None:
 def test_a_clause_ends_with_a_sentence_where_it_can() -> None:
     text = "This is one of many sentences. " * 20
     assert all(piece.endswith(".") for piece in clauses(text))
+
+
+async def test_every_voice_reads_in_its_own_language(espeak: Espeak) -> None:
+    (english,) = await espeak.phonemes(["21 nation"], voice="en-us")
+    for voice in VOICES:
+        (found,) = await espeak.phonemes(["21 nation"], voice=voice.name)
+        assert (found == english) == (voice.name.startswith("en-us")), voice
+        assert not set("()") & set(found), voice

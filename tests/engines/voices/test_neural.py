@@ -47,6 +47,7 @@ class Stalling:
 
     voice = Voice("stalling", "Stalling", "en")
     sample_rate_hz = 24_000
+    longest_piece = 220
 
     def __init__(self, parts: int) -> None:
         self.loudness = Loudness()

@@ -27,7 +27,7 @@ VOICES = (
     Voice("ar", "Arabic, robotic", "ar"),
     Voice("cmn", "Chinese, robotic", "zh"),
     Voice("nl", "Dutch, robotic", "nl"),
-    Voice("fr-fr", "French, robotic", "fr"),
+    Voice("fr", "French, robotic", "fr"),
     Voice("de", "German, robotic", "de"),
     Voice("el", "Greek, robotic", "el"),
     Voice("he", "Hebrew, robotic", "he"),
@@ -53,6 +53,8 @@ MAX_CLAUSE_CHARS = 300
 """About 20 s of speech: what is made at one go, and so what is held for a slow listener at most."""
 SILENT_START = re.compile(r"^(?:[\s\"'“”‘’(\[{*_]|[-–—…]+\s)+")
 """Marks that are not pronounced, for which espeak-ng waits 120 ms before the first word."""
+_LANGUAGE_MARK = re.compile(r"\([a-z-]+\)")
+"""Among phonemes: those that follow are of another language."""
 ATTEMPTS = 2
 """Attempts at a text on which the program dies."""
 
@@ -114,7 +116,8 @@ class Espeak(Provider):
         while True:
             process = await self._running()
             try:
-                return await process.phonemes(clauses, voice=voice)
+                found = await process.phonemes(clauses, voice=voice)
+                return [_LANGUAGE_MARK.sub("", phonemes) for phonemes in found]
             except ProgramDied as death:
                 deaths += death.at_fault
                 if deaths >= ATTEMPTS:

@@ -22,7 +22,7 @@ from voiceapp.engines.interfaces import Samples, Voice
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.onnx_sessions import UNLOADABLE
 from voiceapp.engines.voices.neural import TextUnreadable, VoiceUnusable, in_lane
-from voiceapp.engines.voices.pieces import Piece
+from voiceapp.engines.voices.pieces import MAX_CHARS, Piece
 from voiceapp.engines.voices.sound import Loudness
 from voiceapp.engines.voices.word_times import SpokenWord
 
@@ -176,6 +176,7 @@ class HibariVoice:
     loudness: Loudness
     formants: float = 1.0
     pitch: float = 1.0
+    longest_piece: int = MAX_CHARS
 
     @property
     def sample_rate_hz(self) -> int:

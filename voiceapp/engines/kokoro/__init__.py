@@ -1,0 +1,1 @@
+"""Kokoro: voices of five languages, slow and good."""
