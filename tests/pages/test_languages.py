@@ -18,7 +18,9 @@ CATALOGUES = list(catalogues.catalogues())
 PLACES = re.compile(r"%\(\w+\)[sd]|\{\w+\}|<[^>]+>")
 
 
-@pytest.mark.parametrize(("path", "wanted"), CATALOGUES, ids=lambda part: str(part)[-40:])
+@pytest.mark.parametrize(
+    ("path", "wanted"), CATALOGUES, ids=[f"{path.parts[-3]}-{path.stem}" for path, _ in CATALOGUES]
+)
 def test_a_catalogue_holds_what_the_pages_say_and_is_compiled(path: Path, wanted: set[catalogues.Message]) -> None:
     """After a change of words: `python -m tests.pages.catalogues`, and translate what it names."""
     catalogue = polib.pofile(str(path))
