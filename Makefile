@@ -142,6 +142,8 @@ lock: .venv/tests.stamp
 		requirements-whisper.in -o requirements-whisper.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-wyoming.in -o requirements-wyoming.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		requirements-mcp.in -o requirements-mcp.txt
 	for client in $(CLIENTS); do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			tests/clients/$$client-requirements.in -o tests/clients/$$client-requirements.txt || exit; done

@@ -53,6 +53,13 @@ export const SERVER = Object.freeze({
   AUDIO_RESTORED: "response.audio.restored",
   FUNCTION_ARGUMENTS_DELTA: "response.function_call_arguments.delta",
   FUNCTION_ARGUMENTS_DONE: "response.function_call_arguments.done",
+  MCP_LIST_BEGUN: "mcp_list_tools.in_progress",
+  MCP_LIST_COMPLETED: "mcp_list_tools.completed",
+  MCP_LIST_FAILED: "mcp_list_tools.failed",
+  MCP_ARGUMENTS_DONE: "response.mcp_call_arguments.done",
+  MCP_CALL_BEGUN: "response.mcp_call.in_progress",
+  MCP_CALL_COMPLETED: "response.mcp_call.completed",
+  MCP_CALL_FAILED: "response.mcp_call.failed",
   SOURCE_ADDED: "response.source.added",
   RESPONSE_DONE: "response.done",
 });

@@ -140,6 +140,18 @@ class ChatServer:
             await write(piece({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}))
         await write(piece({}, "tool_calls"))
 
+    async def _tool(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
+        """Calls the tool that is named, "Call the tool add with {…}", and says what came of it."""
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            await write(piece({"content": f"The tool said: {last['content']}"}))
+            await write(piece({}, "stop"))
+            return
+        name, _, arguments = last["content"].partition("Call the tool ")[2].partition(" with ")
+        call = {"index": 0, "id": "call_8", "type": "function", "function": {"name": name, "arguments": arguments}}
+        await write(piece({"role": "assistant", "tool_calls": [call]}))
+        await write(piece({}, "tool_calls"))
+
     async def _break(self, body: dict[str, Any], request: web.Request, write: Write) -> None:
         """Hangs up in the middle of the answer."""
         await write(piece({"content": f"{FIRST} "}))
@@ -163,6 +175,7 @@ _ANSWERS: dict[str, Callable[[ChatServer, dict[str, Any], web.Request, Write], A
     "endless": ChatServer._endless,
     "speech": ChatServer._speech,
     "weather": ChatServer._weather,
+    "call the tool": ChatServer._tool,
     "break": ChatServer._break,
     "500": ChatServer._plain,
     "401": ChatServer._plain,

@@ -42,6 +42,7 @@ from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
     Abandon,
     Confirm,
+    ListTools,
     PlayoutCut,
     Respond,
     Result,
@@ -100,6 +101,7 @@ class CascadeModel(Provider):
             is_far=not card.runs_here,
             replies_in_english=card.chat.is_english,
             author=card.author,
+            calls_tools=card.chat.tools and card.chat.converses,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
@@ -123,9 +125,11 @@ class CascadeStream:
         is_far: bool = False,
         replies_in_english: bool = False,
         author: Author = A_MODEL,
+        calls_tools: bool = False,
     ) -> None:
         """`author`: who writes where `chat` does not tell. `speculates`: replies are begun while the caller may go on;
-        `is_far`: on another server. `replies_in_english`: see `Session`."""
+        `is_far`: on another server; `calls_tools`: the operator's, in every conversation. `replies_in_english`: see
+        `Session`."""
         self._tasks = tasks
         self._next_task_end = call.next_task_end
         self._is_watching = False
@@ -143,6 +147,7 @@ class CascadeStream:
                     listens_only=call.listens_only,
                     has_track=call.has_track,
                     languages=call.languages,
+                    mcp_servers=tuple((server.label, server.url) for server in settings.MCP_SERVERS),
                 ),
                 call.usual,
                 call.opening,
@@ -177,6 +182,7 @@ class CascadeStream:
             turns=lambda: self._session.turns,
             author=author,
             is_far=is_far,
+            calls_tools=calls_tools,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
         self._session.open(self._now(), call.first_words)
@@ -286,6 +292,8 @@ class CascadeStream:
                 self._abandon(work)
             elif isinstance(work, Respond):
                 self._spawn(work.response_id, self._replies.respond(work))
+            elif isinstance(work, ListTools):
+                self._spawn(work.item_id, self._replies.list_tools(work))
             elif isinstance(work, Confirm):
                 self._replies.confirm(work.response_id)
             else:

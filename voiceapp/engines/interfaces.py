@@ -194,6 +194,8 @@ class SessionFacts:
     """The reply is spoken, so it has to be fit to be listened to."""
     reminders: tuple[Reminder, ...] = ()
     """Timers and reminders that are set, the next one first."""
+    are_tools_ours: bool = False
+    """The functions are the operator's, and not a program's: skills come before them."""
     knows_tasks: bool = False
     """The caller's tasks can be watched."""
 

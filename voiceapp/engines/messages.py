@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from voiceapp.engines.interfaces import Briefing, ChatMessage, ChatRequest, ToolCall
-from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item
+from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, McpItem
 
 MAX_MESSAGES = 200
 
@@ -18,6 +18,9 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     Items without words drop out, and so does what of a reply was not heard (`Message.unheard`).
     """
     found: list[ChatMessage] = []
+    items = tuple(items)
+    about = [item.fields for item in items if isinstance(item, McpItem)]
+    refused = {fields["approval_request_id"] for fields in about if fields.get("approve") is False}
     for item in items:
         if isinstance(item, FunctionCall):
             call = ToolCall(item.call_id, item.name, item.arguments)
@@ -25,6 +28,8 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
                 found[-1] = replace(found[-1], tool_calls=(*found[-1].tool_calls, call))
             else:
                 found.append(ChatMessage("assistant", tool_calls=(call,)))
+        elif isinstance(item, McpItem):
+            found.extend(_of_a_server(item, refused))
         elif isinstance(item, FunctionOutput):
             found.append(ChatMessage("tool", item.output, tool_call_id=item.call_id))
         elif item.text:
@@ -33,6 +38,18 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     while recent and recent[0].role == "tool":  # a tool's output is refused without the call before it
         recent.pop(0)
     return (ChatMessage("system", instructions), *recent) if instructions else tuple(recent)
+
+
+def _of_a_server(item: McpItem, refused: set[str]) -> tuple[ChatMessage, ...]:
+    """A call of a server's tool with what came of it; one that was approved stands as a call of its own."""
+    if item.kind == "mcp_call":
+        output = item.fields.get("output") or (item.fields.get("error") or {}).get("message") or ""
+    elif item.id in refused:
+        output = "The user does not allow this call."
+    else:
+        return ()
+    call = ToolCall(item.id, item.fields["name"], item.fields["arguments"])
+    return ChatMessage("assistant", tool_calls=(call,)), ChatMessage("tool", output, tool_call_id=item.id)
 
 
 def briefed(request: ChatRequest) -> ChatRequest:

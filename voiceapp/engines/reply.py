@@ -13,6 +13,8 @@ from random import Random
 from typing import Any
 from weakref import WeakValueDictionary
 
+from django.conf import settings
+
 from voiceapp.engines.interfaces import (
     AssistantDelta,
     Call,
@@ -26,6 +28,7 @@ from voiceapp.engines.interfaces import (
     Synthesizer,
     ToolCallDelta,
 )
+from voiceapp.engines.mcp.replies import approved, listed, offered, replies
 from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.models.tokens import estimated
@@ -39,6 +42,7 @@ from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
+    ListTools,
     ReplyAside,
     ReplyAudio,
     ReplyAuthor,
@@ -51,10 +55,12 @@ from voiceapp.protocol.work import (
     ReplySource,
     ReplySpoken,
     ReplyText,
+    ReplyToolCall,
     ReplyUsed,
     ReplyWords,
     Respond,
     Result,
+    ToolsListed,
 )
 
 logger = logging.getLogger(__name__)
@@ -146,11 +152,12 @@ class ReplyPipeline:
         turns: Callable[[], int],
         reminders: Callable[[], tuple[Reminder, ...]],
         author: Author,
+        calls_tools: bool,
         is_far: bool = False,
     ) -> None:
-        """`author` is the chat model, which runs on another server if it `is_far`; `done`
-        takes each result; `room` is set while the session takes more audio;
-        `turns` counts its responses, and `reminders` are those that its caller has set."""
+        """`author` is the chat model, which `calls_tools` of the operator's in every conversation, and runs on another
+        server if it `is_far`; `done` takes each result; `room` is set while the session takes more audio; `turns`
+        counts its responses, and `reminders` are those that its caller has set."""
         self._call = call
         self._chat = chat
         self._synthesizer = synthesizer
@@ -159,6 +166,7 @@ class ReplyPipeline:
         self._turns = turns
         self._author = author
         self._is_far = is_far
+        self._calls_tools = calls_tools
         self._reminders = reminders
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
@@ -195,6 +203,10 @@ class ReplyPipeline:
         finally:
             if self._is_far and reply.asked_tokens and not reply.confirmed.is_set():
                 self._done(ReplyDropped(work.response_id, reply.asked_tokens))
+
+    async def list_tools(self, work: ListTools) -> None:
+        """Ask a server for its tools."""
+        self._done(ToolsListed(work, await listed(work.server_label)))
 
     def confirm(self, response_id: str) -> None:
         """Hand over what there is of a speculative reply, and let it go on."""
@@ -318,7 +330,7 @@ class ReplyPipeline:
     @staticmethod
     def _is_known(call: ToolCallDelta, reply: _Reply) -> bool:
         """Return whether a function exists that the model calls; its first fragment names it."""
-        if any(call.name == tool["function"]["name"] for tool in reply.work.config.tools):
+        if any(call.name == tool["function"]["name"] for tool in reply.work.config.functions):
             reply.calls.add(call.index)
         elif call.name:
             reply.unknown = call.name
@@ -336,9 +348,27 @@ class ReplyPipeline:
             yield ChatDelta(text=work.instead, author=OURS)
             return
         reply.asked_tokens = sum(estimated(message.content) for message in request.messages)
-        async with aclosing(self._chat.stream(request)) as deltas:
-            async for delta in deltas:
-                yield delta
+        tools = {}
+        if settings.MCP_SERVERS:
+            converses = self._calls_tools and not work.config.functions
+            tools = await offered(work.config.tools, converses=converses)
+        if not tools:
+            async with aclosing(self._chat.stream(request)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            return
+        extra = tuple(tool.to_function() for tool in tools.values())
+        facts = replace(request.facts, are_tools_ours=not work.config.tools)
+        request = replace(request, tools=(*request.tools, *extra), facts=facts)
+        await reply.confirmed.wait()  # what a tool does cannot be taken back
+        found = replies(self._chat, request, tools, approved(work.history), work.response_id)
+        async with aclosing(found) as parts:
+            async for part in parts:
+                if isinstance(part, ReplyToolCall):
+                    reply.calls.add(-1)
+                    reply.hand_over(part)
+                else:
+                    yield part
 
     async def _speak(self, reply: _Reply) -> None:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""
@@ -405,7 +435,7 @@ class ReplyPipeline:
         }
         return ChatRequest(
             messages=messages(work.history, config.instructions),
-            tools=config.tools,
+            tools=config.functions,
             tool_choice=config.tool_choice if config.tools else None,
             temperature=config.temperature,
             top_p=config.top_p,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, read_format, with_rate
-from voiceapp.protocol.tools import read_tools
+from voiceapp.protocol.tools import functions, read_tools
 from voiceapp.protocol.wire.values import (
     MAX_TERMS,
     MAX_TERMS_TEXT,
@@ -106,8 +106,15 @@ class SessionConfig:
     """Replies go out on a media track that this server paces, as PCM; decided when the session begins."""
     metadata: dict[str, str] | None = None
     """Metadata that the client gave a response, returned with it."""
+    mcp_servers: tuple[tuple[str, str], ...] = ()
+    """Label and address of each server of tools that may be named; decided when the session begins."""
     passthrough: dict[str, Any] = field(default_factory=dict)
     """Settings that only models of other services act on: enable_search, search_options, smooth_output, translation."""
+
+    @property
+    def functions(self) -> tuple[dict[str, Any], ...]:
+        """The tools that the client runs itself."""
+        return functions(self.tools)
 
     @property
     def speaks(self) -> bool:
@@ -355,7 +362,7 @@ _READERS: dict[str, Reader] = {
     "echo_cancellation": _choice("echo_cancellation", "auto", "on", "off"),
     "interruptions": _choice("interruptions", "cut", "duck"),
     "word_times": lambda _, value, at: {} if value is None else {"word_times": read_boolean(value, at)},
-    "tools": lambda config, value, at: {"tools": read_tools(value, at)},
+    "tools": lambda config, value, at: {"tools": read_tools(value, at, dict(config.mcp_servers))},
     "tool_choice": _tool_choice,
     "temperature": _number("temperature", 0.0, 2.0, below=True),
     "top_p": _number("top_p", 0.0, 1.0),

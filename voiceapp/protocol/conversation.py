@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, ItemStatus, Message, Role
+from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, ItemStatus, McpItem, Message, Role
 
 MAX_ITEMS = 1000
 """Older items are forgotten; hosted models keep about 100 turns."""
@@ -83,7 +83,7 @@ class Conversation:
                 continue
             seen.extend(owed)
             owed.clear()
-            if isinstance(item, Message):
+            if isinstance(item, Message | McpItem):
                 seen.append(item)
             elif call := late.pop(item.call_id, None):
                 seen.extend((call, item))

@@ -8,10 +8,10 @@ from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.protocol.audio import AudioFormat
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.listening import Listener
-from voiceapp.protocol.items import FunctionOutput, Message, Role, read_item
+from voiceapp.protocol.items import FunctionOutput, ItemStatus, McpItem, Message, Role, read_item
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.wire import events as ev
-from voiceapp.protocol.work import ItemRecognitionFailed, ItemRecognized, RecognizeItem, Work
+from voiceapp.protocol.work import ItemRecognitionFailed, ItemRecognized, ListTools, RecognizeItem, ToolsListed, Work
 
 
 class ItemEvents:
@@ -53,6 +53,11 @@ class ItemEvents:
         item, audio = read_item(event.item, self._new_id("item"))
         if self._listener.holds(item.id):
             raise InvalidParameter("This is the id of what the caller is saying.", param="item.id")
+        if isinstance(item, McpItem):
+            asked = self._conversation.find(item.fields["approval_request_id"])
+            if not isinstance(asked, McpItem) or asked.kind != "mcp_approval_request":
+                raise InvalidParameter("This item asked for no approval.", param="item.approval_request_id")
+            self._responder.owes_response = True
         before = self._conversation.add(item, event.previous_item_id)
         self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=before))
         if isinstance(item, FunctionOutput):
@@ -109,6 +114,24 @@ class ItemEvents:
             )
         )
         self._responder.turn_log.truncated(item)
+
+    def list_tools(self, label: str) -> None:
+        """Show the client which tools a server has."""
+        item_id = self._new_id("mcpl")
+        self._send(ev.McpListBegun(item_id=item_id))
+        self._start(ListTools(item_id, label))
+
+    def listed(self, result: ToolsListed) -> None:
+        """Take the tools of a server."""
+        item = McpItem(
+            result.work.item_id,
+            "mcp_list_tools",
+            {"server_label": result.work.server_label, "tools": result.tools or []},
+            ItemStatus.INCOMPLETE if result.tools is None else ItemStatus.COMPLETED,
+        )
+        self._send(ev.ItemCreated(item=item.to_wire(), previous_item_id=self._conversation.add(item)))
+        event = ev.McpListFailed if result.tools is None else ev.McpListCompleted
+        self._send(event(item_id=item.id))
 
     def take(self, result: ItemRecognized | ItemRecognitionFailed, now: float) -> None:
         """The words of an item that brought audio; those that come too late are ignored."""

@@ -138,7 +138,25 @@ class FunctionOutput:
         return {**_wire(self.id, "function_call_output", self.status), **about}
 
 
-Item = Message | FunctionCall | FunctionOutput
+@dataclass(slots=True, eq=False)
+class McpItem:
+    """A list of a server's tools, a call of one, an approval that is asked for, or the client's word on it."""
+
+    id: str
+    kind: str
+    fields: dict[str, Any]
+    status: ItemStatus = ItemStatus.COMPLETED
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(str(self.fields))
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**_wire(self.id, self.kind, self.status), **self.fields}
+
+
+Item = Message | FunctionCall | FunctionOutput | McpItem
 
 
 def read_item(wire: dict[str, Any], new_id: str) -> tuple[Item, str | None]:
@@ -152,11 +170,17 @@ def read_item(wire: dict[str, Any], new_id: str) -> tuple[Item, str | None]:
     kind = wire.get("type", "message")
     if kind == "function_call_output":
         return FunctionOutput(item_id, _string(wire, "call_id"), _string(wire, "output")), None
+    if kind == "mcp_approval_response":
+        fields = {"approval_request_id": _string(wire, "approval_request_id"), "approve": wire.get("approve") is True}
+        return McpItem(item_id, kind, fields), None
     if kind == "function_call":
         call_id, name, arguments = (_string(wire, field_name) for field_name in ("call_id", "name", "arguments"))
         return FunctionCall(item_id, call_id, name, arguments), None
     if kind != "message":
-        raise InvalidParameter("item.type must be message, function_call or function_call_output.", param="item.type")
+        raise InvalidParameter(
+            "item.type must be a message, a function_call (_output) or mcp_approval_response.",
+            param="item.type",
+        )
     role = wire.get("role")
     if role not in tuple(Role):
         raise InvalidParameter("item.role must be user, assistant or system.", param="item.role")

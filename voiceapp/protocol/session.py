@@ -29,7 +29,16 @@ from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, SessionState, step
 from voiceapp.protocol.wire import events as ev
-from voiceapp.protocol.work import OfReply, PlayoutCut, RecognitionFailed, Recognized, Result, TurnEnded, TurnJudged
+from voiceapp.protocol.work import (
+    OfReply,
+    PlayoutCut,
+    RecognitionFailed,
+    Recognized,
+    Result,
+    ToolsListed,
+    TurnEnded,
+    TurnJudged,
+)
 
 GREETING_S = 0.3
 """Time for the client to set up the session before its first words are said."""
@@ -222,6 +231,8 @@ class Session:
             self._listener.recognized(result, now)
         elif isinstance(result, RecognitionFailed):
             self._listener.recognition_failed(result, now)
+        elif isinstance(result, ToolsListed):
+            self._items.listed(result)
         else:
             self._items.take(result, now)
         self._advance(now)
@@ -229,9 +240,13 @@ class Session:
     # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _update(self, event: ev.SessionUpdate, now: float) -> None:
+        known = _mcp_labels(self.config)
         self.config = merge(self.config, event.session)
         self._send(ev.SessionUpdated(session=self._session_on_wire()))
         self._listener.configure(self.config, now)
+        for label in _mcp_labels(self.config):
+            if label not in known:
+                self._items.list_tools(label)
 
     def _clear(self, event: ev.AudioClear, now: float) -> None:
         self._listener.clear(now)
@@ -406,6 +421,10 @@ class Session:
 
     def _session_on_wire(self) -> dict[str, Any]:
         return {"id": self.id, "object": "realtime.session", **self.config.to_wire()}
+
+
+def _mcp_labels(config: SessionConfig) -> list[str]:
+    return [tool["server_label"] for tool in config.tools if tool["type"] == "mcp"]
 
 
 def _is_due(time: float | None, now: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,38 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
+class ListTools:
+    """Ask a server which tools it has; the result is `ToolsListed`."""
+
+    item_id: str
+    server_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsListed:
+    """The tools of a server as OpenAI writes them; None where it could not be asked."""
+
+    work: ListTools
+    tools: list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyToolCall:
+    """The reply calls a tool of a server, and then what came of it."""
+
+    response_id: str
+    call_id: str
+    server_label: str
+    name: str
+    arguments: str
+    is_asked: bool = False
+    """The client has to approve it first."""
+    approval_request_id: str | None = None
+    output: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """The speculation was right: hand over what there is of the reply, and go on with it."""
 
@@ -88,7 +120,7 @@ class Abandon:
 
 
 OfHearing = JudgeTurn | Recognize | RecognizeItem
-Work = OfHearing | Respond | Confirm | Abandon
+Work = OfHearing | ListTools | Respond | Confirm | Abandon
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +331,11 @@ OfReply = (
     | ReplySource
     | ReplyServedBy
     | ReplyAuthor
+    | ReplyToolCall
     | ReplyEnded
     | ReplyFailed
 )
-Result = TurnJudged | Recognized | RecognitionFailed | ItemRecognized | ItemRecognitionFailed | OfReply
+Result = TurnJudged | ToolsListed | Recognized | RecognitionFailed | ItemRecognized | ItemRecognitionFailed | OfReply
 
 
 @dataclass(frozen=True, slots=True)

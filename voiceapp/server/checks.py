@@ -157,6 +157,12 @@ def _values() -> Iterator[CheckMessage]:
             hint="Run pip install -r requirements-s3.txt.",
             id="server.E017",
         )
+    if settings.MCP_SERVERS and importlib.util.find_spec("mcp") is None:
+        yield Error(
+            "MCP_SERVERS lists servers, and what talks to them is not installed.",
+            hint="Run pip install -r requirements-mcp.txt.",
+            id="server.E036",
+        )
     names_wyoming = any(url.startswith("tcp://") for url in (settings.ASR_BASE_URL, settings.TTS_BASE_URL))
     if names_wyoming and importlib.util.find_spec("wyoming") is None:
         yield Error(

@@ -19,6 +19,7 @@ from voiceapp.catalogue.defaults import (
     whisper_folder,
 )
 from voiceapp.catalogue.languages import KOKORO_LANGUAGES, speech_languages
+from voiceapp.catalogue.mcp_servers import McpServer, read_mcp_servers
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
 from voiceapp.catalogue.speech_servers import speech_cards
@@ -42,6 +43,12 @@ RECOGNITION_TERMS: list[str] = stripped(env.list("RECOGNITION_TERMS", default=[]
 """Names and other words that the embedded recognizer of English prefers to others that sound like them."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
 """A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
+_mcp_servers: str = env.str("MCP_SERVERS", default="")
+try:
+    MCP_SERVERS: tuple[McpServer, ...] = read_mcp_servers(Path(_mcp_servers)) if _mcp_servers else ()
+except ValueError as error:
+    raise ImproperlyConfigured(f"MCP_SERVERS: {error}") from None
+"""Servers of tools that language models may call, listed in a TOML file (`requirements-mcp.txt`)."""
 CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
 """Base address of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1; empty uses the embedded assistant."""
 CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")

@@ -33,9 +33,9 @@ NOT_SENT = {
     "conversation.item.created": "not sent: the beta's name of `conversation.item.added`",
     "conversation.item.input_audio_transcription.segment": "not sent: speakers are not told apart",
     "input_audio_buffer.dtmf_event_received": "not sent: calls by SIP do not exist here",
+    "response.mcp_call_arguments.delta": "not sent: arguments are told whole",
     "rate_limits.updated": "not sent: the limits here are not of tokens a minute",
 }
-MCP = "not sent: servers of tools are called by the client"
 
 
 def table() -> str:
@@ -77,8 +77,6 @@ def _kind(definition: Json) -> str:
 def _sent(kind: str) -> str:
     if kind in NOT_SENT:
         return NOT_SENT[kind]
-    if "mcp" in kind:
-        return MCP
     if kind in ON_A_TRACK:
         return "sent over WebRTC"
     return "sent" if kind in RENAMED_HERE or kind in ev.SERVER_EVENTS else "unknown"

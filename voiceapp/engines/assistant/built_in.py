@@ -133,7 +133,7 @@ def _is_conversation(request: ChatRequest) -> bool:
     """Return whether a person speaks in a session without functions or a format of a program's: what skills know
     exactly is then better than what a model with instructions makes of it."""
     asked_last = bool(request.messages) and request.messages[-1].role == "user"
-    has_functions = bool(request.tools) and request.tool_choice != "none"
+    has_functions = bool(request.tools) and request.tool_choice != "none" and not request.facts.are_tools_ours
     is_plain = not has_functions and FOR_THE_MODEL.isdisjoint(request.extra)
     return request.facts.started_at is not None and asked_last and is_plain
 

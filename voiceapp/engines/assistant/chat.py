@@ -174,7 +174,9 @@ class RetrievalAssistant(Provider):
         Raises:
             EngineUnavailable: if too many questions wait.
         """
-        if request.facts.started_at is None or request.facts.is_idle_prompt or request.tools:
+        if request.facts.started_at is None or request.facts.is_idle_prompt:
+            return None
+        if request.tools and not request.facts.are_tools_ours:
             return None
         if not request.messages or request.messages[-1].role != "user":
             return None

@@ -17,6 +17,7 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.reading import ReadingChat
 from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.mcp.connection import connections
 from voiceapp.engines.models.fallback import FALLBACKS, Link
 from voiceapp.engines.models.inspection import InspectedChat, content_inspector
 from voiceapp.engines.models.lanes import lanes
@@ -213,5 +214,7 @@ async def close() -> None:
         await provider.close()
     for server in services().all():  # also those that no model is of
         await server.close()
+    for connection in connections().values():
+        await connection.close()
     lanes().close()
     lanes.cache_clear()

@@ -127,7 +127,7 @@ def for_service(wire: JsonObject) -> JsonObject:
     for name, settings in (("session", SETTINGS), ("response", RESPONSE_SETTINGS)):
         if isinstance(given := wire.get(name), dict):
             try:
-                read_tools(given.get("tools"), f"{name}.tools")
+                read_tools(given.get("tools"), f"{name}.tools", {})
             except InvalidParameter as refused:
                 about = wire.get("event_id")
                 raise EventError(refused.message, code="invalid_value", param=refused.param, event_id=about) from None

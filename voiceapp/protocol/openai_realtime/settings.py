@@ -171,8 +171,8 @@ def _turn_detection_to(ours: JsonObject | None, kind: str) -> JsonObject | None:
 
 
 def tool_to(tool: JsonObject) -> JsonObject:
-    """A function tool, flat."""
-    return {"type": "function", **tool["function"]}
+    """A tool; functions are flat."""
+    return {"type": "function", **tool["function"]} if tool["type"] == "function" else tool
 
 
 def tool_choice_to(choice: Any) -> Any:

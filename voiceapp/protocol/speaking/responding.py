@@ -32,6 +32,7 @@ from voiceapp.protocol.work import (
     ReplySource,
     ReplySpoken,
     ReplyText,
+    ReplyToolCall,
     ReplyUsed,
     ReplyWords,
     Respond,
@@ -132,6 +133,8 @@ class Responder:
             response.served_by = result.served_by
         elif isinstance(result, ReplyAuthor):
             response.note_author(result.author)
+        elif isinstance(result, ReplyToolCall):
+            response.add_tool_call(result)
         elif isinstance(result, ReplyEnded):
             response.end(result.finish_reason)
         else:

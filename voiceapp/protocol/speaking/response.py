@@ -12,11 +12,11 @@ from voiceapp.protocol.audio import wav_header
 from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.utterance import Utterance
-from voiceapp.protocol.items import Author, FunctionCall, Item, ItemStatus, Message, Role
+from voiceapp.protocol.items import Author, FunctionCall, Item, ItemStatus, McpItem, Message, Role
 from voiceapp.protocol.speaking.playout import Playout
 from voiceapp.protocol.states import LIVE, RESPONSE_STEPS, ResponseState, step
 from voiceapp.protocol.wire import events as ev
-from voiceapp.protocol.work import ReplyCall, SpokenText
+from voiceapp.protocol.work import ReplyCall, ReplyToolCall, SpokenText
 
 AUDIO_TOKEN_MS = 40
 """One audio token of usage: hosted models of this family count 25 a second."""
@@ -107,7 +107,9 @@ class Response:
     playout: Playout = field(init=False)
     _error: dict[str, Any] | None = None
     """Error of the engine that failed."""
-    _output: list[Message | FunctionCall] = field(default_factory=list)
+    _output: list[Message | FunctionCall | McpItem] = field(default_factory=list)
+    _tool_calls: dict[str, McpItem] = field(default_factory=dict)
+    """Calls of servers' tools by their id."""
     _told: int = 0
     """Characters that the client knows the times of."""
     _calls: dict[int, FunctionCall] = field(default_factory=dict)
@@ -214,6 +216,31 @@ class Response:
         if call.arguments:
             item.arguments += call.arguments
             self.send(ev.FunctionArgumentsDelta(**self._where(item), call_id=item.call_id, delta=call.arguments))
+
+    def add_tool_call(self, call: ReplyToolCall) -> None:
+        """Take note of a call of a server's tool, or of what came of it."""
+        item = self._tool_calls.get(call.call_id)
+        if item is None:
+            fields: dict[str, Any] = {"server_label": call.server_label, "name": call.name, "arguments": call.arguments}
+            if not call.is_asked:
+                fields["approval_request_id"] = call.approval_request_id
+            item = self._tool_calls[call.call_id] = McpItem(
+                self.new_id("mcp"),
+                "mcp_approval_request" if call.is_asked else "mcp_call",
+                fields,
+                ItemStatus.IN_PROGRESS,
+            )
+            self._announce(item)
+            if not call.is_asked:
+                self.send(ev.McpArgumentsDone(**self._where(item), arguments=call.arguments))
+        place: dict[str, Any] = {"item_id": item.id, "output_index": self._output.index(item)}
+        if call.output is None and call.error is None:
+            if not call.is_asked:
+                self.send(ev.McpCallBegun(**place))
+            return
+        item.fields["output"] = call.output
+        item.fields["error"] = {"type": "tool_execution_error", "message": call.error} if call.error else None
+        self.send(ev.McpCallFailed(**place) if call.error else ev.McpCallCompleted(**place))
 
     def end(self, finish_reason: str) -> None:
         """The model wrote all it will; audio still waiting goes out on time."""
@@ -325,7 +352,7 @@ class Response:
             self.send(ev.ContentPartAdded(**self._where(self.message), part=self._part("")))
         return self.message
 
-    def _announce(self, item: Message | FunctionCall) -> None:
+    def _announce(self, item: Message | FunctionCall | McpItem) -> None:
         """Say that an output item began."""
         self._output.append(item)
         shown = {**item.to_wire(), **({"content": []} if isinstance(item, Message) else {})}
@@ -341,7 +368,7 @@ class Response:
             item.status = ItemStatus.COMPLETED if self.state is ResponseState.COMPLETED else ItemStatus.INCOMPLETE
             if isinstance(item, Message):
                 self._close_message(item)
-            else:
+            elif isinstance(item, FunctionCall):
                 self.send(
                     ev.FunctionArgumentsDone(
                         **self._where(item), call_id=item.call_id, name=item.name, arguments=item.arguments
@@ -363,7 +390,7 @@ class Response:
         # A client derives the modality from this: `audio` for a reply that is spoken.
         return {"type": "audio", "transcript": words} if self.config.speaks else {"type": "text", "text": words}
 
-    def _where(self, item: Message | FunctionCall) -> dict[str, Any]:
+    def _where(self, item: Message | FunctionCall | McpItem) -> dict[str, Any]:
         """Fields that say which output item an event is about. Items compare by identity, and there are few."""
         return {"response_id": self.id, "item_id": item.id, "output_index": self._output.index(item)}
 

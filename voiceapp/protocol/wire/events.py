@@ -633,6 +633,68 @@ class FunctionArgumentsDone(ServerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpListBegun(ServerEvent):
+    """A server is asked for its tools."""
+
+    type = "mcp_list_tools.in_progress"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpListCompleted(ServerEvent):
+    """The item holds its tools."""
+
+    type = "mcp_list_tools.completed"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpListFailed(ServerEvent):
+    """The server could not be asked: its tools are not offered."""
+
+    type = "mcp_list_tools.failed"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpArgumentsDone(ServerEvent):
+    """The model calls a tool, which this server runs."""
+
+    type = "response.mcp_call_arguments.done"
+    response_id: str
+    item_id: str
+    output_index: int
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpCallBegun(ServerEvent):
+    """The tool runs."""
+
+    type = "response.mcp_call.in_progress"
+    item_id: str
+    output_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpCallCompleted(ServerEvent):
+    """The tool has its output, which comes with the item."""
+
+    type = "response.mcp_call.completed"
+    item_id: str
+    output_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpCallFailed(ServerEvent):
+    """The tool failed, or took too long."""
+
+    type = "response.mcp_call.failed"
+    item_id: str
+    output_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAdded(ServerEvent):
     """The passage that a reply was taken from, in full; what is spoken leaves out what cannot be read aloud."""
 

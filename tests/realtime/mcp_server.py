@@ -1,0 +1,56 @@
+"""A server of tools, good and bad, by the protocol's own library: with a port over HTTP, else by stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("home", log_level="CRITICAL")
+
+
+@server.tool()
+def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+
+
+@server.tool()
+def unlock() -> str:
+    """Open the door."""
+    return "The door is open."
+
+
+@server.tool()
+async def hang() -> str:
+    """Never come back."""
+    await asyncio.Event().wait()
+    return ""
+
+
+@server.tool()
+def huge() -> str:
+    """Say too much."""
+    return "x" * 5_000_000
+
+
+@server.tool()
+def quit() -> str:
+    """End the whole server."""
+    import os
+
+    os._exit(1)
+
+
+@server.tool()
+def secret() -> str:
+    """Not for models."""
+    return "secret"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()

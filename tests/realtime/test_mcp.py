@@ -1,0 +1,218 @@
+"""Tools of real MCP servers, by stdio and HTTP, for OpenAI's client and for everyone; servers that hang or lie."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+
+from tests.ports import free_port
+from tests.realtime import mcp_server
+from tests.realtime.chat_server import KEY, ChatServer
+from tests.realtime.conftest import Serve
+from tests.realtime.product import Product
+from tests.realtime.talker import call
+
+PATIENCE_S = 40.0
+TIMEOUT_S = 3.0
+SCRIPT = str(Path(mcp_server.__file__))
+
+
+@pytest.fixture(scope="module")
+def http_server() -> Iterator[str]:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, SCRIPT, str(port)])
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.1)  # another process: nothing here is told when it listens
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def product(
+    serve: Serve, chat_server: ChatServer, http_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Product:
+    home = f"""
+        command = [{json.dumps(sys.executable)}, {json.dumps(SCRIPT)}]
+        allow = ["add", "hang", "huge", "quit"]
+        ask = ["unlock"]
+        timeout_s = {TIMEOUT_S}
+    """
+    away = f'[away]\nurl = {json.dumps(http_server)}\nallow = ["add", "hang", "huge"]\ntimeout_s = {TIMEOUT_S}'
+    gone = '[gone]\nurl = "http://127.0.0.1:9/mcp"\nallow = ["*"]'
+    path = tmp_path_factory.mktemp("mcp") / "servers.toml"
+    path.write_text(f"[home]{home}\n{away}\nalways = true\n{gone}\n")
+    return serve(CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard", MCP_SERVERS=str(path))
+
+
+class Client:
+    """OpenAI's client, in writing."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.events: list[Any] = []
+
+    async def until(self, kind: str) -> Any:
+        async for event in self.connection:
+            self.events.append(event)
+            if event.type in (kind, "error"):
+                return event
+        raise AssertionError(f"no {kind}")
+
+    async def use(self, label: str, **tool: Any) -> None:
+        tools = [{"type": "mcp", "server_label": label, **tool}]
+        await self.connection.session.update(
+            session={"type": "realtime", "output_modalities": ["text"], "tools": tools}
+        )
+
+    async def ask(self, words: str) -> Any:
+        content = [{"type": "input_text", "text": words}]
+        await self.connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
+        await self.connection.response.create()
+        return (await self.until("response.done")).response
+
+
+@asynccontextmanager
+async def talking(product: Product) -> AsyncIterator[Client]:
+    client = AsyncOpenAI(api_key=product.keys["good"], websocket_base_url=f"ws://{product.address}/v1", max_retries=0)
+    async with asyncio.timeout(PATIENCE_S), client.realtime.connect(model="voice") as connection:
+        yield Client(connection)
+
+
+def said(response: Any) -> str:
+    return str(response.output[-1].content[0].text)
+
+
+@pytest.mark.parametrize("label", ["home", "away"])
+async def test_a_model_calls_a_tool_and_the_client_sees_it(product: Product, label: str) -> None:
+    async with talking(product) as client:
+        await client.use(label, require_approval="never")
+        await client.until("mcp_list_tools.completed")
+        (listed,) = [event.item for event in client.events if event.type == "conversation.item.done"]
+        assert (listed.type, listed.server_label) == ("mcp_list_tools", label)
+        assert {tool.name for tool in listed.tools} >= {"add", "hang"}
+        assert "secret" not in [tool.name for tool in listed.tools]
+
+        response = await client.ask('Call the tool add with {"a": 19, "b": 23}')
+
+        made = response.output[0]
+        assert (made.type, made.server_label, made.name, made.output) == ("mcp_call", label, "add", "42")
+        assert said(response) == "The tool said: 42"
+        kinds = [event.type for event in client.events if "mcp_call" in event.type]
+        assert kinds == [
+            "response.mcp_call_arguments.done",
+            "response.mcp_call.in_progress",
+            "response.mcp_call.completed",
+        ]
+        # It is part of the conversation: the next reply knows it.
+        assert (await client.ask("Are you there?")).status == "completed"
+
+
+@pytest.mark.parametrize("approve", [True, False])
+async def test_what_is_asked_for_runs_only_when_it_is_approved(product: Product, approve: bool) -> None:
+    async with talking(product) as client:
+        await client.use("home", require_approval="never")  # the operator wants it asked all the same
+        (asked,) = (await client.ask("Call the tool unlock with {}")).output
+        assert (asked.type, asked.name) == ("mcp_approval_request", "unlock")
+        await client.connection.conversation.item.create(
+            item={"type": "mcp_approval_response", "id": "a1", "approval_request_id": asked.id, "approve": approve}
+        )
+        response = (await client.until("response.done")).response
+        calls = [item.output for item in response.output if item.type == "mcp_call"]
+        assert calls == (["The door is open."] if approve else [])
+        told = "The door is open." if approve else "The user does not allow this call."
+        assert said(response) == f"The tool said: {told}"
+
+
+@pytest.mark.parametrize("label", ["home", "away"])
+@pytest.mark.parametrize("tool", ["hang", "huge"])
+async def test_a_server_that_hangs_or_says_too_much_costs_a_bounded_time(
+    product: Product, label: str, tool: str
+) -> None:
+    async with talking(product) as client:
+        await client.use(label, require_approval="never")
+        await client.until("mcp_list_tools.completed")
+        began = time.monotonic()
+        response = await client.ask(f"Call the tool {tool} with {{}}")
+        assert time.monotonic() - began < PATIENCE_S / 2
+        assert len(response.output[0].output or "") <= 20_000
+        assert response.status == "completed"
+        assert said(await client.ask('Call the tool add with {"a": 1, "b": 2}')) == "The tool said: 3"
+
+
+async def test_a_program_that_dies_is_started_again(product: Product) -> None:
+    async with talking(product) as client:
+        await client.use("home", require_approval="never")
+        response = await client.ask("Call the tool quit with {}")
+        assert response.output[0].error.message
+        assert said(await client.ask('Call the tool add with {"a": 1, "b": 2}')) == "The tool said: 3"
+
+
+async def test_a_server_that_is_gone_is_reported_and_the_conversation_goes_on(product: Product) -> None:
+    async with talking(product) as client:
+        await client.use("gone")
+        assert (await client.until("mcp_list_tools.failed")).type == "mcp_list_tools.failed"
+        assert said(await client.ask("Are you there?")) == "I am here."
+
+
+async def test_approvals_of_nothing_are_refused(product: Product) -> None:
+    async with talking(product) as client:
+        await client.use("home", require_approval="never")
+        await client.ask("Are you there?")
+        message = next(event.item.id for event in client.events if event.type == "conversation.item.done")
+        for request_id in ("nothing", message, 7):
+            await client.connection.conversation.item.create(
+                item={"type": "mcp_approval_response", "id": "a1", "approval_request_id": request_id, "approve": True}
+            )
+            assert (await client.until("response.done")).type == "error"
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"server_label": "other"},
+        {"server_label": "away", "server_url": "http://169.254.169.254/mcp"},
+        {"server_label": "away", "authorization": "mine"},
+        {"server_label": "away", "connector_id": "connector_gmail"},
+        {"server_label": "away", "allowed_tools": 7},
+        {"server_label": "away", "require_approval": "perhaps"},
+        {},
+    ],
+)
+async def test_no_other_server_is_called(product: Product, http_server: str, tool: dict[str, Any]) -> None:
+    async with talking(product) as client:
+        for given in (tool, {"server_label": "away", "server_url": http_server, "allowed_tools": ["add"]}):
+            await client.connection.session.update(session={"type": "realtime", "tools": [{"type": "mcp", **given}]})
+        event = await client.until("session.updated")
+        assert (event.type, event.error.param.startswith("session.tools[0]")) == ("error", True)
+        assert (await client.until("session.updated")).session.tools[0].server_label == "away"
+
+
+async def test_what_the_operator_always_offers_is_called_in_any_conversation(
+    product: Product, chat_server: ChatServer
+) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await talker.ask('Call the tool add with {"a": 2, "b": 3}')
+        done = (await talker.wait("response.done"))["response"]
+        assert [item["type"] for item in done["output"]] == ["mcp_call", "message"]
+        assert done["output"][1]["content"][0]["transcript"] == "The tool said: 5"
+        chat_server.requests.clear()
+        await talker.ask("What is 17 times 23?")
+        (sum_,) = (await talker.wait("response.done", count=2))["response"]["output"]
+        assert sum_["author"]["kind"] == "skill", "skills come before the operator's tools"
+        assert chat_server.requests == []

@@ -1,0 +1,1 @@
+"""Tools of MCP servers that the operator lists (package `mcp`)."""
