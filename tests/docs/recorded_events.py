@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.wire.dialects import OWN, Dialect
-from voiceapp.protocol.work import Respond
+from voiceapp.protocol.work import ListTools, ReplyToolCall, Respond, ToolsListed
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "events.json"
 DIALECTS: dict[str, Callable[[], Dialect]] = {"own": lambda: OWN, "openai": OpenAIRealtimeDialect}
@@ -139,6 +140,23 @@ def function_called(dialect: str) -> Recorded:
     return talk
 
 
+def server_tools(dialect: str) -> Recorded:
+    talk = Recorded(dialect, mcp_servers=(("home", ""), ("away", "")))
+    tools = [{"type": "mcp", "server_label": label, "require_approval": "never"} for label in ("home", "away")]
+    talk.configure({"tools": tools}, {"tools": tools})
+    lamp = {"name": "lights_on", "description": "Switch the lights on", "input_schema": {"type": "object"}}
+    talk.session.done(ToolsListed(talk.take(ListTools), [lamp]), talk.now)
+    talk.session.done(ToolsListed(talk.take(ListTools), None), talk.now)
+    response_id = talk.ask_in_writing("Lights on, please.")
+    for call_id, came in (("call_1", {"error": "The lamp is broken."}), ("call_2", {"output": "Done."})):
+        call = ReplyToolCall(response_id, call_id, "home", "lights_on", "{}")
+        talk.session.done(call, talk.now)
+        talk.session.done(replace(call, **came), talk.now)
+    talk.answer(response_id, "They are on. ", ms=600)
+    talk.wait(2000)
+    return talk
+
+
 def by_hand(dialect: str) -> Recorded:
     talk = Recorded(dialect)
     talk.configure({"turn_detection": None}, {"audio": {"input": {"turn_detection": None}}})
@@ -195,6 +213,7 @@ SCENES: dict[str, Callable[[str], Recorded]] = {
     "An interruption": interrupted,
     "A sound that may interrupt": ducked,
     "A function call": function_called,
+    "Tools of an MCP server": server_tools,
     "Turns ended by the client": by_hand,
     "Items": items,
     "A silent caller": silent,

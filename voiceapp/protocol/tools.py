@@ -70,10 +70,10 @@ def _mcp(tool: dict[str, Any], at: str, servers: Mapping[str, str]) -> dict[str,
 def _tool(value: object, at: str, mcp_servers: Mapping[str, str]) -> dict[str, Any]:
     """One tool; a function in the nested form, and the flat form of a sister dialect is accepted too."""
     tool = read_object(value, at)
-    if tool.get("type") == "mcp":
+    if tool.get("type") == "mcp" and mcp_servers:
         return _mcp(tool, at, mcp_servers)
     if tool.get("type", "function") != "function":
-        raise InvalidParameter(f"{at}.type must be function or mcp.", param=f"{at}.type")
+        raise InvalidParameter(f"{at}.type must be function{' or mcp' if mcp_servers else ''}.", param=f"{at}.type")
     given = read_object(tool.get("function", tool), f"{at}.function")
     function = {name: given[name] for name in _OF_A_FUNCTION if given.get(name) is not None}
     if not read_text(function.get("name"), f"{at}.function.name", limit=128):

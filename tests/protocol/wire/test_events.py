@@ -183,6 +183,7 @@ def test_an_event_id_that_is_not_a_string_is_ignored() -> None:
 # ── Server events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 OF_CONTENT = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+OF_TOOL = {"item_id": "mcp_1", "output_index": 0}
 OF_CALL = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "call_id": "call_1"}
 ANY = {"id": "x"}
 TRANSCRIPTION = "conversation.item.input_audio_transcription"
@@ -231,6 +232,11 @@ SERVER: dict[str, dict[str, Any]] = {
     "response.audio.restored": {"response_id": "resp_1", "item_id": "item_1", "audio_start_ms": 1480},
     "response.function_call_arguments.delta": {**OF_CALL, "delta": "{"},
     "response.function_call_arguments.done": {**OF_CALL, "name": "weather", "arguments": "{}"},
+    **{f"mcp_list_tools.{state}": {"item_id": "mcpl_1"} for state in ("in_progress", "completed", "failed")},
+    "response.mcp_call_arguments.done": {
+        "response_id": "resp_1", "item_id": "mcp_1", "output_index": 0, "arguments": "{}"
+    },
+    **{f"response.mcp_call.{state}": OF_TOOL for state in ("in_progress", "completed", "failed")},
     "response.source.added": {"response_id": "resp_1", "title": "Interrupting", "text": "Speak.", "page": ""},
     "response.done": {"response": ANY},
 }  # fmt: skip
