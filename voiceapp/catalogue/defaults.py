@@ -5,6 +5,7 @@ Read by `settings/models.py` alone, which knows what the operator has set; all o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,9 @@ SMALL_WHISPER = "whisper-base"
 
 
 def whisper_folder(given: str, models_dir: Path) -> Path:
-    """Return the folder of the Whisper that reads other languages; `given` is a path or empty."""
+    """Return the folder of the Whisper for other languages, fetched or not; `given` is a path, an address, or empty."""
+    if given.startswith("https://"):
+        return models_dir / "whisper" / hashlib.sha256(given.encode()).hexdigest()[:16]
     return Path(given) if given else models_dir / SMALL_WHISPER
 
 

@@ -19,6 +19,7 @@ from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_s
 from django.core.checks import CheckMessage, Error, Info, Warning
 from django.core.exceptions import ImproperlyConfigured
 
+from voiceapp.catalogue.defaults import whisper_folder
 from voiceapp.disk import Unwritable, disks
 
 EPHEMERAL_HOSTS = {
@@ -177,10 +178,12 @@ def _values() -> Iterator[CheckMessage]:
             hint="Run pip install -r requirements-whisper.txt.",
             id="server.E029",
         )
-    if reads_languages and settings.ASR_MODEL and not (Path(settings.ASR_MODEL) / "model.bin").is_file():
+    whisper = whisper_folder(settings.ASR_MODEL, Path(settings.MODELS_DIR))
+    if reads_languages and settings.ASR_MODEL and not (whisper / "model.bin").is_file():
         yield Warning(
-            f"ASR_MODEL is {settings.ASR_MODEL!r}, which is no folder with a Whisper in CTranslate2's form.",
-            hint="Set it to such a folder, or leave it empty for the one that manage.py fetch_models brings.",
+            f"ASR_MODEL is {settings.ASR_MODEL!r}, and {whisper} holds no Whisper in CTranslate2's form.",
+            hint="Set it to a folder with one, run manage.py fetch_models where it is an address, or leave it empty "
+            "for the one that the command brings.",
             id="server.W030",
         )
     if settings.ADMIN_PATH.startswith("/") or not settings.ADMIN_PATH.endswith("/"):

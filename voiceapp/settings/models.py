@@ -122,8 +122,11 @@ ASR_BASE_URL: str = env.str("ASR_BASE_URL", default="")
 http://127.0.0.1:8000/v1, or `tcp://HOST:PORT` of a Wyoming server; empty uses the embedded model."""
 ASR_API_KEY: str = env.str("ASR_API_KEY", default="")
 ASR_MODEL: str = env.str("ASR_MODEL", default="")
-"""That server's name for its model; without a server, the Whisper that reads other languages (SPEECH_LANGUAGES): a
-folder with one in CTranslate2's form. Empty takes the one that `manage.py fetch_models` brings."""
+"""That server's name for its model; without a server, the Whisper in CTranslate2's form that reads other languages
+(SPEECH_LANGUAGES): a folder, or the https address of a .tar, .tar.gz or .zip archive that `manage.py fetch_models`
+fetches once. Empty takes the one that it brings."""
+ASR_MODEL_SHA256: str = env.str("ASR_MODEL_SHA256", default="").lower()
+"""SHA-256 of the archive at that address; empty accepts any."""
 ASR_LANGUAGES: list[str] = env.list("ASR_LANGUAGES", default=[])
 """ISO 639-1 codes that it knows. Empty: those that a Wyoming server names, else any."""
 ASR_TIMEOUT_S: float = env.float("ASR_TIMEOUT_S", default=10.0)
@@ -187,8 +190,12 @@ LOCAL_CHAT: LocalModelSettings | None = _local
 BRINGS_LANGUAGE_MODEL: bool = not (CHAT_BASE_URL or CHAT_MODEL_FILE)
 """`fetch_models` brings the small language model, since none other replies to programs."""
 _whisper = "" if ASR_BASE_URL else ASR_MODEL
+if _whisper.startswith("http://"):
+    raise ImproperlyConfigured("ASR_MODEL is a folder or an https address; http would let others change the model.")
 WHISPER_DIR: Path = whisper_folder(_whisper, MODELS_DIR)
 """Folder of the Whisper that reads other languages."""
+WHISPER_URL: str = _whisper if SPEECH_LANGUAGES and _whisper.startswith("https://") else ""
+"""Address of its archive, if it has one."""
 BRINGS_WHISPER: bool = bool(SPEECH_LANGUAGES) and not _whisper
 """`fetch_models` brings that Whisper."""
 KOKORO_VOICE: bool = env.bool("KOKORO_VOICE", default=True)

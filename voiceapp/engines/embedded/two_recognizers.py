@@ -55,11 +55,12 @@ class MoonshineAndWhisper(Provider):
                 "The recognizer of other languages is not installed.",
                 remedy="Run `pip install -r requirements-whisper.txt`.",
             )
+        is_fetched = settings.BRINGS_WHISPER or settings.WHISPER_URL
         if missing := [name for name in FILES if not (self._folder / name).is_file()]:
             raise EngineUnavailable(
                 "The recognizer of other languages is not on this server yet.",
                 remedy=f"{self._folder} lacks {', '.join(missing)}. "
-                + ("Run `python manage.py fetch_models`." if settings.BRINGS_WHISPER else "Set or empty ASR_MODEL."),
+                + ("Run `python manage.py fetch_models`." if is_fetched else "Set or empty ASR_MODEL."),
             )
 
     async def warm(self) -> None:

@@ -1,4 +1,4 @@
-"""Fetches a language model from an address that the operator named, once: with progress, and resumed if need be."""
+"""Fetches a model from an address that the operator named, once: with progress, and resumed if need be."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from voiceapp.engines.models import hub
@@ -24,42 +25,65 @@ MAGIC = b"GGUF"
 Report = Callable[[str], None]
 
 
-def fetch_model(given: str, to: Path, *, sha256: str, report: Report, allowed_networks: Sequence[Network] = ()) -> None:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an address leads to."""
+
+    title: str
+    checksum_setting: str
+    form: str
+    is_one: Callable[[Path], bool]
+    """Whether a file has that form."""
+
+
+def _is_gguf(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(MAGIC)) == MAGIC
+
+
+LANGUAGE_MODEL = Kind("language model", "CHAT_MODEL_SHA256", "GGUF model", _is_gguf)
+
+
+def fetch_model(
+    given: str,
+    to: Path,
+    *,
+    sha256: str,
+    report: Report,
+    allowed_networks: Sequence[Network] = (),
+    kind: Kind = LANGUAGE_MODEL,
+) -> None:
     """Bring the file at an address, or of a hub (`hf:…`), to `to`; one that is there and verified is left alone.
 
     What has come stays beside it when this fails, and the next call goes on behind it.
 
     Raises:
-        FetchError: offline, disk full, wrong checksum, or no GGUF model.
+        FetchError: offline, disk full, wrong checksum, or a file of another kind.
     """
     if to.is_file() and (not sha256 or sha256_of(to) == sha256):
-        report(f"Language model {to.name}: present.")
+        report(f"{kind.title.capitalize()} {to.name}: present.")
         return
     part = to.with_name(f"{to.name}.part")
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        report(f"Language model {to.name}: fetching …")
+        report(f"{kind.title.capitalize()} {to.name}: fetching …")
         url = given
         if given.startswith(hub.PREFIX):
             on_hub = asyncio.run(hub.find(given, allowed_networks))
             url, sha256 = on_hub.url, sha256 or on_hub.sha256
             report(f"  {on_hub.size // 1_000_000} MB from {url}")
         asyncio.run(_resume(url, part, report, allowed_networks))
-        found = _verified(part, sha256)
+        found = _verified(part, sha256, kind)
         part.replace(to)
     except VoiceError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _full(to) from error
-        raise FetchError(f"The language model could not be fetched: {error.message} Run the command again.") from error
+        raise FetchError(f"The {kind.title} could not be fetched: {error.message} Run the command again.") from error
     except OSError as error:
-        raise (
-            _full(to)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else FetchError(f"Cannot write the language model: {error}.")
-        ) from error
-    report(f"Language model {to.name}: ready.")
+        raise not_written(error, to, kind) from error
+    report(f"{kind.title.capitalize()} {to.name}: ready.")
     if not sha256:
-        report(f"Its checksum was not compared. Set CHAT_MODEL_SHA256={found} to have the same file everywhere.")
+        report(f"Its checksum was not compared. Set {kind.checksum_setting}={found} to have the same file everywhere.")
 
 
 async def _resume(url: str, part: Path, report: Report, allowed_networks: Sequence[Network]) -> None:
@@ -75,23 +99,29 @@ async def _resume(url: str, part: Path, report: Report, allowed_networks: Sequen
         await outbound.resume(url, to=part, max_bytes=MAX_BYTES, stalled_s=STALLED_S, progress=progress)
 
 
-def _verified(part: Path, sha256: str) -> str:
+def _verified(part: Path, sha256: str, kind: Kind) -> str:
     """Return the checksum of a file that is what was wanted; remove one that is not.
 
     Raises:
         FetchError: if it is not.
     """
-    with part.open("rb") as file:
-        is_model = file.read(len(MAGIC)) == MAGIC
+    is_model = kind.is_one(part)
     found = sha256_of(part) if is_model else ""
     if is_model and (not sha256 or found == sha256):
         return found
     part.unlink()
     if is_model:
         raise FetchError(
-            "The file that came has another checksum than CHAT_MODEL_SHA256 or its hub says; nothing was kept."
+            f"The file that came has another checksum than {kind.checksum_setting} or its hub says; nothing was kept."
         )
-    raise FetchError("The file that came is no GGUF model; nothing was kept.")
+    raise FetchError(f"The file that came is no {kind.form}; nothing was kept.")
+
+
+def not_written(error: OSError, to: Path, kind: Kind) -> FetchError:
+    """Return the error for a file that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _full(to)
+    return FetchError(f"Cannot write the {kind.title}: {error}.")
 
 
 def _full(to: Path) -> FetchError:

