@@ -14,6 +14,7 @@ from tests.realtime.chat_server import FIRST, KEY, SECOND, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call
+from voiceapp.agents.preamble import PREAMBLE
 from voiceapp.engines.interfaces import Samples
 from voiceapp.health import FRESH_S
 
@@ -90,16 +91,19 @@ async def test_the_model_gets_instructions_settings_and_what_was_said(
         await still_answers(talker)
 
     first, second = chat_server.requests
-    assert first["messages"] == [
-        {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "Good morning."},
-    ]
+    told, asked = first["messages"]
+    assert told["role"] == "system"
+    preamble, instructions, date = told["content"].split("\n\n")
+    assert (preamble, instructions) == (PREAMBLE, "Be kind.")
+    assert date.startswith("Today is ")
+    assert asked == {"role": "user", "content": "Good morning."}
+    assert second["messages"][0] == told, "prompt caches keep what does not change"
     assert [message["content"] for message in second["messages"][2:]] == ["I am here.", "Are you there?"]
     assert (first["model"], first["stream"], first["temperature"], first["seed"]) == ("bard", True, 0.3, 7)
 
 
 async def test_speech_ends_the_writing_elsewhere(product: Product, chat_server: ChatServer, voices: Voices) -> None:
-    speech = voices("What is twelve times twelve?")
+    speech = voices("Where do the swallows go in winter?")
     async with call(product.url, product.keys["good"], has_microphone=True) as talker:
         await talker.ask("Tell me something endless.")
         await talker.wait("response.audio.delta", count=12)
@@ -237,11 +241,12 @@ async def test_the_model_reads_the_documents_and_names_what_it_used(product: Pro
         (source,) = talker.all("response.source.added")
         assert (source["page"], source["title"]) == ("api-keys", "API keys")
         (request,) = chat_server.requests
-        assert f"[1] API keys: {source['text']}" in request["messages"][-1]["content"]
+        read = request["messages"][-1]["content"]
+        assert (f"API keys: {source['text']}" in read, "[1]" in read) == (True, False)
         await talker.ask("Are you there?")
         await talker.wait("response.done", count=2)
         # What was read for one message is not kept for the next.
-        assert chat_server.requests[1]["messages"][0]["content"] == "How do I create an API key?"
+        assert chat_server.requests[1]["messages"][1]["content"] == "How do I create an API key?"
         assert chat_server.requests[1]["messages"][-1]["content"] == "Are you there?"
 
 

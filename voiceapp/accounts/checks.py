@@ -130,7 +130,7 @@ def check_prices(**_: Any) -> list[CheckMessage]:
     """Prices are whole nano-dollars, of units that are counted, of models that exist."""
     found: list[CheckMessage] = []
     for name, prices in settings.LEDGER_PRICES.items():
-        if name not in FAMILIES and not catalogue().is_known(name):
+        if name not in FAMILIES and not catalogue().has_card(name):
             found.append(
                 Error(
                     f"LEDGER_PRICES names {name!r}, which is neither a model nor a family of models.",

@@ -16,7 +16,14 @@ from voiceapp.leases.rows import open_work
 
 async def scrape(readiness: Readiness) -> bytes:
     """Return every metric in Prometheus' text format. Without its database, those that come from there are missing."""
-    metrics.ready.set(not await readiness.reasons())
+    is_ready = not await readiness.reasons()
+    try:
+        with waits_at_most(LOOK_S):
+            counts = await sync_to_async(open_work, thread_sensitive=False)()
+    except DatabaseError:
+        counts = {}
+    # Without an await from here on: another scrape would read what is half set.
+    metrics.ready.set(is_ready)
     metrics.oldest_due_seconds.clear()
     for queue, waited_s in readiness.oldest_due_s.items():
         metrics.oldest_due_seconds.labels(queue).set(waited_s)
@@ -25,11 +32,6 @@ async def scrape(readiness: Readiness) -> bytes:
     for state in service_states():
         metrics.service_up.labels(state.name).set(state.trouble is None)
     metrics.open_work.clear()
-    try:
-        with waits_at_most(LOOK_S):
-            counts = await sync_to_async(open_work, thread_sensitive=False)()
-    except DatabaseError:
-        counts = {}
     for (queue, status), count in counts.items():
         metrics.open_work.labels(queue, status).set(count)
     return generate_latest()

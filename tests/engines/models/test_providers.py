@@ -89,9 +89,10 @@ def test_a_provider_is_built_once_and_with_its_options() -> None:
     first = built.get(card("a", color="blue"))
 
     assert first.color == "blue"
-    assert built.get(card("a")) is first
+    assert built.get(card("a", color="blue")) is first
+    assert built.get(card("a", color="red")).color == "red"
     assert built.get(card("b")) is not first
-    assert len(built.built()) == 2
+    assert len(built.built()) == 3
 
 
 async def test_warming_goes_on_past_missing_weights_and_leaves_spares_cold(only_models: Callable[..., None]) -> None:
