@@ -126,3 +126,27 @@ def test_the_environment_decides_before_the_default_agent(admin_client: Client, 
 def test_every_field_of_a_version_has_its_place_in_the_form(admin_client: Client) -> None:
     page = admin_client.get(ADD).content.decode()
     assert [name for name in COMPOSED if f'name="{name}"' not in page] == []
+
+
+def test_versions_are_for_keys_and_staff_and_guests_reach_what_is_public_now(
+    admin_client: Client, admin_user: Any, django_user_model: Any
+) -> None:
+    visitor = django_user_model.objects.create_user("bob", password="x")
+    saved(admin_client, is_public=True, title="One")
+    assert _answering("desk", "", None, True, {}).title == "One"
+    saved(admin_client, is_public=False, title="Two")
+    for user, is_guest in ((None, False), (admin_user.pk, False)):
+        assert _answering("desk", "1", user, is_guest, {}).version == 1
+    assert _answering("desk", "", visitor.pk, False, {}).version == 2
+    for version, user in (("", None), ("1", None), ("2", None), ("1", visitor.pk)):
+        with pytest.raises(ModelNotFound):
+            _answering("desk", version, user, user is None, {})
+
+
+def test_a_key_of_the_environment_is_for_the_address_of_the_file(admin_client: Client, settings: Settings) -> None:
+    fields = {"mind": "address", "model": "m"}
+    saved(admin_client, address="https://old.example.com/v1", **fields)
+    agent = saved(admin_client, address="https://new.example.com/v1", **fields)
+    settings.AGENTS_DIR, settings.AGENT_KEYS = "/srv/agents", {"desk": "sk-new"}
+    keys = [chat_card(agent, version).options["api_key"] for version in agent.versions.all()]  # type: ignore[union-attr]
+    assert keys == ["sk-new", ""]

@@ -13,6 +13,8 @@ from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import call
+from voiceapp.agents.answering import answering
+from voiceapp.errors import ModelNotFound
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +171,9 @@ def test_a_mistake_in_a_file_names_it_and_what_ran_goes_on(product: Product, app
         assert said in done.stderr
         assert "Traceback" not in done.stderr
     assert "desk@1: unchanged" not in applied(apply, product, desk=minded)
+
+
+@pytest.mark.parametrize("named", ["desk\0", "\0", "desk@1\0", "\ud800", "desk\n"])
+async def test_a_name_that_cannot_be_reaches_no_database(named: str) -> None:
+    with pytest.raises(ModelNotFound):
+        await answering(named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
-from voiceapp.agents.models import Agent, Composition, Mind
+from voiceapp.agents.models import Agent, AgentVersion, Composition, Mind
 from voiceapp.agents.preamble import filled
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import VOICE, LocalModelSettings, chat_cards, chat_model_file
@@ -19,6 +20,8 @@ from voiceapp.errors import ModelNotFound
 
 DRAFT = "draft"
 """In the place of a version's number, for people who may change agents."""
+NAMED = re.compile(rf"([a-z0-9][a-z0-9_-]*)(?:@({DRAFT}|[0-9]{{1,8}}))?")
+"""An agent, and a version of it."""
 DECIDING = ("CHAT_BASE_URL", "CHAT_MODEL_FILE", "CHAT_MODEL", "CHAT_ENGINE")
 """Settings that say what replies at this server; the default agent then has no say in it."""
 
@@ -48,34 +51,37 @@ async def answering(
 ) -> Answering:
     """The agent of a name such as `reception`, or of one of its versions, `reception@2` or `reception@draft`.
 
+    Versions are for keys and staff, drafts for people who may change agents.
+
     Raises:
         ModelNotFound: if there is none, or not for this caller.
     """
-    name, at, version = named.partition("@")
-    if at and not (version == DRAFT or (version.isascii() and version.isdecimal() and len(version) < 9)):
+    if (parts := NAMED.fullmatch(named)) is None:
         raise ModelNotFound(f"There is no agent '{named[:80]}' here.")
-    return await run_in_db_thread(_answering, name, version, user_id, is_guest, variables or {})
+    return await run_in_db_thread(_answering, parts[1], parts[2] or "", user_id, is_guest, variables or {})
 
 
 def _answering(name: str, version: str, user_id: int | None, is_guest: bool, variables: Mapping[str, str]) -> Answering:
     agent = Agent.objects.filter(name=name).first()
-    composed: Composition | None = None
-    number = None
-    if agent is not None and version == DRAFT:
-        composed = agent if _may_change(user_id) else None
-    elif agent is not None:
-        current = agent.versions.filter(number=int(version)).first() if version else agent.current
-        composed, number = current, current and current.number
+    current = agent.current if agent else None
+    composed: Composition | None = current
+    if agent is not None and version:
+        user = get_user_model().objects.filter(pk=user_id).first()
+        if version == DRAFT:
+            composed = agent if user and user.is_staff and user.has_perm("agents.change_agent") else None
+        else:  # each may have a model of its own, so not for all visitors
+            may = user.is_staff if user else not is_guest
+            composed = current = agent.versions.filter(number=int(version)).first() if may else None
+    if is_guest and name != VOICE and not (current and current.is_public):
+        composed = None
     if agent is None or composed is None:
         if name == VOICE and not version:
             return Answering(VOICE)
-        raise ModelNotFound(f"There is no agent '{name[:80]}'{f' of version {version[:20]}' if version else ''} here.")
-    if is_guest and not composed.is_public and name != VOICE:
-        raise ModelNotFound(f"There is no agent '{name[:80]}' here.")
+        raise ModelNotFound(f"There is no agent '{name[:80]}'{f' of version {version}' if version else ''} here.")
     return Answering(
         name,
         composed.title,
-        number,
+        composed.number if isinstance(composed, AgentVersion) else None,
         chat_card(agent, composed),
         composed.opening(),
         composed.fixed_fields,
@@ -84,11 +90,6 @@ def _answering(name: str, version: str, user_id: int | None, is_guest: bool, var
         composed.pace,
         composed.session_s,
     )
-
-
-def _may_change(user_id: int | None) -> bool:
-    user = get_user_model().objects.filter(pk=user_id).first()
-    return user is not None and user.is_staff and user.has_perm("agents.change_agent")
 
 
 def deciding() -> list[str]:

@@ -178,7 +178,8 @@ class Agent(Composition):
     def key_for(self, address: str) -> str:
         """Return the key for a model server; empty where none was given for that very address."""
         if settings.AGENTS_DIR:
-            return str(settings.AGENT_KEYS.get(self.name, ""))
+            current = self.current
+            return str(settings.AGENT_KEYS.get(self.name, "")) if current and current.address == address else ""
         found = json.loads(unseal(self.sealed_key) or "{}") if self.sealed_key else {}
         return str(found["key"]) if found.get("address") == address else ""
 
