@@ -17,6 +17,12 @@ def add(a: int, b: int) -> str:
 
 
 @server.tool()
+def shout(word: str) -> str:
+    """Say it loudly."""
+    return word.upper()
+
+
+@server.tool()
 def unlock() -> str:
     """Open the door."""
     return "The door is open."

@@ -20,8 +20,10 @@ from tests.ports import free_port
 from tests.realtime import mcp_server
 from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
+from tests.realtime.doors import guest, member
 from tests.realtime.product import Product
 from tests.realtime.talker import call
+from voiceapp.catalogue.mcp_servers import read_mcp_servers
 
 PATIENCE_S = 40.0
 TIMEOUT_S = 3.0
@@ -54,10 +56,12 @@ def product(
         timeout_s = {TIMEOUT_S}
     """
     away = f'[away]\nurl = {json.dumps(http_server)}\nallow = ["add", "hang", "huge"]\ntimeout_s = {TIMEOUT_S}'
+    open_ = f'[open]\nurl = {json.dumps(http_server)}\nallow = ["shout"]\nalways = true\npublic = true'
     gone = '[gone]\nurl = "http://127.0.0.1:9/mcp"\nallow = ["*"]'
     path = tmp_path_factory.mktemp("mcp") / "servers.toml"
-    path.write_text(f"[home]{home}\n{away}\nalways = true\n{gone}\n")
-    return serve(CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard", MCP_SERVERS=str(path))
+    path.write_text(f"[home]{home}\n{away}\nalways = true\n{open_}\n{gone}\n")
+    chat = {"CHAT_BASE_URL": chat_server.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "bard"}
+    return serve(**chat, MCP_SERVERS=str(path), PUBLIC_PAGE="guest")
 
 
 class Client:
@@ -216,3 +220,28 @@ async def test_what_the_operator_always_offers_is_called_in_any_conversation(
         (sum_,) = (await talker.wait("response.done", count=2))["response"]["output"]
         assert sum_["author"]["kind"] == "skill", "skills come before the operator's tools"
         assert chat_server.requests == []
+
+
+async def test_guests_are_offered_what_is_public_and_name_no_server(product: Product) -> None:
+    for visitor, calls in (await guest(product), ["shout"]), (await member(product), ["add", "shout"]):
+        async with call(product.page_url, headers=visitor.headers, origin=visitor.origin) as talker:
+            called = []
+            for count, words in enumerate(('add with {"a": 2, "b": 3}', 'shout with {"word": "hey"}'), start=1):
+                await talker.ask(f"Call the tool {words}")
+                done = (await talker.wait("response.done", count=count))["response"]
+                called += [item["name"] for item in done["output"] if item["type"] == "mcp_call"]
+            assert called == calls
+            named = {"type": "mcp", "server_label": "home"}
+            await talker.send("session.update", session={"tools": [named]})
+            told = "session.updated" if "add" in calls else "error"
+            assert (await talker.wait(told))["type"] == told
+
+
+def test_what_is_wrong_with_a_file_is_told_without_its_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    path.write_text('[home]\nurl = "https://example.org"\nheaders = { a = "hunter2" }\n')
+    assert [server.label for server in read_mcp_servers(path)] == ["home"]
+    path.write_text('[home]\nurl = "https://example.org"\nheaders = "hunter2"\n')
+    with pytest.raises(ValueError, match="headers") as refused:
+        read_mcp_servers(path)
+    assert "hunter2" not in str(refused.value)

@@ -6,7 +6,7 @@ import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 
 class McpServer(BaseModel, frozen=True, extra="forbid"):
@@ -23,6 +23,8 @@ class McpServer(BaseModel, frozen=True, extra="forbid"):
     """Names of tools that a caller's program has to approve each time."""
     always: bool = False
     """The tools in `allow` are offered in every conversation, and not only to programs that name the server."""
+    public: bool = False
+    """Those of `always` are offered to guests too."""
     timeout_s: float = Field(default=10.0, gt=0, le=30)
 
     def asks(self, tool: str) -> bool | None:
@@ -45,4 +47,8 @@ def read_mcp_servers(path: Path) -> tuple[McpServer, ...]:
     for label, given in listed.items():
         if not isinstance(given, dict) or bool(given.get("url")) == bool(given.get("command")):
             raise ValueError(f"[{label}] in {path} needs a url or a command, and not both.")
-    return tuple(McpServer.model_validate({**given, "label": label}) for label, given in listed.items())
+    try:
+        return tuple(McpServer.model_validate({**given, "label": label}) for label, given in listed.items())
+    except ValidationError as error:  # its own text quotes what was given: headers, and the secrets in them
+        found = error.errors(include_input=False)[0]
+        raise ValueError(f"{path} cannot be read: {'.'.join(map(str, found['loc']))}: {found['msg']}.") from None

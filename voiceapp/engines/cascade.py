@@ -28,6 +28,7 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
+from voiceapp.engines.mcp.connection import addresses
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer
 from voiceapp.engines.models.providers import links_in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
@@ -147,7 +148,7 @@ class CascadeStream:
                     listens_only=call.listens_only,
                     has_track=call.has_track,
                     languages=call.languages,
-                    mcp_servers=tuple((server.label, server.url) for server in settings.MCP_SERVERS),
+                    mcp_servers=() if call.is_guest else addresses(),
                 ),
                 call.usual,
                 call.opening,

@@ -407,6 +407,7 @@ class Call:
     session_id: str
     model: str
     """The model's name as the caller spelled it."""
+    is_guest: bool = False
     time_zone: str = "UTC"
     """IANA name of the zone the caller lives in."""
     languages: tuple[str, ...] = ()

@@ -351,7 +351,7 @@ class ReplyPipeline:
         tools = {}
         if settings.MCP_SERVERS:
             converses = self._calls_tools and not work.config.functions
-            tools = await offered(work.config.tools, converses=converses)
+            tools = await offered(work.config.tools, converses=converses, is_guest=self._call.is_guest)
         if not tools:
             async with aclosing(self._chat.stream(request)) as deltas:
                 async for delta in deltas:

@@ -134,6 +134,7 @@ async def admit(
     call = Call(
         session_id=beginning.session_id,
         model=model,
+        is_guest=caller.is_guest,
         time_zone=zone,
         languages=languages_of(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),

@@ -70,7 +70,8 @@ class McpConnection:
             raise EngineTimeout(f"The tool {name} did not answer in time.") from None
         except _faults() as error:
             await self.close()
-            raise EngineUnavailable(f"The tool {name} failed: {str(error)[:200]}") from error
+            logger.warning("MCP server %s: the tool %s failed: %r", self.server.label, name, error)
+            raise EngineUnavailable(f"The tool {name} failed.") from error
         texts = [block.text for block in result.content if block.type == "text"]
         said = "\n".join(texts) or json.dumps(result.structured_content or {}, ensure_ascii=False)
         if result.is_error:
@@ -189,6 +190,11 @@ def _faults() -> tuple[type[Exception], ...]:
 
     closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
     return (MCPError, OSError, ValueError, RuntimeError, EngineError, httpx2.HTTPError, *closed)
+
+
+def addresses() -> tuple[tuple[str, str], ...]:
+    """Label and address of each server that callers with a key or login may name."""
+    return tuple((server.label, server.url) for server in settings.MCP_SERVERS)
 
 
 @per_loop

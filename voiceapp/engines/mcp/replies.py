@@ -32,13 +32,18 @@ class Offered:
         return {"type": "function", "function": {**about, "parameters": self.about["input_schema"]}}
 
 
-async def offered(given: Iterable[dict[str, Any]], *, converses: bool) -> dict[str, Offered]:
+async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest: bool) -> dict[str, Offered]:
     """Return the tools of the servers that a client names, and of those that are offered in every conversation.
 
-    A server that cannot be asked offers none; what the operator wants asked is asked whatever the client says.
+    Guests name none, and are offered what the operator calls public. A server that cannot be asked offers none; what
+    the operator wants asked is asked whatever the client says.
     """
     asked = {tool["server_label"]: tool for tool in given if tool["type"] == "mcp"}
-    wanted = [one for label, one in connections().items() if label in asked or (converses and one.server.always)]
+    wanted = [
+        one
+        for label, one in connections().items()
+        if label in asked or (converses and one.server.always and (one.server.public or not is_guest))
+    ]
     listed = await asyncio.gather(*(one.tools() for one in wanted), return_exceptions=True)
     found: dict[str, Offered] = {}
     for connection, tools in zip(wanted, listed, strict=True):
