@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
+from mcp.types import INVALID_PARAMS
 
 server = MCPServer("home", log_level="CRITICAL")
 
@@ -44,9 +47,19 @@ def huge() -> str:
 @server.tool()
 def quit() -> str:
     """End the whole server."""
-    import os
-
     os._exit(1)
+
+
+@server.tool()
+def refuse() -> str:
+    """Say no by the protocol."""
+    raise MCPError(INVALID_PARAMS, "Not today.")
+
+
+@server.tool()
+def process() -> str:
+    """Tell which process this is."""
+    return str(os.getpid())
 
 
 @server.tool()

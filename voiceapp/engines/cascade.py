@@ -28,7 +28,7 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.mcp.connection import addresses
+from voiceapp.engines.mcp.connection import addresses, connections
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer
 from voiceapp.engines.models.providers import links_in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
@@ -90,6 +90,10 @@ class CascadeModel(Provider):
         card = call.chat or self._chat
         chat: ChatProvider = provider_of(card)
         tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
+        calls_tools = card.chat.tools and card.chat.converses
+        for one in connections().values():
+            if calls_tools and one.server.always:
+                one.connect()
         return CascadeStream(
             call,
             tasks,
@@ -102,7 +106,7 @@ class CascadeModel(Provider):
             is_far=not card.runs_here,
             replies_in_english=card.chat.is_english,
             author=card.author,
-            calls_tools=card.chat.tools and card.chat.converses,
+            calls_tools=calls_tools,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:

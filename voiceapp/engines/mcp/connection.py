@@ -1,4 +1,4 @@
-"""One connection to each MCP server, made when a tool is first asked for and kept until it fails."""
+"""One connection to each MCP server, made in the background when it is first wanted and kept until it fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.conf import settings
 from pydantic import SecretStr
@@ -29,8 +29,11 @@ MAX_OUTPUT = 20_000
 """Characters of the output of a tool that a model is given."""
 MAX_TOOLS = 64
 MAX_PAGES = 4
+RETRY_S = 30.0
+"""Time after which a server that could not be reached is tried again."""
 MAX_DESCRIPTION = 2_000
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+Ready: TypeAlias = "asyncio.Future[tuple[Client, list[dict[str, Any]]]]"
 
 
 class McpConnection:
@@ -39,16 +42,25 @@ class McpConnection:
     def __init__(self, server: McpServer) -> None:
         self.server = server
         self._task: asyncio.Task[None] | None = None
-        self._ready: asyncio.Future[tuple[Client, list[dict[str, Any]]]] | None = None
+        self._ready: Ready | None = None
+        self._retry_at = 0.0
+
+    def connect(self) -> Ready:
+        """Return the connection with its tools as `tools` does, or as it will be: it is made in the background."""
+        loop = asyncio.get_running_loop()
+        if (self._task is None or self._task.done()) and loop.time() >= self._retry_at:
+            self._ready = loop.create_future()
+            self._task = asyncio.create_task(self._hold(self._ready), name=f"MCP server {self.server.label}")
+        assert self._ready is not None
+        return self._ready
 
     async def tools(self) -> list[dict[str, Any]]:
         """Return the tools that the operator lets models call: {name, description, input_schema}.
 
         Raises:
-            EngineUnavailable: if the server cannot be reached, or breaks off.
-            EngineTimeout: if it does not answer in time.
+            EngineUnavailable: if the server cannot be reached in time, or breaks off.
         """
-        return (await self._connected())[1]
+        return (await asyncio.shield(self.connect()))[1]
 
     async def call(self, name: str, arguments: str) -> str:
         """Return the output of a tool, as text.
@@ -56,7 +68,11 @@ class McpConnection:
         Raises:
             EngineError: if the tool or its server fails, or takes too long.
         """
-        client, _ = await self._connected()
+        ready = self.connect()
+        client, _ = await asyncio.shield(ready)
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST
+
         try:
             given = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
@@ -69,8 +85,11 @@ class McpConnection:
         except TimeoutError:
             raise EngineTimeout(f"The tool {name} did not answer in time.") from None
         except _faults() as error:
-            await self.close()
             logger.warning("MCP server %s: the tool %s failed: %r", self.server.label, name, error)
+            if isinstance(error, MCPError) and error.code not in (CONNECTION_CLOSED, INVALID_REQUEST):
+                raise EngineUnavailable(f"The tool {name} failed: {error.message[:200]}") from error
+            if ready is self._ready:  # others may have made a new one meanwhile
+                await self.close()
             raise EngineUnavailable(f"The tool {name} failed.") from error
         texts = [block.text for block in result.content if block.type == "text"]
         said = "\n".join(texts) or json.dumps(result.structured_content or {}, ensure_ascii=False)
@@ -85,29 +104,19 @@ class McpConnection:
             task.cancel()
             await asyncio.wait((task,))
 
-    async def _connected(self) -> tuple[Client, list[dict[str, Any]]]:
-        if self._task is None or self._task.done():
-            self._ready = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._hold(self._ready), name=f"MCP server {self.server.label}")
-        assert self._ready is not None
-        try:
-            async with asyncio.timeout(self.server.timeout_s):
-                return await asyncio.shield(self._ready)
-        except TimeoutError:
-            await self.close()
-            raise EngineTimeout(f"The MCP server {self.server.label} did not answer in time.") from None
-
-    async def _hold(self, ready: asyncio.Future[tuple[Client, list[dict[str, Any]]]]) -> None:
+    async def _hold(self, ready: Ready) -> None:
         """Keep the connection open until cancelled: the library wants it opened and closed by one task."""
         why = f"The MCP server {self.server.label} cannot be reached, or broke off."
         try:
-            async with _client(self.server) as client:
+            async with asyncio.timeout(self.server.timeout_s) as limit, _client(self.server) as client:
                 ready.set_result((client, await self._listed(client)))
+                limit.reschedule(None)
                 await asyncio.Event().wait()
         except* _faults() as failed:
             logger.warning("%s %s", why, failed.exceptions[0])
         finally:
             if not ready.done():
+                self._retry_at = asyncio.get_running_loop().time() + RETRY_S
                 ready.set_exception(EngineUnavailable(why))
                 ready.exception()  # nobody may wait any more
 

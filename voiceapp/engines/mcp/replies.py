@@ -17,6 +17,8 @@ from voiceapp.protocol.work import ReplyToolCall
 
 MAX_ROUNDS = 5
 """So many times tools may be called for one reply."""
+WAIT_S = 0.5
+"""Time that a reply waits for servers that are being connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Offered:
 async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest: bool) -> dict[str, Offered]:
     """Return the tools of the servers that a client names, and of those that are offered in every conversation.
 
-    Guests name none, and are offered what the operator calls public. A server that cannot be asked offers none; what
+    Guests name none, and are offered what the operator calls public. A server that is not there yet offers none; what
     the operator wants asked is asked whatever the client says.
     """
     asked = {tool["server_label"]: tool for tool in given if tool["type"] == "mcp"}
@@ -44,15 +46,15 @@ async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest:
         for label, one in connections().items()
         if label in asked or (converses and one.server.always and (one.server.public or not is_guest))
     ]
-    listed = await asyncio.gather(*(one.tools() for one in wanted), return_exceptions=True)
+    ready = [one.connect() for one in wanted]
+    if ready:
+        await asyncio.wait(ready, timeout=WAIT_S)
     found: dict[str, Offered] = {}
-    for connection, tools in zip(wanted, listed, strict=True):
-        if isinstance(tools, EngineError):
+    for connection, there in zip(wanted, ready, strict=True):
+        if not there.done() or there.exception():
             continue
-        if isinstance(tools, BaseException):
-            raise tools
         named = asked.get(connection.server.label)
-        for tool in tools:
+        for tool in there.result()[1]:
             is_asked = bool(connection.server.asks(tool["name"])) or (named is not None and _asks(named, tool["name"]))
             is_wanted = not is_asked if named is None else tool["name"] in named.get("allowed_tools", [tool["name"]])
             if is_wanted:
@@ -137,9 +139,10 @@ async def replies(
 
 async def _called(call: ReplyToolCall, tools: dict[str, Offered]) -> ReplyToolCall:
     try:
-        if call.name not in tools:
+        tool = tools.get(call.name)
+        if tool is None or tool.connection.server.label != call.server_label:
             return replace(call, error="This tool is not there any more.")
-        return replace(call, output=await tools[call.name].connection.call(call.name, call.arguments))
+        return replace(call, output=await tool.connection.call(call.name, call.arguments))
     except EngineError as error:
         return replace(call, error=error.message)
 
