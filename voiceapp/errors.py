@@ -199,6 +199,8 @@ class EngineRefused(EngineError):
     http_status = 400
     status_elsewhere = 0
     """Status that the other server answered; 0 if none was asked."""
+    parameter_elsewhere = ""
+    """Parameter that the other server named as its cause."""
 
 
 class DataInspectionFailed(EngineRefused):

@@ -29,6 +29,7 @@ from voiceapp.engines.upstream.http.breaker import MOST_FAILURES
 from voiceapp.engines.upstream.http.client import Address, CircuitOpen, UpstreamServer
 from voiceapp.errors import EngineError
 from voiceapp.http.error_responses import error_response_of
+from voiceapp.protocol.speaking import stock_replies
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.wire import events as ev
 
@@ -163,6 +164,11 @@ async def test_a_filler_is_in_the_language_of_the_session_and_may_be_forbidden(s
         await talk.ask()
         await talk.wait(ev.ResponseDone)
         assert talk.mouth.said == [SORRY]
+
+
+def test_every_sentence_of_ours_is_there_in_the_same_languages() -> None:
+    known = {frozenset(sentences) for sentences in stock_replies._SENTENCES.values()}
+    assert len(known) == 1
 
 
 async def test_what_the_caller_says_ends_the_wait() -> None:

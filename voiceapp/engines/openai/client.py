@@ -269,6 +269,8 @@ class RemoteServer:
             found, f"The {self.title} refused the request: {said}" if said else f"It answered {status}."
         )
         refused.status_elsewhere = status
+        error = found.get("error", found) if isinstance(found, dict) else None
+        refused.parameter_elsewhere = str(error.get("param") or "") if isinstance(error, dict) else ""
         return refused
 
     def _declined(self, found: object, message: str) -> EngineRefused:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
+import time
 from typing import Any
 
 from voiceapp.engines.interfaces import ChatRequest
@@ -19,14 +21,26 @@ USUAL_REPLY_TOKENS = 512
 """Room for a reply whose length the caller did not limit."""
 SHRINK = 0.7
 """Part of a conversation that is tried when the server does not say how much it reads."""
+LEAST_TOKENS = 1024
+"""Bound that is learnt from a server that does not say how much it reads; models read as much."""
+MOST_RATIO = 4
+"""Tokens of a server for one by our own count."""
+LESSON_S = 600.0
+"""Time for which lessons hold: a server may be mended, or may have meant one request."""
 
-_IS_UNKNOWN = re.compile(r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|extra inputs", re.IGNORECASE)
+_UNKNOWN = r"(?:unsupported|(?:not|n't) support(?:ed)?|unrecogni[sz]ed|unknown|not permitted|extra inputs)"
+_BETWEEN = (
+    r"(?:\W+(?:is|are|do|does|was|were|msg|request|body|parameters?|arguments?|fields?|keyword|name|value|supplied"
+    r"|not permitted))*\W+"
+)
+_IS_ABOUT_TOOLS = re.compile(r"\b(?:functions?|tools?|schema)\b", re.IGNORECASE)
 _IS_TOO_LONG = re.compile(
     r"context.{0,20}(?:length|window|size)|maximum.{0,20}(?:context|prompt)|(?:prompt|input|conversation) is too long"
     r"|too many (?:input )?tokens|reduce the length",
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\b\d{3,7}\b")
+_LIMIT = re.compile(r"(?:context|maximum|limit)\D{0,40}?\b(\d{3,7})\b|> ?(\d{3,7})\b", re.IGNORECASE)
 
 
 class Lessons:
@@ -34,10 +48,15 @@ class Lessons:
 
     def __init__(self, context_tokens: int = 0) -> None:
         """`context_tokens` that the model reads, the reply included; 0 waits until a conversation is refused."""
-        self._context_tokens = context_tokens
+        self._set_tokens = context_tokens
+        self._forget()
+
+    def _forget(self) -> None:
+        self._context_tokens = self._set_tokens
         """By our own count, which is not the server's."""
         self._left_out: set[str] = set()
         self._has_completion_limit = False
+        self._ends_at = math.inf
 
     async def fitted(self, request: ChatRequest) -> tuple[ChatRequest, int]:
         """The request with as much of the conversation as the model reads, and how many messages were left out.
@@ -45,6 +64,8 @@ class Lessons:
         Raises:
             EngineRefused: if the last exchange alone is too long.
         """
+        if time.monotonic() >= self._ends_at:
+            self._forget()
         if not self._context_tokens:
             return request, 0
 
@@ -64,26 +85,49 @@ class Lessons:
     def learn(self, refused: EngineRefused, request: ChatRequest, body: dict[str, Any]) -> bool:
         """Learn from a refusal of a request that went out as `body`; false if it teaches nothing."""
         said, learnt = refused.message, ""
-        if "max_tokens" in body and "max_completion_tokens" in said:
+        found = _refused_field(refused, request, body)
+        if found == "max_tokens" and "max_completion_tokens" in said:
             self._has_completion_limit, learnt = True, "max_completion_tokens in place of max_tokens"
-        elif _IS_UNKNOWN.search(said):
-            found = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", said)), "")
-            self._left_out |= {found} - {""}
-            learnt = f"no {found}" if found else ""
-        elif _IS_TOO_LONG.search(said) and len(request.messages) > 1:
-            self._context_tokens = _bound(said, request)
-            learnt = f"a context of about {self._context_tokens} tokens"
+        elif found in OPTIONAL:
+            self._left_out.add(found)
+            learnt = f"no {found}"
+        elif (
+            _IS_TOO_LONG.search(said) and len(request.messages) > 1 and not any(each.parts for each in request.messages)
+        ):
+            asked = _tokens(request) + (request.max_tokens or 0)
+            if (bound := _bound(said, asked)) < asked:
+                self._context_tokens, learnt = bound, f"a context of about {bound} tokens"
         if learnt:
+            self._ends_at = min(self._ends_at, time.monotonic() + LESSON_S)
             logger.warning("chat server: the model takes %s: %s", learnt, said)
         return bool(learnt)
 
 
-def _bound(said: str, request: ChatRequest) -> int:
-    """The context by our own count: the server's two figures, of its bound and of the request, give the ratio."""
-    asked = _tokens(request) + (request.max_tokens or 0)
+def _refused_field(refused: EngineRefused, request: ChatRequest, body: dict[str, Any]) -> str:
+    """The field that the server does not know; empty where it may be quoting what the caller sent."""
+    names = [name for name in (*OPTIONAL, "max_tokens") if name in body]
+    said, written = refused.message, " ".join(message.content for message in request.messages)
+    if refused.parameter_elsewhere:
+        is_unknown = re.search(_UNKNOWN, said, re.IGNORECASE)
+        return next((name for name in names if name == refused.parameter_elsewhere and is_unknown), "")
+    if request.tools and _IS_ABOUT_TOOLS.search(said):
+        return ""
+    for name in names:
+        beside = rf"{_UNKNOWN}{_BETWEEN}{name}\b|\b{name}{_BETWEEN}{_UNKNOWN}"
+        if (found := re.search(beside, said, re.IGNORECASE)) and found[0] not in written:
+            return name
+    return ""
+
+
+def _bound(said: str, asked: int) -> int:
+    """The context by our own count, of which the request has `asked`: the server's two figures, of its bound and of the
+    request, give the ratio."""
     counts = sorted(int(count) for count in _COUNT.findall(said))
-    share = counts[0] / counts[-1] if len(counts) > 1 else SHRINK
-    return max(256, int(asked * (share if SHRINK / 4 < share < 1 else SHRINK)))
+    if not (limit := _LIMIT.search(said)):
+        return max(LEAST_TOKENS, int(asked * SHRINK))
+    stated = int(limit[1] or limit[2])
+    share = stated / counts[-1]
+    return max(stated // MOST_RATIO, int(asked * (share if SHRINK / 4 < share < 1 else SHRINK)))
 
 
 def _tokens(request: ChatRequest) -> int:
