@@ -113,3 +113,15 @@ async def test_a_client_secret_opens_realtime_sessions_and_nothing_else(
             assert offer.status_code == 400, path
     with_temporary_key = {"Authorization": f"Bearer {token_of(alice)}"}
     assert (await async_client.get("/api/v1/tasks", headers=with_temporary_key)).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("allowed", "status"), [("voice", 200), ("text-embedding-v4", 403)])
+async def test_a_client_secret_is_for_models_of_its_key(
+    async_client: AsyncClient, alice: Member, allowed: str, status: int
+) -> None:
+    alice.row.allowed_models = [allowed]
+    await alice.row.asave()
+    headers = {"Authorization": alice.authorization}
+    made = await async_client.post("/v1/realtime/client_secrets", {}, "application/json", headers=headers)
+    assert made.status_code == status

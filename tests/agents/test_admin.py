@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from voiceapp.agents.answering import _answering, chat_card
+from voiceapp.agents.files import AgentFileError, apply
 from voiceapp.agents.models import COMPOSED, Agent, AgentVersion
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.errors import ModelNotFound
@@ -82,6 +87,9 @@ def test_a_key_is_sealed_for_one_address_and_never_shown(admin_client: Client) -
         ({"mind": "address", "address": "http://169.254.169.254/v1", "model": "m"}, "MODEL_ALLOWED_NETWORKS"),
         ({"mind": "file"}, "Name a file"),
         ({"mind": "file", "file": "http://example.com/a.gguf"}, "Use https"),
+        ({"mind": "file", "file": "https://[x/y.gguf"}, "This is not an address"),
+        ({"mind": "file", "file": f"/{'ä' * 128}"}, "may have 255 bytes"),
+        ({"mind": "file", "file": "hf:owner"}, "Name a file"),
         ({"name": "whisper-1"}, "is the name of a model"),
         ({"language": "klingon"}, "must be a code"),
         ({"fixed": "voice,colour"}, "There is no colour"),
@@ -94,6 +102,8 @@ def test_what_cannot_be_is_said_in_the_form(admin_client: Client, fields: dict[s
     assert said in page.content.decode()
     assert not Agent.objects.exists()
     saved(admin_client, mind="address", address="http://127.0.0.1:11434/v1", model="m", fixed="voice", terms="word")
+    for file in ("https://[::1]/y.gguf", f"/{'a' * 255}", "hf:owner/repository:Q8_0", "a.gguf"):
+        assert not card(saved(admin_client, mind="file", file=file)).aliases
 
 
 def test_with_a_folder_the_admin_shows_and_does_not_edit(admin_client: Client, settings: Settings) -> None:
@@ -150,3 +160,21 @@ def test_a_key_of_the_environment_is_for_the_address_of_the_file(admin_client: C
     settings.AGENTS_DIR, settings.AGENT_KEYS = "/srv/agents", {"desk": "sk-new"}
     keys = [chat_card(agent, version).options["api_key"] for version in agent.versions.all()]  # type: ignore[union-attr]
     assert keys == ["sk-new", ""]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_servers_that_start_together_publish_each_file_once(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / f"agent{number}.toml").write_text("pace = 1.5")
+    step = Barrier(4)
+
+    def start(_: int) -> list[AgentFileError]:
+        step.wait(20)
+        try:
+            return apply(tmp_path, lambda _: step.wait(20))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as together:
+        assert [*together.map(start, range(4))] == [[]] * 4
+    assert [agent.versions.count() for agent in Agent.objects.all()] == [1] * 8

@@ -165,6 +165,10 @@ def test_a_mistake_in_a_file_names_it_and_what_ran_goes_on(product: Product, app
             "desk.toml, line 2: 10.0.0.1 is not a public",
         ),
         ('name = "x"', "desk.toml, line 1: name is not known."),
+        ("max_tokens = inf", "desk.toml, line 1: max_tokens must be a number."),
+        ("pace = nan", "desk.toml, line 1: pace must be a number."),
+        (f"temperature = {10**400}", "desk.toml, line 1: temperature must be a number."),
+        (r'title = "\u0000"', "desk.toml, line 1: title must be a text"),
     ):
         done = apply(product, desk=text, lobby=minded)
         assert done.returncode == 1

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 
 from voiceapp.agents.models import COMPOSED, Agent, Composition
 
 MAX_BYTES = 200_000
 """Size of one file."""
+MAX_NUMBER = 2**53
+"""Numbers are smaller; infinity and what is not a number are not."""
 
 
 class AgentFileError(Exception):
@@ -42,12 +45,15 @@ def export(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def apply(folder: Path, report: Callable[[str], None]) -> list[AgentFileError]:
+def apply(folder: Path, report: Callable[[str], object]) -> list[AgentFileError]:
     """Publish the agents of a folder's files. A file with a mistake changes nothing of its agent; returns those."""
     wrong: list[AgentFileError] = []
     for path in sorted(folder.glob("*.toml")):
         try:
-            report(_apply(path))
+            try:
+                report(_apply(path))
+            except IntegrityError:  # another process at the same file was faster
+                report(_apply(path))
         except AgentFileError as error:
             wrong.append(error)
     return wrong
@@ -56,12 +62,17 @@ def apply(folder: Path, report: Callable[[str], None]) -> list[AgentFileError]:
 def _apply(path: Path) -> str:
     text = _text(path)
     given = _read(path, text)
+    with transaction.atomic():
+        return _published(path, text, given)
+
+
+def _published(path: Path, text: str, given: dict[str, Any]) -> str:
     agent = Agent.objects.filter(name=path.stem).first() or Agent(name=path.stem)
     before = agent.current if agent.pk else None
     for name in COMPOSED:
         setattr(agent, name, given.get(name, Agent._meta.get_field(name).get_default()))
     try:
-        agent.full_clean()
+        agent.full_clean(validate_unique=False)
     except ValidationError as error:
         raise _mistake(path, text, error) from error
     agent.save()
@@ -89,7 +100,8 @@ def _read(path: Path, text: str) -> dict[str, Any]:
             raise _at(path, text, name, f"{name} is not known. Write of {', '.join(COMPOSED)}.")
         usual = Agent._meta.get_field(name).get_default()
         wanted = str if isinstance(usual, str) else bool if isinstance(usual, bool) else float
-        if type(value) is not wanted and (wanted, type(value)) != (float, int):
+        fits = type(value) is wanted or (wanted, type(value)) == (float, int)
+        if not fits or (wanted is float and not abs(value) < MAX_NUMBER) or (wanted is str and "\0" in value):
             kind = {bool: "true or false", str: "a text in quotes"}.get(wanted, "a number")
             raise _at(path, text, name, f"{name} must be {kind}.")
     return given

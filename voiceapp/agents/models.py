@@ -13,7 +13,9 @@ from django.utils import timezone
 
 from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.models.hub import NAME, PREFIX
 from voiceapp.errors import InvalidParameter
+from voiceapp.outbound.addresses import check_url
 from voiceapp.outbound.model_servers import check_model_server
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.sealing import reseal, seal, unseal
@@ -23,6 +25,9 @@ FIXABLE = (
     *("instructions", "tools"),
 )
 """Settings of a session that an agent may keep from its callers."""
+
+MAX_NAME_BYTES = 255
+"""Of a file or folder, in Linux."""
 
 
 class Mind(models.TextChoices):
@@ -100,10 +105,8 @@ class Composition(models.Model):
                 check_model_server(self.address)
             except InvalidParameter as refused:
                 wrong["address"] = refused.message
-        if self.mind == Mind.FILE and not self.file:
-            wrong["file"] = "Name a file, an https address, or hf:owner/repository:quantization."
-        if self.file.startswith("http://"):
-            wrong["file"] = "Use https; http would let others change the file."
+        if (self.file or self.mind == Mind.FILE) and (refusal := _unfit(self.file)):
+            wrong["file"] = refusal
         if unknown := [name for name in _entries(self.fallbacks) if catalogue().find(name, "chat") is None]:
             wrong["fallbacks"] = f"This server has no chat model {', '.join(unknown)}."
         if unknown := [name for name in _entries(self.fixed) if name not in FIXABLE]:
@@ -236,6 +239,22 @@ def reseal_keys() -> int:
     return sum(
         Agent.objects.filter(pk=row.pk, sealed_key=row.sealed_key).update(sealed_key=key) for row, key in changed
     )
+
+
+def _unfit(file: str) -> str:
+    """Return what is wrong with the name of a model's file; empty where it fits."""
+    if file.startswith("http://"):
+        return "Use https; http would let others change the file."
+    if file.startswith("https://"):
+        try:
+            check_url(file)
+        except InvalidParameter as refused:
+            return refused.message
+    elif not file or "\0" in file or (file.startswith(PREFIX) and not NAME.fullmatch(file)):
+        return "Name a file, an https address, or hf:owner/repository:quantization."
+    elif any(len(part.encode()) > MAX_NAME_BYTES for part in file.split("/")):
+        return f"The name of a file or folder may have {MAX_NAME_BYTES} bytes."
+    return ""
 
 
 def _entries(text: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller, mint_temporary_key
+from voiceapp.accounts.charges import require_model
 from voiceapp.accounts.temporary_keys import LONGEST_S, client_secret
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr, Schema, is_clean, read_json
@@ -134,6 +135,7 @@ async def create_client_secret(request: HttpRequest, body: ClientSecretBody) -> 
     session = {"type": "realtime", **(body.session or {})}
     handshake = read_handshake(Wire({}, session=session))
     answerer = await who_answers(caller, "realtime", handshake.model)
+    require_model(caller, answerer.named, "realtime")
     shown = answerer.described(handshake.model, handshake.opening, listens_only=handshake.listens_only)
     seconds = min(body.expires_after.seconds, LONGEST_S)
     temporary_key, expires_at = await mint_temporary_key(caller, seconds, realtime_only=True)

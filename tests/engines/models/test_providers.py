@@ -95,6 +95,12 @@ def test_a_provider_is_built_once_and_with_its_options() -> None:
     assert len(built.built()) == 3
 
 
+def test_a_stand_in_that_this_server_no_longer_has_is_left_out(only_models: Callable[..., None]) -> None:
+    only_models(card("spare", "chat"))
+    chain = Providers().links(replace(card("a", "chat"), fallbacks=("gone", "spare")))
+    assert [link.card.name for link in chain] == ["a", "spare"]
+
+
 async def test_warming_goes_on_past_missing_weights_and_leaves_spares_cold(only_models: Callable[..., None]) -> None:
     only_models(card("a", is_missing=True), card("b", "tts"), card("spare", "tts"))
 

@@ -69,9 +69,11 @@ class Providers:
         return self._chains[card]
 
     def links(self, card: ModelCard) -> list[Link]:
-        """A model and those that stand in for it."""
-        cards = (card, *(catalogue().get(name, card.kind) for name in card.fallbacks))
-        return [Link(each, self._one(each)) for each in cards]
+        """A model and those that stand in for it; one that this server had when they were named is left out."""
+        known = {name: catalogue().find(name, card.kind) for name in card.fallbacks}
+        if gone := [name for name, found in known.items() if found is None]:
+            logger.warning("model %s: this server has no %s, which should stand in for it", card.name, ", ".join(gone))
+        return [Link(each, self._one(each)) for each in (card, *filter(None, known.values()))]
 
     def _one(self, card: ModelCard) -> Any:
         """Return the provider without its stand-ins."""
