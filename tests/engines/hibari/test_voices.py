@@ -7,14 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from hibari import Hibari, dsp
+from hibari.voices import DEFAULT, voice_path
 
 from voiceapp.engines.hibari.frames import sound_of
-from voiceapp.engines.hibari.voices import find_voices
+from voiceapp.engines.hibari.voices import Model, find_voices
 from voiceapp.engines.voices.neural import TextUnreadable
 from voiceapp.engines.voices.pieces import pieces
+from voiceapp.engines.voices.word_times import SpokenWord
 
 PIECE_S = 0.3
 SCRAPS = (
@@ -81,3 +84,12 @@ def test_parts_are_what_the_package_makes_at_one_go() -> None:
     delay = dsp.N_FFT // 2
     joined = np.concatenate(parts)[delay:]
     assert np.abs(joined[delay:] - whole[delay : len(joined)]).max() < 1e-4
+
+
+def test_a_model_that_does_not_tell_the_lengths_of_phonemes_speaks_without_times(tmp_path: Path) -> None:
+    shipped, other = Path(voice_path(DEFAULT, download_missing=False)), tmp_path / "other.onnx"
+    other.write_bytes(shipped.read_bytes().replace(b"/Round_output_0", b"/Other_output_0"))
+    for file, timed in ((shipped, ["Hello", "there."]), (other, [])):
+        words: list[SpokenWord] = []
+        assert sum(map(len, Model(DEFAULT, file).speak("Hello there.", rate=1.0, pitch=1.0, words=words))) > dsp.SR / 2
+        assert [word.text for word in words] == timed

@@ -36,6 +36,8 @@ MOST_PHONEMES = 400
 LENGTHS_SHOWN = b"\x3a\x13\x62\x11\x0a\x0f/Round_output_0"
 """Behind the bytes of a model, this makes a further output of the frames of each phoneme: Protocol Buffers read it as
 another part of the same graph (`ModelProto.graph.output.name`)."""
+OUTPUTS = 6
+"""What a model gives without that."""
 LONGEST_END = 0.1 * MODEL_RATE_HZ
 """The last sound of a word takes so much; the model counts the pause after it to it."""
 READING_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -83,10 +85,12 @@ class Model:
         begun = 0
         for part in _parts(self.read(text)):
             ids = np.array([hibari.ids(" ".join(phonemes for _, phonemes in part))], dtype=np.int64)
-            *frames, lengths = hibari.sess.run(None, {"ids": ids, "speed": speed})
+            made = hibari.sess.run(None, {"ids": ids, "speed": speed})
+            frames = made[:OUTPUTS]
             samples = frames[-1].shape[1] * dsp.HOP
-            ends = begun + np.cumsum(lengths) * (samples / lengths.sum())
-            words.extend(_placed(part, ends.tolist(), hibari.vocab))
+            for lengths in made[OUTPUTS:]:
+                ends = begun + np.cumsum(lengths) * (samples / lengths.sum())
+                words.extend(_placed(part, ends.tolist(), hibari.vocab))
             begun += samples
             yield from sound_of([frame[0] for frame in frames], pitch=pitch)
 
@@ -126,8 +130,11 @@ class Model:
         with self._loading:
             if self._loaded is None:
                 try:
-                    model = self._file.read_bytes() + LENGTHS_SHOWN
-                    self._loaded = Hibari(self._name, model=model, g2p=_rules(VOICES[self._name]["british"]))
+                    model, rules = self._file.read_bytes(), _rules(VOICES[self._name]["british"])
+                    try:
+                        self._loaded = Hibari(self._name, model=model + LENGTHS_SHOWN, g2p=rules)
+                    except UNLOADABLE:  # built otherwise: it speaks without the times of its words
+                        self._loaded = Hibari(self._name, model=model, g2p=rules)
                     del self._loaded.model_path  # the bytes
                 except (*UNLOADABLE, OSError) as error:
                     raise VoiceUnusable(f"The voice {self._name} cannot be read.", remedy=repr(error)) from error
