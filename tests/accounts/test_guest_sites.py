@@ -84,10 +84,20 @@ async def test_a_forged_token_a_deleted_site_and_one_that_is_off_are_refused(db:
     await site.adelete()
     with pytest.raises(AccessDenied, match="any more"):
         await site_caller(token)
-    assert (await site_of()).account_id == site.account_id  # listed again, it goes on with its account
     settings.PUBLIC_PAGE = "off"
     with pytest.raises(NotFound):
         await site_caller(token)
+
+
+async def test_a_site_never_takes_the_account_of_another(db: None) -> None:
+    site = await site_of()
+    assert str(site.account) == f"Guests of {ORIGIN}"
+    site.origin = "https://moved.example.org"
+    await site.asave()
+    ordinary = await Account.objects.acreate(name="Guests of https://third.example.org")
+    again, third = await site_of(), await site_of("https://third.example.org")
+    assert len({site.account_id, ordinary.pk, again.account_id, third.account_id}) == 4
+    assert str(again.account) == f"Guests of {ORIGIN} 2"
 
 
 async def test_a_login_does_not_count_within_another_site(alice: Member, settings: Settings) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from itertools import count
 from typing import Any, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
@@ -86,9 +87,11 @@ class GuestSite(models.Model):
         return f"{self.origin}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """A new site gets its account."""
+        """A new site gets an account of its own, whatever others are called."""
         if self.account_id is None:
-            self.account, _ = Account.objects.get_or_create(name=f"Guests of {self.origin}")
+            names = (f"Guests of {self.origin}{f' {number}' if number > 1 else ''}" for number in count(1))
+            free = next(name for name in names if not Account.objects.filter(name=name).exists())
+            self.account = Account.objects.create(name=free)
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
