@@ -6,11 +6,11 @@ Read by `settings/models.py` alone, which knows what the operator has set; all o
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.client_names import CLIENT_NAMES
@@ -125,7 +125,9 @@ def chat_model_file(given: str, models_dir: Path) -> Path:
     if given.startswith("hf:"):
         return models_dir / "chat" / f"{given.removeprefix('hf:').replace('/', '--').replace(':', '--')}.gguf"
     if given.startswith("https://"):
-        return models_dir / "chat" / (Path(urlsplit(given).path).name or "model.gguf")
+        last = re.split("[?#]", given)[0].rpartition("/")[2]
+        name = re.sub(r"[^\w.-]", "_", last, flags=re.ASCII)[-100:].strip(".") or "model.gguf"
+        return models_dir / "chat" / hashlib.sha256(given.encode()).hexdigest()[:16] / name
     return Path(given) if given else models_dir / SMALL_MODEL
 
 

@@ -202,7 +202,8 @@ class Outbound:
     async def resume(self, url: str, *, to: Path, max_bytes: int, stalled_s: float, progress: Progress) -> Downloaded:
         """Fetch a large file, going on behind what `to` already holds where its server can do that.
 
-        What came stays in `to` when the call fails. A server that sends nothing for `stalled_s` has failed, and so has
+        What came stays in `to` when the call fails, and its server's ETag beside it: a file that has changed since then
+        comes anew. A server that sends nothing for `stalled_s` has failed, and so has
         one that leads from https to http, where others could change the file.
 
         Raises:
@@ -212,9 +213,12 @@ class Outbound:
         """
         is_secure = url.startswith("https:")
         has_bytes = to.stat().st_size if to.is_file() else 0  # noqa: ASYNC240 - one look at one file
+        tag = to.with_name(f"{to.name}.etag")
+        known = tag.read_text() if has_bytes and tag.is_file() else ""
         for _ in range(MAX_REDIRECTS + 1):
             async with self._asking(url, A_DAY_S):
                 headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={has_bytes}-"} if has_bytes else {})
+                headers |= {"If-Range": known} if known else {}
                 async with asyncio.timeout(stalled_s):
                     response = await self._request("GET", url, headers=headers)
                 async with response:
@@ -228,7 +232,10 @@ class Outbound:
                     if response.status not in (200, 206):
                         raise FetchFailed(f"The file's server answered {response.status}.")
                     has_bytes = has_bytes if response.status == 206 else 0
+                    etag = response.headers.get("ETag", "")
+                    tag.write_text("" if etag.startswith("W/") else etag)
                     size = await _behind(response, to, has_bytes, max_bytes, stalled_s, progress)
+                    tag.unlink()
                     return Downloaded(to, response.content_type, size)
         raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
 

@@ -19,8 +19,9 @@ from django.conf import settings
 from pytest_django.fixtures import Settings
 
 from tests.certificates import self_signed
+from voiceapp.catalogue.defaults import chat_model_file
 from voiceapp.engines.models.download import fetch_model
-from voiceapp.engines.models.fetching import FetchError
+from voiceapp.engines.models.fetching import FetchError, locked
 
 MODEL = b"GGUF" + bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(MODEL).hexdigest()
@@ -38,6 +39,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.leads_to = ""
         self.tree: list[dict[str, Any]] = []
         """What the hub says of a repository."""
+        self.etag = ""
         self.ranges: list[str | None] = []
 
     @property
@@ -61,11 +63,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         wanted = self.headers.get("Range")
         self.server.ranges.append(wanted)
+        if self.headers.get("If-Range", self.server.etag) != self.server.etag:
+            wanted = None
         begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
         status = self.server.status if self.server.status != 200 or not wanted else 206
         body = self.server.content[begin:]
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        if self.server.etag:
+            self.send_header("ETag", self.server.etag)
         self.end_headers()
         self.wfile.write(body[: self.server.gives])
 
@@ -93,7 +99,7 @@ def fetch(server: Server, to: Path, sha256: str = SHA256) -> list[str]:
 
 
 def names(to: Path) -> list[str]:
-    return sorted(file.name for file in to.parent.iterdir())
+    return sorted(file.name for file in to.parent.iterdir() if file.suffix != ".lock")
 
 
 def test_it_is_fetched_once(server: Server, to: Path) -> None:
@@ -113,6 +119,51 @@ def test_it_goes_on_where_it_broke_off(server: Server, to: Path) -> None:
     fetch(server, to)
     assert to.read_bytes() == MODEL
     assert server.ranges == [None, "bytes=300000-"]
+
+
+def test_a_file_that_has_changed_comes_anew(server: Server, to: Path) -> None:
+    server.gives, server.etag = 300_000, '"first"'
+    for _ in range(2):
+        with pytest.raises(FetchError):
+            fetch(server, to, "")
+    server.gives, server.etag, server.content = 10**9, '"second"', MODEL[:4] + MODEL[::-1]
+    fetch(server, to, "")
+    assert to.read_bytes() == server.content
+    assert names(to) == ["tiny.gguf"]
+    assert server.ranges == [None, "bytes=300000-", "bytes=600000-"], "one that has not changed goes on"
+
+
+def test_two_fetches_of_one_file_fetch_it_once(server: Server, to: Path) -> None:
+    to.parent.mkdir(parents=True)
+    waits, said = threading.Event(), [""]
+
+    def report(line: str) -> None:
+        said.append(line)
+        waits.set()
+
+    waiting = threading.Thread(
+        target=fetch_model,
+        args=(server.url, to),
+        kwargs={"sha256": "", "report": report, "allowed_networks": LOOPBACK},
+    )
+    with locked(to.with_name("tiny.gguf.lock"), print):
+        waiting.start()
+        assert waits.wait(10)
+        assert server.ranges == []
+        to.write_bytes(MODEL)  # the other brought it
+    waiting.join()
+    assert said[1:] == ["Another fetch is running; waiting for it.", "Language model tiny.gguf: present."]
+    assert server.ranges == []
+
+
+@pytest.mark.parametrize("last", ["a.gguf", "..", "", "a" * 400, "é%2f\0.gguf", "[x/y.gguf"])
+def test_each_address_has_a_file_of_its_own(tmp_path: Path, last: str) -> None:
+    files = {chat_model_file(f"https://{host}.example/{last}", tmp_path) for host in ("one", "two")}
+    assert len(files) == 2
+    for file in files:
+        assert file.parent.parent == tmp_path / "chat"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(MODEL)
 
 
 def test_a_checksum_is_told_where_none_was_set(server: Server, to: Path) -> None:
@@ -228,6 +279,7 @@ def test_a_model_of_a_hub_comes_by_its_name_and_goes_on_where_it_stopped(
         ([on_hub("tiny-Q8_0.gguf")], "hf:owner/tiny", "has no Q4_K_M. It has tiny-Q8_0.gguf"),
         ([on_hub("a-Q4_K_M-00001-of-00002.gguf")], "hf:owner/tiny", "divided into several files"),
         ([{"type": "file", "path": "tiny-Q4_K_M.gguf", "lfs": 3}], "hf:owner/tiny", "cannot be read"),
+        ([on_hub("tiny-Q4_K_M.gguf") | {"lfs": {"oid": "", "size": float("inf")}}], "hf:owner/tiny", "cannot be read"),
         ([], "hf:../../etc", "is not a name such as"),
     ],
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from voiceapp.engines.models import hub
-from voiceapp.engines.models.fetching import PROGRESS_S, FetchError
+from voiceapp.engines.models.fetching import PROGRESS_S, FetchError, locked
 from voiceapp.engines.models.weights import sha256_of
 from voiceapp.errors import VoiceError
 from voiceapp.outbound.addresses import Network
@@ -60,27 +60,36 @@ def fetch_model(
     Raises:
         FetchError: offline, disk full, wrong checksum, or a file of another kind.
     """
-    if to.is_file() and (not sha256 or sha256_of(to) == sha256):
-        report(f"{kind.title.capitalize()} {to.name}: present.")
-        return
-    part = to.with_name(f"{to.name}.part")
     try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        report(f"{kind.title.capitalize()} {to.name}: fetching …")
-        url = given
-        if given.startswith(hub.PREFIX):
-            on_hub = asyncio.run(hub.find(given, allowed_networks))
-            url, sha256 = on_hub.url, sha256 or on_hub.sha256
-            report(f"  {on_hub.size // 1_000_000} MB from {url}")
-        asyncio.run(_resume(url, part, report, allowed_networks))
-        found = _verified(part, sha256, kind)
-        part.replace(to)
+        if not _is_there(to, sha256):
+            to.parent.mkdir(parents=True, exist_ok=True)
+            with locked(to.with_name(f"{to.name}.lock"), report):
+                if not _is_there(to, sha256):
+                    _fetch(given, to, sha256, report, allowed_networks, kind)
+                    return
+        report(f"{kind.title.capitalize()} {to.name}: present.")
     except VoiceError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _full(to) from error
         raise FetchError(f"The {kind.title} could not be fetched: {error.message} Run the command again.") from error
     except OSError as error:
         raise not_written(error, to, kind) from error
+
+
+def _is_there(to: Path, sha256: str) -> bool:
+    return to.is_file() and (not sha256 or sha256_of(to) == sha256)
+
+
+def _fetch(given: str, to: Path, sha256: str, report: Report, allowed_networks: Sequence[Network], kind: Kind) -> None:
+    part, url = to.with_name(f"{to.name}.part"), given
+    report(f"{kind.title.capitalize()} {to.name}: fetching …")
+    if given.startswith(hub.PREFIX):
+        on_hub = asyncio.run(hub.find(given, allowed_networks))
+        url, sha256 = on_hub.url, sha256 or on_hub.sha256
+        report(f"  {on_hub.size // 1_000_000} MB from {url}")
+    asyncio.run(_resume(url, part, report, allowed_networks))
+    found = _verified(part, sha256, kind)
+    part.replace(to)
     report(f"{kind.title.capitalize()} {to.name}: ready.")
     if not sha256:
         report(f"Its checksum was not compared. Set {kind.checksum_setting}={found} to have the same file everywhere.")

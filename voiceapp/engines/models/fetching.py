@@ -58,18 +58,25 @@ def fetch(folder: Path, requirements: Path, report: Report, models: Sequence[Mod
 
 @contextmanager
 def _alone(downloads: Path, report: Report) -> Iterator[Path]:
-    """Hold `downloads` for this process; a second fetch waits instead of fetching the same bytes again."""
+    """Hold `downloads` for this process."""
     downloads.mkdir(parents=True, exist_ok=True)
-    with (downloads / "lock").open("w") as lock:
+    with locked(downloads / "lock", report):
+        for leftover in downloads.iterdir():
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+        yield downloads
+
+
+@contextmanager
+def locked(file: Path, report: Report) -> Iterator[None]:
+    """Hold a lock file; a second fetch waits instead of fetching the same bytes again."""
+    with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             report("Another fetch is running; waiting for it.")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for leftover in downloads.iterdir():
-            if leftover.is_dir():
-                shutil.rmtree(leftover)
-        yield downloads
+        yield
 
 
 def _fetch_model(model: ModelFiles, folder: Path, downloads: Path, requirements: Path, report: Report) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -58,13 +59,13 @@ async def find(name: str, allowed_networks: Sequence[Network] = ()) -> HubFile:
         )
     path = min(whole, key=len)  # of Q4_K_M and IQ4_K_M-imat, the plain one
     size, sha256 = models[path]
-    return HubFile(f"{settings.HF_ENDPOINT}/{repository}/resolve/main/{path}", sha256, size)
+    return HubFile(f"{settings.HF_ENDPOINT}/{repository}/resolve/main/{quote(path)}", sha256, size)
 
 
 def _files(body: bytes) -> dict[str, tuple[int, str]]:
     """Size and checksum of the large files of a repository."""
     try:
         entries = [entry for entry in json.loads(body) if entry.get("type") == "file" and entry.get("lfs")]
-        return {entry["path"]: (int(entry["lfs"]["size"]), str(entry["lfs"]["oid"]).lower()) for entry in entries}
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return {str(entry["path"]): (int(entry["lfs"]["size"]), str(entry["lfs"]["oid"]).lower()) for entry in entries}
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise FetchFailed("The hub's list of files cannot be read.") from None
