@@ -62,9 +62,15 @@ def test_a_model_that_fails_its_trial_says_why(admin_client: Client, found: Chat
     assert "refused the key" in chosen(admin_client, "try")
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:22/v1", "http://169.254.169.254/v1", "ftp://x", ""])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("http://127.0.0.1:22/v1", "http://169.254.169.254/v1", "ftp://x", "", "https://example.org/v1?", "{here}#"),
+        *("{here}?x=", "{here}/../../admin", "http://localhost:22/v1"),
+    ],
+)
 def test_an_address_that_is_not_allowed_is_refused(admin_client: Client, found: ChatServer, address: str) -> None:
-    chosen(admin_client, "address", address=address, model="m")
+    chosen(admin_client, "address", address=address.replace("{here}", found.base_url), model="m")
     assert not Agent.objects.exists()
     chosen(admin_client, "address", address=found.base_url, model="m")
     assert Agent.objects.get().current is not None
@@ -81,9 +87,44 @@ def test_a_file_of_a_hub_is_fetched_when_that_is_asked_for(
     assert "Fetch it" in page
     assert not server.ranges, "nothing is fetched before that is asked for"
     assert Agent.objects.get().current is None
-    fetches._fetch(name)
+    chosen(admin_client, "fetch")
+    with fetches._busy:
+        chosen(admin_client, "fetch")
     assert chat_model_file(name, tmp_path).read_bytes() == MODEL
     assert "voice@1" in chosen(admin_client, "file", file=name)
+
+
+def test_a_choice_publishes_nothing_else_of_the_draft(admin_client: Client) -> None:
+    reception = Agent.objects.create(name="reception", instructions="Be kind.")
+    page = f"/admin/assistant/{reception}/"
+    admin_client.post(page, {"action": "skills"})
+    assert reception.current is None, "what was never published is not published by a choice of its model"
+    reception.publish("an operator")
+    Agent.objects.update(instructions="Half writ", is_public=True)
+    admin_client.post(page, {"action": "skills"})
+    current, draft = reception.current, Agent.objects.get()
+    assert current is not None
+    assert (current.number, current.mind, current.instructions, current.is_public) == (2, "skills", "Be kind.", False)
+    assert (draft.mind, draft.instructions, draft.is_public) == ("skills", "Half writ", True)
+
+
+@pytest.mark.parametrize("action", ["server", "fetch", "x"])
+def test_an_action_that_is_not_there_changes_nothing(admin_client: Client, action: str) -> None:
+    assert admin_client.post(PAGE, {"action": action}).status_code == 400
+    assert not Agent.objects.exists()
+    assert admin_client.post(PAGE, {"action": "skills"}).status_code == 302
+    assert Agent.objects.get().current is not None
+
+
+@pytest.mark.parametrize("name", ["https://h/\0", "hf:\0", "hf:" + "a" * 400])
+def test_a_fetch_that_cannot_begin_says_so_and_makes_room(name: str, settings: Settings, tmp_path: Path) -> None:
+    settings.MODELS_DIR = tmp_path
+    fetches.start(name)
+    with fetches._busy:
+        assert fetches.news(name)
+        assert not fetches.is_running(name)
+        fetches.start("https://h/other.gguf")
+    assert "Another model is being fetched" in fetches.news("https://h/other.gguf")
 
 
 def test_the_environment_is_said_to_decide(admin_client: Client, settings: Settings) -> None:

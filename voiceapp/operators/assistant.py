@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import threading
 from ipaddress import ip_network
@@ -13,7 +12,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 
@@ -29,49 +28,53 @@ from voiceapp.engines.models.trial import tried
 logger = logging.getLogger(__name__)
 
 FETCHED = ("https://", "hf:")
+CHOICES = {
+    "skills": (Mind.SKILLS, ()),
+    "address": (Mind.ADDRESS, ("address", "model")),
+    "file": (Mind.FILE, ("file",)),
+}
+"""By its action, what a choice makes write the replies, and the fields that come with it."""
 REFRESH_S = 2
 """Between two looks of the page at a file that is fetched."""
 
 
 class Fetches:
-    """Model files that this process fetches; what has come of one stays when the process ends, and is gone on with."""
+    """Model files that this process fetches, one at a time; what has come of one stays when the process ends, and is
+    gone on with."""
 
     def __init__(self) -> None:
         self._lines: dict[str, str] = {}
         """The latest news of each, by the name that was given."""
-        self._running: set[str] = set()
+        self._busy = threading.Lock()
+        self._running = ""
 
     def start(self, given: str) -> None:
-        """Fetch a model on a thread of its own, unless that goes on already."""
-        if given not in self._running:
-            self._running.add(given)
-            threading.Thread(target=self._fetch, args=(given,), name=f"fetch {given[:60]}", daemon=True).start()
+        """Fetch a model on a thread of its own, unless one is fetched already."""
+        if self._busy.acquire(blocking=False):
+            self._running = given
+            threading.Thread(target=self._fetch, args=(given,), name="fetch", daemon=True).start()
+        elif given != self._running:
+            self._note(given, "Another model is being fetched. Fetch this one when it is there.")
 
     def is_running(self, given: str) -> bool:
         """Return whether this process fetches it."""
-        return given in self._running
+        return self._running == given != ""
 
     def news(self, given: str) -> str:
         """Return what was last heard of one."""
         return self._lines.get(given, "")
 
     def _fetch(self, given: str) -> None:
-        to = chat_model_file(given, settings.MODELS_DIR)
-        networks = [ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
         try:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            with to.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                fetch_model(
-                    given, to, sha256="", report=lambda line: self._note(given, line), allowed_networks=networks
-                )
-        except BlockingIOError:
-            self._note(given, "Another process fetches it.")
-        except (FetchError, OSError) as error:
+            to = chat_model_file(given, settings.MODELS_DIR)
+            networks = [ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
+            fetch_model(given, to, sha256="", report=lambda line: self._note(given, line), allowed_networks=networks)
+        except (FetchError, OSError, ValueError) as error:
             logger.warning("model %s: %s", given, error)
             self._note(given, str(error))
         finally:
-            self._running.discard(given)
+            self._running = ""
+            self._busy.release()
 
     def _note(self, given: str, line: str) -> None:
         self._lines[given] = line.strip()
@@ -93,8 +96,11 @@ def assistant(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpR
         trial = async_to_sync(tried)(chat_card(agent, agent) or catalogue().default("chat"))
     elif action == "fetch" and agent.file.startswith(FETCHED):
         fetches.start(agent.file)
-    elif action and may_choose:
-        _choose(request, agent, action)
+    elif action in CHOICES:
+        if may_choose:
+            _choose(request, agent, action)
+    elif action:
+        return HttpResponseBadRequest("This page has no such choice now. Go back and load it again.")
     if action and action != "try":
         return HttpResponseRedirect(reverse("admin:agents_try", args=(name,)))
     file = chat_model_file(agent.file, settings.MODELS_DIR) if agent.file else None
@@ -119,26 +125,32 @@ def assistant(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpR
 
 
 def _choose(request: HttpRequest, agent: Agent, action: str) -> None:
-    """Save a choice, and publish it unless its file has yet to be fetched."""
-    given = {field: request.POST.get(field, "").strip() for field in ("address", "model", "key", "file")}
-    agent.mind = {"skills": Mind.SKILLS, "address": Mind.ADDRESS, "file": Mind.FILE}.get(action, Mind.SERVER)
-    if action == "address":
-        agent.address, agent.model = given["address"], given["model"]
-        if given["key"]:
-            agent.keep_key(given["key"])
-    elif action == "file":
-        agent.file = given["file"]
+    """Save a choice in the draft, and publish what is current with that choice, unless its file has yet to be fetched.
+
+    The rest of the draft may be half written, and stays one.
+    """
+    mind, fields = CHOICES[action]
+    choice = {"mind": mind} | {field: request.POST.get(field, "").strip() for field in fields}
+    current = agent.current if agent.pk else None
+    made = Agent(pk=agent.pk, name=agent.name, **(current or Agent()).composition() | choice)
     try:
-        agent.full_clean()
+        made.full_clean(validate_unique=False)
     except ValidationError as error:
         for message in error.messages:
             messages.error(request, message)
         return
-    agent.save()
-    if agent.mind == Mind.FILE and not chat_model_file(agent.file, settings.MODELS_DIR).is_file():
+    for field, value in choice.items():
+        setattr(agent, field, value)
+    if action == "address" and (key := request.POST.get("key", "").strip()):
+        agent.keep_key(key)
+    agent.save(update_fields=[*choice, "sealed_key"] if agent.pk else None)
+    made.pk = agent.pk
+    if mind == Mind.FILE and not chat_model_file(agent.file, settings.MODELS_DIR).is_file():
         messages.warning(request, "The file is not on this machine yet. Fetch it, and choose it again.")
-        return
-    messages.success(request, f"New conversations have {agent.publish(request.user.get_username())}.")
+    elif current is None and agent.name != VOICE:
+        messages.warning(request, f"The draft has it. {agent} answers once it is published.")
+    else:
+        messages.success(request, f"New conversations have {made.publish(request.user.get_username())}.")
 
 
 def _model(agent: Agent) -> str:

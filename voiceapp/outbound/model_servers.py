@@ -23,14 +23,16 @@ def check_model_server(address: str) -> None:
         InvalidParameter: if it is not one that may be tried.
     """
     parts = check_url(address)
+    if "?" in address or "#" in address:
+        raise InvalidParameter("A model server's address ends with its path, such as /v1, without ? and #.")
     try:
-        host = ipaddress.ip_address(parts.hostname or "")
+        host = ipaddress.ip_address("127.0.0.1" if parts.hostname == "localhost" else parts.hostname or "")
     except ValueError:
         return
-    if not _is_allowed(str(host), parts.port or {"http": 80, "https": 443}[parts.scheme]):
+    if not _is_allowed(str(host), parts.port or {"http": 80, "https": 443}[parts.scheme], parts.path):
         raise InvalidParameter(
-            f"{host} is not a public address, nor a model server's usual port on this machine. MODEL_ALLOWED_NETWORKS "
-            "names networks that are allowed."
+            f"{host} is not a public address, nor /v1 at a model server's usual port on this machine. "
+            "MODEL_ALLOWED_NETWORKS names networks that are allowed."
         )
 
 
@@ -48,7 +50,7 @@ def guarded_socket(info: Any) -> socket.socket:
     return made
 
 
-def _is_allowed(host: str, port: int) -> bool:
+def _is_allowed(host: str, port: int, path: str = "/v1") -> bool:
     address = ipaddress.ip_address(host.partition("%")[0])
-    is_usual = address.is_loopback and port in WELL_KNOWN and port != settings.PORT
+    is_usual = address.is_loopback and port in WELL_KNOWN and port != settings.PORT and path.strip("/") == "v1"
     return is_usual or allows(host, [ipaddress.ip_network(network) for network in settings.MODEL_ALLOWED_NETWORKS])
