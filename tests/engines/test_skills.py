@@ -370,6 +370,22 @@ def test_intent_leads_to_help_and_accidents_and_idioms_do_not() -> None:
     assert [said for said in other if say(said) == CRISIS] == []
 
 
+def test_an_emergency_leads_to_its_number_and_talk_of_one_does_not() -> None:
+    emergency = read("care")["texts"]["emergency"]
+    urgent = """the house is on fire|our house is on fire|My kitchen caught fire!|There is a fire|He has a heart attack
+        I am having a heart attack|I think I'm having a heart attack|Am I having a stroke?|he's having a heart attack
+        my father just had a heart attack|I cannot breathe|she can't breathe|I can't breathe in here|call an ambulance
+        Can you call the police?|how do I call an ambulance|she's not breathing|my dad isn't breathing
+        I need an ambulance|heart attack"""
+    other = """what is a heart attack|what does heart attack mean|how do I call an ambulance in Spanish|a fire
+        my song is about heart attack|they say I cannot breathe in this suit|he had a stroke of luck|can I have a stroke
+        the man has a heart attack in the film|my uncle had a heart attack last year|I dreamed that the house is on fire
+        There is a fire station|this building has a fire exit|what happens when someone has a heart attack
+        the house is on fire in the game"""
+    assert [said for said in re.split(r"\s*[|\n]\s*", urgent) if say(said) != emergency] == []
+    assert [said for said in re.split(r"\s*[|\n]\s*", other) if say(said) == emergency] == []
+
+
 @pytest.mark.parametrize(
     "said",
     [

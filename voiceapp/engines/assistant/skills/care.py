@@ -13,11 +13,11 @@ _PATTERNS = read("care")["patterns"]
 def _pattern(name: str) -> re.Pattern[str]:
     """The alternatives of a name, with the patterns whose names stand in them in capitals."""
     whole = "|".join(_PATTERNS[name])
-    return re.compile(re.sub(r"INTENT|TAIL|IDIOMATIC", lambda found: _PATTERNS[found[0]], whole))
+    return re.compile(re.sub(r"INTENT|TAIL|IDIOMATIC|PERSON", lambda found: _PATTERNS[found[0]], whole))
 
 
 _MEANT, _HURTING, _DYING, _EMERGENCY = map(_pattern, ("meant", "hurting", "dying", "emergency"))
-_ASIDE, _FICTION, _IDIOM, _NOT_MEANT = map(_pattern, ("aside", "fiction", "idiom", "not_meant"))
+_ASIDE, _FICTION, _IDIOM, _NOT_MEANT, _TOLD_OF = map(_pattern, ("aside", "fiction", "idiom", "not_meant", "told_of"))
 _TEXTS = read("care")["texts"]
 _, _REPLIES = load("care")
 
@@ -29,6 +29,6 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     is_harm = _HURTING.search(told) and not _NOT_MEANT.search(told)
     if is_meant or is_harm or (_DYING.search(told) and not _IDIOM.search(told) and not _FICTION.search(told)):
         return SkillReply(_TEXTS["crisis"])
-    if _EMERGENCY.search(said):
+    if _EMERGENCY.search(said) and not _TOLD_OF.search(said):
         return SkillReply(_TEXTS["emergency"])
     return fixed(_REPLIES, said)
