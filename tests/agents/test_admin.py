@@ -12,8 +12,8 @@ from django.db import connection
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from voiceapp.agents.answering import _answering, chat_card
-from voiceapp.agents.files import AgentFileError, apply
+from voiceapp.agents.answering import _answering, chat_card, listed
+from voiceapp.agents.files import AgentFileError, apply, hold
 from voiceapp.agents.models import COMPOSED, Agent, AgentVersion
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.errors import ModelNotFound
@@ -178,3 +178,22 @@ def test_servers_that_start_together_publish_each_file_once(tmp_path: Path) -> N
     with ThreadPoolExecutor(4) as together:
         assert [*together.map(start, range(4))] == [[]] * 4
     assert [agent.versions.count() for agent in Agent.objects.all()] == [1] * 8
+
+
+def test_an_agent_goes_with_its_file_and_not_with_the_folder(
+    admin_client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    kept = saved(admin_client)
+    settings.AGENTS_DIR = str(tmp_path)
+    for name in ("lobby", "reception"):
+        (tmp_path / f"{name}.toml").write_text("is_public = true")
+    assert hold(tmp_path, str) == []
+    (tmp_path / "lobby.toml").unlink()
+    (wrong,) = hold(tmp_path / "missing", str)
+    assert "there is no folder" in str(wrong)
+    assert listed(is_guest=True) == ["lobby", "reception"]
+    (tmp_path / "reception.toml").write_text("pase = 1.0")
+    assert len(hold(tmp_path, str)) == 1
+    assert listed(is_guest=True) == ["reception"]
+    assert admin_client.post(f"{LIST}{kept.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert listed() == ["reception"]

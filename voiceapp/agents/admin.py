@@ -89,9 +89,6 @@ class AgentAdmin(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(super().has_add_permission(request)) and not settings.AGENTS_DIR
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(super().has_delete_permission(request, obj)) and not settings.AGENTS_DIR
-
     @admin.display(description="version")
     def version(self, row: Agent) -> str:
         return str(row.current.number) if row.current else "not published"

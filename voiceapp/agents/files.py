@@ -19,6 +19,9 @@ MAX_BYTES = 200_000
 MAX_NUMBER = 2**53
 """Numbers are smaller; infinity and what is not a number are not."""
 
+FILE = "file"
+"""Stands in the place of the person who published a version."""
+
 
 class AgentFileError(Exception):
     """A file cannot be applied; the message names it, the line and what to do."""
@@ -59,6 +62,18 @@ def apply(folder: Path, report: Callable[[str], object]) -> list[AgentFileError]
     return wrong
 
 
+def hold(folder: Path, report: Callable[[str], object]) -> list[AgentFileError]:
+    """`apply`, and remove agents that were published from files which are gone. Without the folder all stays."""
+    if not folder.is_dir():
+        return [AgentFileError(f"AGENTS_DIR: there is no folder {folder}. The agents stay as they were.")]
+    wrong = apply(folder, report)
+    for agent in Agent.objects.exclude(name__in=[path.stem for path in folder.glob("*.toml")]):
+        if agent.current is not None and agent.current.published_by == FILE:
+            agent.delete()
+            report(f"{agent}: removed, as its file was")
+    return wrong
+
+
 def _apply(path: Path) -> str:
     text = _text(path)
     given = _read(path, text)
@@ -76,7 +91,7 @@ def _published(path: Path, text: str, given: dict[str, Any]) -> str:
     except ValidationError as error:
         raise _mistake(path, text, error) from error
     agent.save()
-    version = agent.publish("file")
+    version = agent.publish(FILE)
     return f"{version}: {'unchanged' if before == version else 'published'}"
 
 

@@ -17,7 +17,7 @@ from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from voiceapp.agents.answering import deciding
-from voiceapp.agents.files import apply
+from voiceapp.agents.files import hold
 from voiceapp.agents.models import reseal_keys
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.engines.models.local_servers import local_servers
@@ -39,7 +39,7 @@ async def set_in_order() -> None:
     model servers on this machine that might reply."""
     await close_abandoned()
     if settings.AGENTS_DIR:
-        for mistake in await run_in_db_thread(apply, Path(settings.AGENTS_DIR), logger.info):
+        for mistake in await run_in_db_thread(hold, Path(settings.AGENTS_DIR), logger.info):
             logger.error("agent %s", mistake)
     if not deciding():
         for server in await local_servers():
