@@ -59,4 +59,4 @@ def test_it_knows_all_names_of_a_model_and_what_it_costs() -> None:
     assert models.names_of("unknown", "rerank") == {"unknown"}
     assert (models.runs_here("own", "rerank"), models.runs_here("outside", "rerank")) == (True, False)
     assert not models.runs_here("unknown", "rerank")
-    assert (models.is_known("own"), models.is_known("unknown")) == (True, False)
+    assert (models.has_card("own"), models.has_card("unknown")) == (True, False)

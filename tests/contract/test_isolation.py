@@ -35,7 +35,12 @@ from voiceapp.http.examples import BODIES
 from voiceapp.http.middleware import API_ROOTS
 from voiceapp.tasks.storage.uploads import SCHEME
 
-KINDS = [model for model in apps.get_models() if model.__module__.startswith("voiceapp.")]
+KINDS = [
+    model
+    for model in apps.get_models()
+    if model.__module__.startswith("voiceapp.") and not model.__module__.startswith("voiceapp.agents.")
+]
+"""Agents are left out: they are the operator's, and models to every caller."""
 OPERATIONS = [
     (method, path, operation)
     for path, operations in openapi_document()["paths"].items()

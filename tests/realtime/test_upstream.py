@@ -25,7 +25,7 @@ from voiceapp.engines.interfaces import Samples
 
 Voices = Callable[[str], Samples]
 
-QUESTION = "What is twelve times twelve?"
+QUESTION = "What do you like about music?"
 ANSWER = "I am here."
 MODEL = "upstream"
 
@@ -166,7 +166,8 @@ async def test_a_conversation_goes_on_in_a_new_session_there(
     assert len(talker.all("session.created")) == 1
     seen = [(message["role"], message["content"]) for message in chat_server.requests[-1]["messages"]]
     greeting = ("user", "Good morning.")
-    assert seen == [("system", "Be kind."), greeting, ("assistant", ANSWER), ("user", "Are you there?")]
+    assert "Be kind." in seen[0][1]
+    assert seen[1:] == [greeting, ("assistant", ANSWER), ("user", "Are you there?")]
 
 
 async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> None:

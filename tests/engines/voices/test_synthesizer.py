@@ -138,7 +138,7 @@ async def test_timbres_and_client_names_sound_different(speech: EmbeddedSpeech) 
     for name in ("ash", "alloy", "shimmer"):
         heard[name] = dominant_hz(samples(await pcm(speech, SENTENCES[0], voice=name)))
     assert sorted(heard, key=heard.__getitem__) == ["ash", "alloy", "shimmer"]
-    assert set(CLIENT_NAMES["voices"]) == {timbre.name for timbre in TIMBRES}
+    assert {timbre.name for timbre in TIMBRES} <= set(CLIENT_NAMES["voices"])
 
 
 async def test_an_unknown_voice_speaks_with_the_default_one_and_the_log_says_so_once(
