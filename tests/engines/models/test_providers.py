@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from voiceapp.engines.models import providers as module
 from voiceapp.engines.models.lanes import lanes
 from voiceapp.engines.models.providers import (
     CONVERSATION,
+    MOST_OWN,
     Providers,
     in_use,
     provider_of,
@@ -93,6 +95,23 @@ def test_a_provider_is_built_once_and_with_its_options() -> None:
     assert built.get(card("a", color="red")).color == "red"
     assert built.get(card("b")) is not first
     assert len(built.built()) == 3
+
+
+async def test_models_of_versions_that_are_published_without_end_are_let_go(
+    only_models: Callable[..., None], settings: Settings
+) -> None:
+    only_models(card("server", "chat"))
+    settings.SESSION_LIFETIME_S = 0
+    built = Providers()
+    kept, used, first = (built.get(card(name, "chat")) for name in ("server", "used", "first"))
+    for number in range(3 * MOST_OWN):
+        assert built.get(card("version", "chat", color=str(number))).color == str(number)
+        assert built.get(card("used", "chat")) is used
+    assert len(built.built()) == MOST_OWN + 1
+    assert built.get(card("server", "chat")) is kept
+    async with asyncio.timeout(5):
+        await asyncio.gather(*built._leaving)
+    assert [first.is_closed, used.is_closed, kept.is_closed] == [True, False, False]
 
 
 def test_a_stand_in_that_this_server_no_longer_has_is_left_out(only_models: Callable[..., None]) -> None:

@@ -62,10 +62,6 @@ class Assistant(Provider):
         except EngineUnavailable as missing:
             logger.warning("model %s: not ready: %s", self._card.name, missing.for_operators)
 
-    async def close(self) -> None:
-        """Give up building the index. The language model is closed as a model of its own."""
-        await self._known.close()
-
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """The reply in deltas and function calls; it can fail before the first and between two of them.
 

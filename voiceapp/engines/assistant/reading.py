@@ -52,10 +52,6 @@ class ReadingChat(WrappedChat):
         await super().warm()
         await self._documents.warm()
 
-    async def close(self) -> None:
-        """Give up building the index. The model inside is closed as a model of its own."""
-        await self._documents.close()
-
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """The reply of a skill that computes it, or else of the model, and the passages that it used.
 

@@ -40,6 +40,9 @@ SPEECH: tuple[ModelKind, ...] = ("asr", "tts")
 SERVICE_LOOK_S = 30.0
 """Between two looks at a service that serves models of this server."""
 
+MOST_OWN = 64
+"""Chat models of agents' versions that are kept; each version may have one of its own."""
+
 
 class Providers:
     """One object for each card. Not safe for several threads; the event loop's thread builds and asks."""
@@ -49,11 +52,14 @@ class Providers:
         self._inspected: dict[ModelCard, Provider] = {}
         self._reading: dict[ModelCard, Provider] = {}
         self._chains: dict[ModelCard, Provider] = {}
+        self._own: dict[ModelCard, None] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
         self._documents: RetrievalAssistant | None = None
         self._inspector = content_inspector()
 
     def get(self, card: ModelCard) -> Any:
-        """The object that provides a model; the same one every time. Chat is inspected where that is set up."""
+        """The object that provides a model, the same one while it is used. Chat is inspected where that is set up."""
+        self._use(card)
         if card.kind != "chat" or self._inspector is None:
             return self.uninspected(card)
         if card not in self._inspected:
@@ -62,6 +68,7 @@ class Providers:
 
     def uninspected(self, card: ModelCard) -> Any:
         """Return the provider of a model behind another, whose requests and replies are inspected there."""
+        self._use(card)
         if not card.fallbacks:
             return self._one(card)
         if card not in self._chains:
@@ -95,7 +102,27 @@ class Providers:
 
     def built(self) -> list[Provider]:
         """Providers built so far."""
-        return [*self._inspected.values(), *self._reading.values(), *self._built.values()]
+        return [*self._inspected.values(), *self._built.values(), *filter(None, [self._documents])]
+
+    def _use(self, card: ModelCard) -> None:
+        """Note that a chat card is used. Of those of agents' versions, the one not used for longest is let go."""
+        if card.kind != "chat" or card == catalogue().find(card.name, "chat"):
+            return
+        self._own[card] = self._own.pop(card, None)
+        if len(self._own) <= MOST_OWN:
+            return
+        del self._own[(oldest := next(iter(self._own)))]
+        for wrapped in (self._inspected, self._reading, self._chains):
+            wrapped.pop(oldest, None)
+        if (provider := self._built.pop(oldest, None)) is not None:
+            leaving = asyncio.get_running_loop().create_task(_close_unused(provider))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+
+async def _close_unused(provider: Provider) -> None:
+    await asyncio.sleep(settings.SESSION_LIFETIME_S)  # sessions that have it are over by then
+    await provider.close()
 
 
 @cache
