@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 
 from tests.ports import free_port
 from tests.realtime import mcp_server
@@ -101,8 +101,10 @@ class Client:
 
 
 @asynccontextmanager
-async def talking(product: Product) -> AsyncIterator[Client]:
-    client = AsyncOpenAI(api_key=product.keys["good"], websocket_base_url=f"ws://{product.address}/v1", max_retries=0)
+async def talking(product: Product, key: str = "") -> AsyncIterator[Client]:
+    client = AsyncOpenAI(
+        api_key=key or product.keys["good"], websocket_base_url=f"ws://{product.address}/v1", max_retries=0
+    )
     async with asyncio.timeout(PATIENCE_S), client.realtime.connect(model="voice") as connection:
         yield Client(connection)
 
@@ -208,6 +210,28 @@ async def test_no_reply_waits_for_a_server_that_hangs(product: Product) -> None:
             await talker.ask('Call the tool add with {"a": 2, "b": 3}')
             await talker.wait("response.done", count=count)
             assert time.monotonic() - began < PATIENCE_S / 2
+
+
+async def test_a_client_secret_names_servers_that_exist(product: Product) -> None:
+    client = AsyncOpenAI(api_key=product.keys["good"], base_url=f"{product.origin}/v1", max_retries=0)
+    session: Any = {"type": "realtime", "output_modalities": ["text"]}
+    tool = {"type": "mcp", "server_label": "home", "require_approval": "never"}
+    with pytest.raises(BadRequestError, match="there is no MCP server"):
+        await client.realtime.client_secrets.create(session={**session, "tools": [{**tool, "server_label": "other"}]})
+    secret = await client.realtime.client_secrets.create(session={**session, "tools": [tool]})
+    async with talking(product, secret.value) as talk:
+        await talk.until("mcp_list_tools.completed")
+        assert said(await talk.ask('Call the tool add with {"a": 1, "b": 2}')) == "The tool said: 3"
+
+
+async def test_the_tools_of_a_server_are_listed_once(product: Product) -> None:
+    async with talking(product) as client:
+        await client.use("home", require_approval="never")
+        for tools in ([], [{"type": "mcp", "server_label": label} for label in ("home", "away")]):
+            await client.connection.session.update(session={"type": "realtime", "tools": tools})
+        await client.until("mcp_list_tools.completed")
+        await client.ask("Are you there?")
+        assert [event.type for event in client.events].count("mcp_list_tools.in_progress") == 2
 
 
 async def test_approvals_of_nothing_are_refused(product: Product) -> None:

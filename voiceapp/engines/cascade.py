@@ -191,6 +191,7 @@ class CascadeStream:
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
         self._session.open(self._now(), call.first_words)
+        self._follow()
 
     async def receive(self, event: ev.ClientEvent) -> None:
         """See `RealtimeStream`."""

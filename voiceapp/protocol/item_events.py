@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from voiceapp.errors import InvalidParameter, RemoteProtocolError
 from voiceapp.protocol.audio import AudioFormat
+from voiceapp.protocol.configuration import SessionConfig
 from voiceapp.protocol.conversation import Conversation
 from voiceapp.protocol.hearing.listening import Listener
 from voiceapp.protocol.items import FunctionOutput, ItemStatus, McpItem, Message, Role, read_item
@@ -34,6 +35,8 @@ class ItemEvents:
         self._start = start
         self._new_id = new_id
         self._unrecognized: set[str] = set()
+        self._servers: set[str] = set()
+        """Labels of the servers whose tools were listed."""
 
     @property
     def is_settled(self) -> bool:
@@ -115,11 +118,15 @@ class ItemEvents:
         )
         self._responder.turn_log.truncated(item)
 
-    def list_tools(self, label: str) -> None:
-        """Show the client which tools a server has."""
-        item_id = self._new_id("mcpl")
-        self._send(ev.McpListBegun(item_id=item_id))
-        self._start(ListTools(item_id, label))
+    def list_tools(self, config: SessionConfig) -> None:
+        """Show the client, once, which tools each server has that it names."""
+        named = [tool["server_label"] for tool in config.tools if tool["type"] == "mcp"]
+        for label in dict.fromkeys(named):
+            if label not in self._servers:
+                self._servers.add(label)
+                item_id = self._new_id("mcpl")
+                self._send(ev.McpListBegun(item_id=item_id))
+                self._start(ListTools(item_id, label))
 
     def listed(self, result: ToolsListed) -> None:
         """Take the tools of a server."""

@@ -168,6 +168,7 @@ class Session:
     def open(self, now: float, first_words: str = "") -> None:
         """The server speaks first; `first_words` are heard unless the client continues a conversation."""
         self._send(ev.SessionCreated(session=self._session_on_wire()))
+        self._items.list_tools(self.config)
         if first_words and not self.config.listens_only:
             self._first_words, self._greet_at = first_words, now + GREETING_S
 
@@ -240,13 +241,10 @@ class Session:
     # ── Client events ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _update(self, event: ev.SessionUpdate, now: float) -> None:
-        known = _mcp_labels(self.config)
         self.config = merge(self.config, event.session)
         self._send(ev.SessionUpdated(session=self._session_on_wire()))
         self._listener.configure(self.config, now)
-        for label in _mcp_labels(self.config):
-            if label not in known:
-                self._items.list_tools(label)
+        self._items.list_tools(self.config)
 
     def _clear(self, event: ev.AudioClear, now: float) -> None:
         self._listener.clear(now)
@@ -421,10 +419,6 @@ class Session:
 
     def _session_on_wire(self) -> dict[str, Any]:
         return {"id": self.id, "object": "realtime.session", **self.config.to_wire()}
-
-
-def _mcp_labels(config: SessionConfig) -> list[str]:
-    return [tool["server_label"] for tool in config.tools if tool["type"] == "mcp"]
 
 
 def _is_due(time: float | None, now: float) -> bool:

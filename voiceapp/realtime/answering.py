@@ -17,6 +17,7 @@ from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.languages import ENGLISH
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import Briefing
+from voiceapp.engines.mcp.connection import addresses
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import ModelNotFound
 from voiceapp.formats import language_code
@@ -62,7 +63,8 @@ class Answerer:
     def described(self, model: str, opening: dict[str, Any], *, listens_only: bool) -> dict[str, Any]:
         """Return the settings that a session begins with, in OpenAI's words."""
         usual, fixed = (self.agent.opening, self.agent.fixed) if self.agent else ({}, frozenset[str]())
-        config = SessionConfig(model=model or self.card.name, voice=provider_of(self.card).default_voice)
+        voice = provider_of(self.card).default_voice
+        config = SessionConfig(model=model or self.card.name, voice=voice, mcp_servers=addresses())
         shown = {"id": session_identifier(), **configured(config, usual, opening, fixed=fixed).to_wire()}
         return session_to(shown, TRANSCRIPTION if listens_only else REALTIME)
 

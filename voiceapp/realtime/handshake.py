@@ -8,6 +8,7 @@ from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.engines.mcp.connection import addresses
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.forwarded.texts import FORWARDING
@@ -137,7 +138,9 @@ def _settings(session: Mapping[str, Any]) -> dict[str, Any]:
         opening = settings_from(dict(session), "session")
     except EventError as refused:
         raise InvalidParameter(refused.message, param=refused.param) from None
-    merge(SessionConfig(model="", voice=""), opening)  # refused here, where the caller can still be told with a status
+    merge(
+        SessionConfig(model="", voice="", mcp_servers=addresses()), opening
+    )  # refused here, where the caller can still be told with a status
     return opening
 
 

@@ -29,6 +29,8 @@ MAX_OUTPUT = 20_000
 """Characters of the output of a tool that a model is given."""
 MAX_TOOLS = 64
 MAX_PAGES = 4
+MAX_SCHEMAS = 100_000
+"""Characters of the schemas of a server's tools together."""
 RETRY_S = 30.0
 """Time after which a server that could not be reached is tried again."""
 MAX_DESCRIPTION = 2_000
@@ -122,17 +124,22 @@ class McpConnection:
 
     async def _listed(self, client: Client) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
+        room = MAX_SCHEMAS
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
             for tool in page.tools:
                 if self.server.asks(tool.name) is None or not self._is_fit(tool.name, tool.input_schema):
                     continue
+                room -= len(json.dumps(tool.input_schema))
+                if room < 0 or len(found) == MAX_TOOLS:
+                    logger.warning("MCP server %s has too many tools; the rest are left out", self.server.label)
+                    return found
                 about = (tool.description or "")[:MAX_DESCRIPTION]
                 found.append({"name": tool.name, "description": about, "input_schema": tool.input_schema})
             if (cursor := page.next_cursor) is None:
                 break
-        return found[:MAX_TOOLS]
+        return found
 
     def _is_fit(self, name: str, schema: dict[str, Any]) -> bool:
         try:
