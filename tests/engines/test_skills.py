@@ -110,6 +110,18 @@ def test_it_knows_the_clock_and_the_calendar(said: str, answer: str) -> None:
         ("subtract five from seven", "7 minus 5 is 2."),
         ("What is ten divided by zero?", "Nothing can be divided by zero."),
         ("nine to the power of nine thousand", "That number is too large to say."),
+        ("factorial of 20", "20 factorial is 2,432,902,008,176,640,000."),
+        ("the factorial of a billion", "That number is too large to say."),
+        ("is 91 prime", "No, 91 is 7 times 13."),
+        ("Is 97 a prime number?", "Yes, 97 is prime."),
+        ("is one prime", "No, 1 is not prime."),
+        ("one third plus one sixth", "One third plus one sixth is 0.5."),
+        ("a dozen times twelve", "12 times 12 is 144."),
+        ("half a dozen plus two dozen", "6 plus 24 is 30."),
+        ("What is bigger, 9.11 or 9.9?", "9.9 is bigger than 9.11."),
+        ("which number is smaller, minus 5 or 3", "Minus 5 is smaller than 3."),
+        ("is 9.11 bigger than 9.9", "No, 9.9 is bigger than 9.11."),
+        ("what is bigger one half or 0.5", "They are the same."),
         ("square root of minus four", "A negative number has no real square root."),
     ],
 )
@@ -125,7 +137,14 @@ def test_a_sum_goes_on_from_the_last_result() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["9**9**9**9", "(" * 500 + "1", "1" * 300 + "+1", "2 to the power of 2 to the power of 900"]
+    "said",
+    [
+        "9**9**9**9",
+        f"is {10**29 + 1} prime",
+        "(" * 500 + "1",
+        "1" * 300 + "+1",
+        "2 to the power of 2 to the power of 900",
+    ],
 )
 def test_a_hostile_sum_costs_nothing(said: str) -> None:
     assert say(said) in (None, "That number is too large to say.")
@@ -138,10 +157,11 @@ def test_a_hostile_sum_costs_nothing(said: str) -> None:
         ("how many feet in a mile", "1 mile is 5,280 feet."),
         ("convert 10 miles to kilometers", "10 miles are about 16.1 kilometers."),
         ("What is 10 kilometres in miles?", "10 kilometres are about 6.21 miles."),
-        ("100 degrees Fahrenheit in Celsius", "100 degrees Fahrenheit are about 37.8 degrees Celsius."),
+        ("100 degrees Fahrenheit in Celsius", "100 degrees Fahrenheit are about 37.78 degrees Celsius."),
         ("what's twenty degrees celsius in fahrenheit", "20 degrees Celsius are 68 degrees Fahrenheit."),
-        ("What is 70°F in Celsius?", "70 degrees Fahrenheit are about 21.1 degrees Celsius."),
+        ("What is 70°F in Celsius?", "70 degrees Fahrenheit are about 21.11 degrees Celsius."),
         ("minus 40 degrees celsius in fahrenheit", "Minus 40 degrees Celsius are minus 40 degrees Fahrenheit."),
+        ("0 kelvin in celsius", "0 kelvin are minus 273.15 degrees Celsius."),
         ("5 feet ten inches in centimeters", "5 feet 10 inches are 177.8 centimeters."),
         ("What is five foot nine in centimetres?", "5 feet 9 inches are about 175 centimetres."),
         ("how many miles are 1000 km", "1,000 kilometers are about 621 miles."),
@@ -186,11 +206,15 @@ def test_it_repeats_what_it_said_last(said: str) -> None:
         ("the capital of Turkey, Ankara?", "Yes. The capital of Turkey is Ankara."),
         ("Capital city of Brazil, please", "The capital of Brazil is Brasília."),
         ("Is Sydney the capital of Australia?", "No. The capital of Australia is Canberra."),
-        ("What is the USA's population?", "About 327 million people live in the United States."),
+        ("What is the USA's population?", "About 327 million people lived in the United States around 2018."),
         ("do they use the euro in Sweden", "People in Sweden pay with the Swedish krona."),
         ("which countries border Portugal", "Portugal borders Spain."),
         ("who are the neighbors of Japan", "Japan has no borders on land."),
         ("which is bigger, Spain or Portugal?", "Spain is larger: 505,000 square kilometers against 92,400."),
+        (
+            "which has more people, India or China?",
+            "China had more people around 2018: 1.41 billion against 1.35 billion.",
+        ),
         ("What is the chemical symbol for gold?", "The symbol of gold is Au."),
         ("what element is Fe", "Fe is iron, the element with the atomic number 26."),
         ("How many moons does Mercury have?", "Mercury has no moons."),
@@ -201,7 +225,9 @@ def test_it_repeats_what_it_said_last(said: str) -> None:
         ("when is Thanksgiving", "Thanksgiving is on Thursday, November 26, 2026, 6 days from now."),
         ("when is Memorial Day?", "Memorial Day is on Monday, May 31, 2027, 192 days from now."),
         ("is 1900 a leap year", "No, 1900 has 365 days."),
-        ("how many days does February 2028 have", "February has 29 days."),
+        ("how many days does February 2028 have", "In 2028 February has 29 days."),
+        ("how many days in February 2100", "In 2100 February has 28 days."),
+        ("how many days are in February of the year 2024", "In 2024 February has 29 days."),
         ("how many days between December 30 and January 2", "From December 30, 2026 to January 2, 2027, it is 3 days."),
         ("how many hours until midnight", "It is 2 hours and 55 minutes until midnight."),
         ("how long until half past nine", "It is 25 minutes until 9:30 p.m."),
@@ -211,6 +237,10 @@ def test_it_repeats_what_it_said_last(said: str) -> None:
         ("I earn 2500 a month, how much is that in a year?", "2,500 times 12 is 30,000 a year."),
         ("dinner was 96 dollars, split it between four people", "96 divided by 4 is 24 dollars each."),
         ("how many days until my birthday on June 3rd", "That is Thursday, June 3, 2027, 195 days from now."),
+        (
+            "Add onions, garlic, and rice to my list, please",
+            "I added onions, garlic and rice. Your list holds onions, garlic and rice.",
+        ),
         ("180 cm in feet and inches", "180 centimeters are about 5 feet 11 inches."),
     ],
 )
@@ -242,7 +272,7 @@ def test_what_the_data_does_not_hold_is_not_known(said: str) -> None:
         (
             ("capital of Austria", "and of Sweden?"),
             "how many people live there",
-            "About 10.2 million people live in Sweden.",
+            "About 10.2 million people lived in Sweden around 2018.",
         ),
         (
             ("capital of Kenya", "and Ghana"),

@@ -39,6 +39,14 @@ _TIP = re.compile(
 )
 """A part of an amount: "a 20 percent tip on 45 dollars"."""
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
+_HOW = "bigger|larger|greater|higher|more|smaller|less|lower"
+_COMPARED = re.compile(
+    rf"(?:what|which)(?: number| one)? is (?:the )?(?P<how>{_HOW})(?: number)? (?P<one>.+) or (?P<other>.+)"
+    rf"|is (?P<it>.+) (?P<than>{_HOW}) than (?P<rest>.+)"
+)
+_PRIME = re.compile(r"is (.+?)(?: an?)? prime(?: number)?")
+MAX_PRIME = 100_000_000
+"""Larger numbers would take more than 10,000 divisions."""
 _HOMOPHONES = {"to": 2, "too": 2, "for": 4, "won": 1, "ate": 8}
 """Words that a recognizer writes for a number; believed only where nothing but a number can stand."""
 _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
@@ -63,6 +71,8 @@ class _Beyond(Exception):
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
+    if (found := _of_numbers(said)) is not None:
+        return found
     kinds = {match[1] or "dollar" for match in _MONEY.finditer(said)}
     money = kinds.pop() if len(kinds) == 1 else ""
     asked = " ".join(_MONEY.sub(" ", said).split()) if money else said
@@ -71,6 +81,30 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
             if found := _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole)):
                 return found
     return _solved(asked, scene, money=money)
+
+
+def _of_numbers(said: str) -> SkillReply | None:
+    """The larger or smaller of two numbers, and whether one is prime."""
+    if (match := _COMPARED.fullmatch(said)) is not None:
+        how, one, other = match["how"] or match["than"], match["one"] or match["it"], match["other"] or match["rest"]
+        values = whole_number(one), whole_number(other)
+        if values[0] is None or values[1] is None:
+            return None
+        if values[0] == values[1]:
+            return SkillReply("They are the same.")
+        is_first = (values[0] > values[1]) != (how in ("smaller", "less", "lower"))
+        start = ("Yes, " if is_first else "No, ") if match["it"] else ""
+        first, second = (one, other) if is_first else (other, one)
+        text = f"{start}{first} is {how} than {second}."
+        return SkillReply(text[:1].upper() + text[1:])
+    number = whole_number(match[1]) if (match := _PRIME.fullmatch(said)) else None
+    if number is None or number.denominator != 1 or not 0 <= number <= MAX_PRIME:
+        return None
+    whole = int(number)
+    factor = next((factor for factor in range(2, isqrt(whole) + 1) if whole % factor == 0), 0)
+    if factor:
+        return SkillReply(f"No, {spoken(number)} is {factor:,} times {whole // factor:,}.")
+    return SkillReply(f"Yes, {spoken(number)} is prime." if whole > 1 else f"No, {whole} is not prime.")
 
 
 def _with_ratio(slots: dict[str, str], form: str, scene: Scene) -> dict[str, str] | None:
@@ -269,6 +303,8 @@ class _Sum:
                 raise _NoSum
             return value, f"({text})"
         self._accept("the")
+        if self._accept("factorial", "of"):
+            return self._factorial(self._operand())
         for root, degree in (("square", 2), ("cube", 3)):
             if self._accept(root, "root", "of") or self._accept(root, "root"):
                 return self._root(self._operand(), degree, root)

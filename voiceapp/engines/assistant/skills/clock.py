@@ -73,11 +73,10 @@ def _of_the_calendar(said: str, today: date) -> SkillReply | None:
         month, _, year_said = slots["month"].partition(" ")
         if month == "february" and not year_said:
             return SkillReply("February has 28 days, and 29 in a leap year.")
-        if month in _MONTHS and re.fullmatch(r"(?:\d{4})?", year_said):
-            number = _MONTHS.index(month) + 1
-            return SkillReply(
-                f"{month.title()} has {calendar.monthrange(int(year_said or today.year), number)[1]} days."
-            )
+        year = re.fullmatch(r"(?:(?:of |in )?(?:the year )?([1-9]\d{3}))?", year_said)
+        if month in _MONTHS and year is not None:
+            days = calendar.monthrange(int(year[1] or today.year), _MONTHS.index(month) + 1)[1]
+            return SkillReply(f"{f'In {year[1]} ' if year[1] else ''}{month.title()} has {days} days.")
     return None
 
 

@@ -13,7 +13,7 @@ _TEMPLATES, _ = load("notes")
 _NOT_NAMES = frozenset(read("notes")["not_names"].split())
 MAX_NAME_WORDS = 3
 _LIST = "[shopping|grocery|groceries|to do|todo|task|my]* list"
-_BETWEEN = re.compile(r",| and | comma ")
+_BETWEEN = re.compile(r" and | comma ")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
@@ -47,8 +47,8 @@ def _is_about_list(said: str, scene: Scene) -> bool:
 
 def _list_reply(said: str, scene: Scene) -> SkillReply:
     items = _items([*scene.earlier, said])
-    if (slots := _TEMPLATES["add"].match(said)) is not None:
-        return SkillReply(f"I added {slots['items']}. Your list holds {listed(items)}.")
+    if (slots := _TEMPLATES["add"].match(request(said))) is not None:
+        return SkillReply(f"I added {listed(_split(slots['items']))}. Your list holds {listed(items)}.")
     if _TEMPLATES["clear"].fits(said):
         return SkillReply("Your list is empty now.")
     return SkillReply(f"On your list: {listed(items)}." if items else "Your list is empty.")

@@ -11,6 +11,7 @@ from voiceapp.engines.assistant.skills.phrases import read
 _NUMBERS = read("numbers")
 _ONES, _TENS, _SCALES, _ORDINALS = (_NUMBERS[kind] for kind in ("ones", "tens", "scales", "ordinals"))
 _PARTS = {word: Fraction(part) for word, part in _NUMBERS["parts"].items()}
+_MANY_PARTS = {word for word in _PARTS if word.endswith("s")}
 _DIGITS = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 MAX_DIGITS = 30
 
@@ -19,12 +20,14 @@ def read_number(words: Sequence[str], at: int = 0) -> tuple[Fraction, int] | Non
     """The number that begins at `words[at]`, and the place after it; None when none begins there.
 
     Understands digits, "twenty one", "a hundred and five", "two point five", "3 million", "two and a half", "half",
-    "three quarters". A "to" or "for" is never a number here.
+    "three quarters", "two dozen". A "to" or "for" is never a number here.
     """
     if at >= len(words):
         return None
+    if list(words[at : at + 3]) == ["half", "a", "dozen"]:
+        return Fraction(6), at + 3
     if words[at] in ("half", "quarter") or (
-        words[at] in ("a", "one") and at + 1 < len(words) and words[at + 1] in ("half", "quarter", "third")
+        words[at] in ("a", "one") and at + 1 < len(words) and words[at + 1] in _PARTS.keys() - _MANY_PARTS
     ):
         place = at if words[at] in _PARTS else at + 1
         return _PARTS[words[place]], place + 1
@@ -37,9 +40,7 @@ def read_number(words: Sequence[str], at: int = 0) -> tuple[Fraction, int] | Non
         if not digits:
             return None
         value += Fraction(int(digits), 10 ** len(digits))
-    elif (
-        value.denominator == 1 and at < len(words) and words[at] in ("halves", "thirds", "quarters", "fifths", "tenths")
-    ):
+    elif value.denominator == 1 and at < len(words) and words[at] in _MANY_PARTS:
         return value * _PARTS[words[at]], at + 1
     elif list(words[at : at + 2]) == ["and", "a"] and words[at + 2 : at + 3] and words[at + 2] in ("half", "quarter"):
         return value + _PARTS[words[at + 2]], at + 3

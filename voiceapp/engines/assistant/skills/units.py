@@ -94,7 +94,8 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
             )
         result = (value * source.factor + source.offset - target.offset) / target.factor
         verb = "is" if text.startswith(("1 ", "half ")) else "are"
-        words = f"{text[:1].upper()}{text[1:]} {verb} {_about(result)} {target.one if result == 1 else target.many}."
+        name = target.one if result == 1 else target.many
+        words = f"{text[:1].upper()}{text[1:]} {verb} {_about(result, target.kind)} {name}."
         return SkillReply(_BRITISH.sub(r"\1re\2", words) if is_british else words)
     return None
 
@@ -114,11 +115,11 @@ def seconds_of(text: str) -> Fraction | None:
     return amount[0] * amount[1].factor if amount is not None and amount[1].kind == "time" else None
 
 
-def _about(value: Fraction) -> str:
-    """`value` in three digits, as people say it; whole numbers and short fractions as they are."""
+def _about(value: Fraction, kind: str) -> str:
+    """`value` in three digits, as people say it, and temperatures with two places; short fractions as they are."""
     if (value * 10).denominator == 1:
         return spoken(value)
-    places = 2 - floor(log10(abs(value)))
+    places = 2 if kind == "temperature" else 2 - floor(log10(abs(value)))
     rounded = round(value, max(0, places))
     return spoken(value) if rounded == value else f"about {spoken(rounded)}"
 

@@ -13,6 +13,9 @@ from voiceapp.engines.assistant.skills.phrases import read
 
 _CONTRACTIONS: dict[str, str] = read("words")["contractions"]
 _NOISE, _LEAD_INS = (re.compile(read("words")[name]) for name in ("noise", "lead_ins"))
+_LISTED = re.compile(r"\b(?:add|put|remove|take)\b[^.?!]{1,300} list\b|\blist with [^.?!]{1,300}")
+"""Requests whose commas stand between the items of a list."""
+_COMMA = re.compile(r",(?: and)? (?!please\b|thanks?\b|(?:on)?to\b)")
 _TAILS = tuple(f" {words}" for words in read("words")["tails"])
 
 
@@ -24,6 +27,7 @@ def plain(text: str) -> str:
     text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")
     text = text.replace("×", " * ").replace("÷", " / ").replace("²", " squared").replace("³", " cubed")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+    text = _LISTED.sub(lambda found: _COMMA.sub(" and ", found[0]), text)
     text = re.sub(r"\bper cent\b", "percent", text)
     text = re.sub(r"\b([ap])\.? ?m\b\.?", r"\1m", text)
     text = " ".join(_CONTRACTIONS.get(word.strip('.,;:!?"()'), word) for word in text.split())

@@ -90,7 +90,11 @@ def _compared(said: str, scene: Scene) -> SkillReply | None:
     by_people = re.search(" people| inhabitants", said) is not None
     more, less = sorted(both, key=lambda country: -(country.people if by_people else country.area_km2))
     figures = (more.people, less.people) if by_people else (more.area_km2, less.area_km2)
-    text = "{} has more people: {} against {}." if by_people else "{} is larger: {} square kilometers against {}."
+    text = (
+        "{} had more people around 2018: {} against {}."
+        if by_people
+        else "{} is larger: {} square kilometers against {}."
+    )
     return SkillReply(_upper(text.format(more, *map(_rounded, figures))), source=_SOURCE)
 
 
@@ -138,7 +142,7 @@ def _area(country: Country) -> str:
 
 _TOLD: dict[str, Callable[[Country], str]] = {
     "capital": lambda country: f"the capital of {country} is {country.capital}.".replace("..", "."),
-    "population": lambda country: f"about {_rounded(country.people)} people live in {country}.",
+    "population": lambda country: f"about {_rounded(country.people)} people lived in {country} around 2018.",
     "currency": lambda country: (
         f"people in {country} pay with {listed([f'the {name}' for name in country.currencies])}."
     ),
@@ -147,7 +151,7 @@ _TOLD: dict[str, Callable[[Country], str]] = {
     "continent": lambda country: f"{country} is in {country.continent}.",
     "area": _area,
     "about": lambda country: (
-        f"{country} is in {country.continent}, with about {_rounded(country.people)} people. "
+        f"{country} is in {country.continent}, with about {_rounded(country.people)} people around 2018. "
         f"Its capital is {country.capital}."
     ).replace("..", "."),
 }
