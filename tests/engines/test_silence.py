@@ -20,7 +20,17 @@ from tests.engines.test_cascade import LOUD, QUIET, WEATHER, Talk, talking
 from tests.mind import Habit, Mind, mind
 from tests.web import Handler, listening
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.interfaces import Call, ChatMessage, ChatRequest, Recognition, Samples, Voice
+from voiceapp.engines.interfaces import (
+    Call,
+    ChatDelta,
+    ChatMessage,
+    ChatRequest,
+    NextResponse,
+    Recognition,
+    Samples,
+    ToolCallDelta,
+    Voice,
+)
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, FallbackChat, Link
 from voiceapp.engines.openai.chat import OpenAIChat
 from voiceapp.engines.openai.speech import OpenAISpeech
@@ -113,6 +123,14 @@ CASES = {
         (Habit(stops_after=4), Habit(text="of France. It lies on the Seine.")), WHOLE, requests=2
     ),
     "breaks after four words": Case((Habit(breaks_after=4), Habit()), WHOLE, requests=2),
+    "repeats its last sentence": Case(
+        (Habit(text=f"{WHOLE} It is old.", breaks_after=12), Habit(text="It lies on the Seine. It is old.")),
+        f"{WHOLE} It is old.",
+        requests=2,
+    ),
+    "breaks in Chinese": Case(
+        (Habit(text="巴黎是 x", breaks_after=1), Habit(text="法国的首都。")), "巴黎是法国的首都。", requests=2
+    ),
     "stops twice": Case((Habit(stops_after=4), SILENT), f"Paris is the capital… {CUT_OFF}", "failed", requests=2),
     "ends without a word": Case((Habit(text=""),), SORRY, "failed"),
     "is filtered": Case((Habit(text="", finish="content_filter"),), "I cannot say anything about that.", "incomplete"),
@@ -215,7 +233,8 @@ async def test_a_spoken_reply_without_a_limit_ends_with_a_sentence_after_300_tok
     async with asked(endless) as (talk, _):
         await talk.ask()
         done = (await talk.wait(ev.ResponseDone)).response
-        assert done["status"] == "completed"
+        assert done["status"] == "incomplete"
+        assert done["status_details"]["reason"] == "max_output_tokens"
         assert 1200 < len(transcript(done)) < 1500
         assert transcript(done).endswith("on.")
         assert 300 < done["usage"]["output_tokens_details"]["text_tokens"] < 380
@@ -223,6 +242,37 @@ async def test_a_spoken_reply_without_a_limit_ends_with_a_sentence_after_300_tok
         await talk.ask()
         done = (await talk.wait(ev.ResponseDone, 2)).response
         assert transcript(done).strip() == endless.text.strip()
+
+
+async def test_a_function_call_after_many_words_is_made() -> None:
+    tool = {"type": "function", "function": {"name": "light", "parameters": {"type": "object"}}}
+    async with talking() as talk:
+        call = ToolCallDelta(0, "call_1", "light", "{}")
+        talk.writer.deltas = [ChatDelta(text=f"It goes on{' and on' * 70}. " * 3), ChatDelta(tool_call=call)]
+        await talk.stream.receive(ev.SessionUpdate(session={"tools": [tool]}))
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert [item["type"] for item in done["output"]] == ["message", "function_call"]
+
+
+async def test_the_time_that_a_ledger_takes_is_not_the_models() -> None:
+    async def before_response(_: NextResponse) -> str:
+        await asyncio.sleep(1.2 * FIRST_WORD_S)
+        return ""
+
+    async with talking(before_response) as talk:
+        await talk.ask()
+        assert (await talk.wait(ev.ResponseDone)).response["status"] == "completed"
+        assert not FILLERS & set(talk.mouth.said)
+
+
+async def test_no_filler_stands_in_the_middle_of_a_reply_and_both_parts_are_counted() -> None:
+    broken = Habit(stops_after=4)
+    async with asked(broken, Habit(text="of France.", first_token_s=0.4 * FIRST_WORD_S)) as (talk, _):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert done["usage"]["input_tokens_details"]["text_tokens"] > 8
+        assert not FILLERS & set(talk.mouth.said)
 
 
 async def test_too_long_a_conversation_loses_its_oldest_exchanges_and_the_bound_is_learnt() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
@@ -75,8 +76,12 @@ SPARE_S = 0.4
 """Speech that is still to be heard when more is needed."""
 GO_ON = "Your reply was cut off there. Go on from exactly there, and repeat nothing."
 """Asks a model for the rest of a reply that broke off."""
-MOST_SPOKEN_BYTES = 1_200
-"""A spoken reply whose length the caller did not limit ends with the sentence after so much: about 300 tokens."""
+MOST_SPOKEN_TOKENS = 300
+"""A spoken reply whose length the caller did not limit ends with the sentence after so many."""
+LEAST_REPEATED = 6
+"""Characters that a model has repeated where the next one continues a word."""
+
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class _Aside(str):
@@ -92,6 +97,12 @@ class _Reply:
         self.written = ""
         self.asked_tokens = 0
         """Tokens that the model was sent, by their length."""
+        self.used = ChatUsage(0, 0)
+        """Tokens so far, of the part before it broke off too."""
+        self.spent = ChatUsage(0, 0)
+        """Those of the part before it broke off."""
+        self.spent_chars = 0
+        """Length of that part."""
         self.finish_reason = "stop"
         self.calls: set[int] = set()
         """Function calls of functions that exist."""
@@ -106,6 +117,8 @@ class _Reply:
         """The rate that it asks for, if any."""
         self.author: Author | None = None
         self.confirmed = asyncio.Event()
+        self.admitted = asyncio.Event()
+        """The ledger of its caller lets it begin."""
         self._done = done
         self._kept: list[Result] = []
         if not work.is_speculative:
@@ -227,6 +240,10 @@ class ReplyPipeline:
                     raise
                 logger.warning("response %s: the rest is asked for: %s", work.response_id, error.message)
                 await self._speak_rest(reply)
+                if reply.used == ChatUsage(0, 0):
+                    used = ChatUsage(reply.asked_tokens, estimated(reply.written))
+                    await self._take(ChatDelta(usage=used), reply)
+                reply.spent, reply.spent_chars = reply.used, len(reply.written)
                 await self._follow(self._rest(reply, request), reply)
             end = ReplyEnded(work.response_id, reply.finish_reason)
             if not (reply.written.strip() or reply.calls) and not _is_rest(request):
@@ -251,19 +268,22 @@ class ReplyPipeline:
         config = reply.work.config
         patience = ReplyPatience(
             self._limits,
-            speaks=config.speaks,
+            speaks=config.speaks and not reply.written.strip(),
             may_call=bool(config.tools),
             speak_at=lambda: reply.speak_at(self._limits.gathering_s),
         )
-        async with aclosing(attended(deltas, patience, reply.confirmed)) as pieces:
+        may_cut = config.speaks and config.max_tokens is None and not config.tools
+        may_cut = may_cut and not (self._calls_tools and settings.MCP_SERVERS)
+        wanted = reply.admitted if self._call.before_response else reply.confirmed
+        async with aclosing(attended(deltas, patience, wanted)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, ChatDelta):
                     reply.finish_reason = piece.finish_reason or reply.finish_reason
                     await self._take(piece, reply)
-                    if config.speaks and config.max_tokens is None and _is_long(reply.written):
-                        await self._take(
-                            ChatDelta(usage=ChatUsage(reply.asked_tokens, estimated(reply.written))), reply
-                        )
+                    if may_cut and _is_long(reply.written):
+                        written = estimated(reply.written[reply.spent_chars :])
+                        await self._take(ChatDelta(usage=ChatUsage(reply.asked_tokens, written)), reply)
+                        reply.finish_reason = "length"
                         return
                 elif piece is WaitStep.SPEAK:
                     reply.unspoken_since = math.inf
@@ -277,19 +297,16 @@ class ReplyPipeline:
     async def _rest(self, reply: _Reply, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the rest of a reply that broke off; what a model repeats of it all the same is left out."""
         said = (ChatMessage("assistant", reply.written), ChatMessage("user", GO_ON))
-        before, again, is_new = reply.written.strip(), "", False
+        before, again, is_new = reply.written, "", False
         async with aclosing(self._chat.stream(replace(request, messages=(*request.messages, *said)))) as deltas:
             async for delta in deltas:
                 if not is_new:
                     again += delta.text
-                    repeated, text = again.lstrip(), ""
-                    is_new = not before.startswith(repeated)
-                    if is_new:
-                        text = repeated.removeprefix(before)
-                        is_apart = text == repeated and not reply.written[-1].isspace()
-                        text = f" {text}" if is_apart else text
-                    delta = replace(delta, text=text)
+                    is_new = not _may_repeat(before, again)
+                    delta = replace(delta, text=_without_repeated(before, again) if is_new else "")
                 yield delta
+        if not is_new and (text := _without_repeated(before, again)):
+            yield ChatDelta(text=text)
 
     async def _speak_rest(self, reply: _Reply) -> None:
         """Hand the words that wait for more to the speaker."""
@@ -324,8 +341,10 @@ class ReplyPipeline:
                 await reply.sentences.put(sentence)
         if (call := delta.tool_call) and self._is_known(call, reply):
             reply.hand_over(ReplyCall(work.response_id, call.index, call.call_id, call.name, call.arguments))
-        if delta.usage:
-            reply.hand_over(ReplyUsed(work.response_id, delta.usage.input_tokens, delta.usage.output_tokens))
+        if used := delta.usage:
+            spent = reply.spent
+            reply.used = ChatUsage(spent.input_tokens + used.input_tokens, spent.output_tokens + used.output_tokens)
+            reply.hand_over(ReplyUsed(work.response_id, reply.used.input_tokens, reply.used.output_tokens))
 
     @staticmethod
     def _is_known(call: ToolCallDelta, reply: _Reply) -> bool:
@@ -341,7 +360,9 @@ class ReplyPipeline:
         work = reply.work
         if self._call.before_response:
             await reply.confirmed.wait()  # what is only begun is not charged
-            if instead := await self._call.before_response(_next_response(work, request)):
+            instead = await self._call.before_response(_next_response(work, request))
+            reply.admitted.set()
+            if instead:
                 yield ChatDelta(text=instead, author=OURS)
                 return
         if work.instead:
@@ -489,7 +510,31 @@ def _apology(work: Respond, written: str) -> str:
 
 def _is_long(written: str) -> bool:
     """Return whether a spoken reply that is at the end of a sentence has become too long."""
-    return len(written.encode(errors="surrogatepass")) > MOST_SPOKEN_BYTES and _is_whole(written)
+    return _is_whole(written) and len(written) / 4 + len(_CJK.findall(written)) * (2 / 3 - 1 / 4) > MOST_SPOKEN_TOKENS
+
+
+def _ends_to_repeat(before: str) -> list[str]:
+    """The ends of a text that a model may begin again with, the longest first: from each word on."""
+    text = before.strip()
+    return [text[start:] for start in range(len(text)) if not start or not (text[start - 1].isalnum())]
+
+
+def _may_repeat(before: str, again: str) -> bool:
+    """Return whether all that a model has written `again` may be a repetition."""
+    return any(end.startswith(again.strip()) for end in _ends_to_repeat(before))
+
+
+def _without_repeated(before: str, again: str) -> str:
+    """What a model that was to go on after `before` adds to it."""
+    text = again.lstrip()
+    for end in _ends_to_repeat(before):
+        rest = text.removeprefix(end)
+        if rest != text and (len(end) >= LEAST_REPEATED or not (rest + " ")[0].isalnum()):
+            return rest.lstrip() if before[-1].isspace() else rest
+    if not text or before[-1].isspace():
+        return text
+    is_apart = text != again or _CJK.match(before[-1]) or before[-1] in "。！？、，" or _CJK.match(text)
+    return again if is_apart or text[0] in ",.;:!?…%)" else f" {text}"
 
 
 def _is_whole(written: str) -> bool:

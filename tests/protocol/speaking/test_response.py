@@ -14,7 +14,7 @@ from voiceapp.protocol.audio import split_wav_header
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.items import FunctionCall, FunctionOutput, Message
 from voiceapp.protocol.speaking.playout import LEAD_MS, QUEUE_LIMIT_MS
-from voiceapp.protocol.work import Abandon, ReplyServedBy, ReplyUsed, Respond
+from voiceapp.protocol.work import Abandon, ReplyAside, ReplyServedBy, ReplyUsed, Respond
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 END_OF_SPEECH = [
@@ -440,3 +440,15 @@ def test_an_answer_need_not_wait_for_one_that_was_stopped(talk: Conversation) ->
     response_id = talk.ask_in_writing()
     talk.answer(response_id, ms=2000)
     assert talk.audio_ms(response_id) == pytest.approx(LEAD_MS, abs=1)
+
+
+def test_an_aside_takes_nothing_from_what_was_heard_before_it(talk: Conversation) -> None:
+    response_id = talk.ask_in_writing()
+    talk.write(response_id, "It is noon. The sun shines.")
+    talk.speak(response_id, 1000, 12)
+    assert talk.session.response is not None
+    size = talk.session.response.config.output_format.size(1000)
+    talk.session.done(ReplyAside(response_id, bytes(size), "Let me see."), talk.now)
+    talk.wait(1500)
+    talk.tell("response.cancel")
+    assert talk.assert_event("conversation.item.truncated")["transcript"].strip() == "It is noon."

@@ -182,7 +182,9 @@ class Response:
         if not self.aside.endswith(words):
             self.aside = f"{self.aside} {words}"
         self._aside_ms = self.playout.pushed_ms
-        self.mark_spoken(0)
+        if self.message:
+            marks = self.message.marks
+            marks.append((marks[-1][0] if marks else 0, self.playout.pushed_ms))
 
     def add_words(self, words: Sequence[SpokenText]) -> None:
         """Add the times of words in the audio that comes next."""
