@@ -11,9 +11,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models, transaction
 from django.utils import timezone
 
-from voiceapp.catalogue.defaults import VOICE
+from voiceapp.catalogue.defaults import HUB_NAME, VOICE
 from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.models.hub import NAME, PREFIX
 from voiceapp.errors import InvalidParameter
 from voiceapp.outbound.addresses import check_url
 from voiceapp.outbound.model_servers import check_model_server
@@ -250,7 +249,7 @@ def _unfit(file: str) -> str:
             check_url(file)
         except InvalidParameter as refused:
             return refused.message
-    elif not file or "\0" in file or (file.startswith(PREFIX) and not NAME.fullmatch(file)):
+    elif not file or "\0" in file or (file.startswith("hf:") and not HUB_NAME.fullmatch(file)):
         return "Name a file, an https address, or hf:owner/repository:quantization."
     elif any(len(part.encode()) > MAX_NAME_BYTES for part in file.split("/")):
         return f"The name of a file or folder may have {MAX_NAME_BYTES} bytes."

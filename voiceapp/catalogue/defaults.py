@@ -119,6 +119,10 @@ SMALL_MODEL = "smollm2/smollm2-135m-instruct.gguf"
 """Below the folder of model files: the language model that `fetch_models` brings."""
 
 
+HUB_NAME = re.compile(r"hf:([\w.-]{1,96}/[\w.-]{1,96})(?::([\w.-]{1,40}))?")
+"""A model of a hub, and its quantization."""
+
+
 def chat_model_file(given: str, models_dir: Path) -> Path:
     """Return the path of the language model's file, fetched or not; `given` is a path, an address, a name on the hub
     such as `hf:owner/repository:Q4_K_M`, or empty."""

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from django.conf import settings
 
+from voiceapp.catalogue.defaults import HUB_NAME
 from voiceapp.errors import InvalidParameter
 from voiceapp.outbound.addresses import Network
 from voiceapp.outbound.client import FetchFailed, Outbound
@@ -19,7 +20,6 @@ USUAL = "Q4_K_M"
 MAX_LIST_BYTES = 4_000_000
 LIST_S = 20.0
 
-NAME = re.compile(r"hf:([\w.-]{1,96}/[\w.-]{1,96})(?::([\w.-]{1,40}))?")
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 
@@ -41,7 +41,7 @@ async def find(name: str, allowed_networks: Sequence[Network] = ()) -> HubFile:
         InvalidParameter: if it is not such a name.
         FetchFailed: if the hub does not answer, or has no such file.
     """
-    if (named := NAME.fullmatch(name)) is None:
+    if (named := HUB_NAME.fullmatch(name)) is None:
         raise InvalidParameter(f"{name[:80]} is not a name such as hf:owner/repository:{USUAL}.")
     repository, wanted = named[1], named[2] or USUAL
     address = f"{settings.HF_ENDPOINT}/api/models/{repository}/tree/main?recursive=true"
