@@ -219,6 +219,15 @@ async def test_of_two_that_are_asked_beside_one_another_the_first_to_write_wins(
         assert (transcript(done), done["metrics"]["served_by"]) == (WHOLE, "acme/first")
 
 
+async def test_the_first_may_still_reply_where_one_beside_it_thinks_and_fails() -> None:
+    first = Habit(first_token_s=0.8 * FIRST_WORD_S)
+    async with asked(first, then=Habit(thoughts=2, words_per_s=20, breaks_after=0)) as (talk, server):
+        await talk.ask()
+        done = (await talk.wait(ev.ResponseDone)).response
+        assert (transcript(done), done["metrics"]["served_by"]) == (WHOLE, "acme/first")
+        assert len(server.requests) == 1
+
+
 async def test_slow_words_are_spoken_before_a_clause_is_whole() -> None:
     slow = Habit(text="I think that the most of it is known by now to all of us here", words_per_s=12)
     async with asked(slow) as (talk, _):

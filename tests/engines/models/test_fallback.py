@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from voiceapp.catalogue.cards import ChatCapabilities, EmbeddingCapabilities, ModelCard, ModelKind
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, Provider, Recognition, Samples
+from voiceapp.engines.models import fallback
 from voiceapp.engines.models.fallback import (
     FallbackChat,
     FallbackEmbedder,
@@ -144,6 +146,36 @@ async def test_a_model_that_cannot_do_what_is_asked_is_left_out(request_: ChatRe
 
 def embedder(name: str, *said: str | EngineError, **able: Any) -> Link:
     return link(name, *said, kind="embedding", embedding=EmbeddingCapabilities(**able))
+
+
+async def test_a_caller_who_leaves_while_those_beside_are_stopped_leaves_none_open() -> None:
+    closed = asyncio.Event()
+
+    async def given() -> AsyncGenerator[str, None]:
+        try:
+            yield "some"
+        finally:
+            closed.set()
+
+    async def stubborn() -> AsyncGenerator[str, None]:
+        try:
+            await asyncio.Event().wait()
+            yield "none"
+        finally:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    asked: dict[Any, Any] = {}
+    for parts in (given(), stubborn()):
+        fallback._ask(asked, link("some"), parts)
+    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+    stopping = asyncio.create_task(fallback._stop(asked))
+    await asyncio.sleep(0)
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert closed.is_set()
+    assert not asked
 
 
 async def test_vectors_come_from_the_first_that_can_give_them() -> None:

@@ -15,7 +15,7 @@ from voiceapp.engines.interfaces import Recognition, Samples, Voice
 from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.engines.models.lanes import cores_in_use
-from voiceapp.errors import EngineRefused, EngineUnavailable
+from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
 
 AUDIO = np.zeros(1600, dtype=np.float32)
@@ -27,7 +27,7 @@ class Ear:
     def __init__(self, name: str, *languages: str) -> None:
         self.name = name
         self.languages: Sequence[str] = languages
-        self.failure: EngineUnavailable | None = None
+        self.failure: EngineError | None = None
         self.asked = 0
 
     async def recognize(
@@ -107,6 +107,17 @@ async def test_an_engine_that_fails_is_replaced_and_named_once(caplog: pytest.Lo
     assert caplog.messages == [
         "session sess_1: recognition goes on with the embedded engine: The server is gone. Check ASR_BASE_URL."
     ]
+
+
+async def test_an_engine_is_replaced_when_it_was_slow_twice_in_a_row() -> None:
+    elsewhere, here = Ear("elsewhere"), Ear("here", "en")
+    ear = recognizer(elsewhere, here)
+    heard = []
+    for is_slow in (True, False, True, True, False):
+        elsewhere.failure = EngineTimeout("It is late.") if is_slow else None
+        heard.append((await ear.recognize(AUDIO)).text)
+    assert heard == ["here", "elsewhere", "here", "here", "here"]
+    assert elsewhere.asked == 4
 
 
 async def test_where_no_other_knows_the_language_a_failed_engine_is_asked_again() -> None:

@@ -106,6 +106,9 @@ class _Chain(Provider):
         """A model failed, and the next one is asked."""
         logger.warning("model %s: another one stands in: %s", link.card.origin, error.for_operators)
 
+    def _served(self, link: Link) -> None:
+        """A model gave all that it was asked for."""
+
     async def _first(
         self, links: Sequence[Link], ask: Callable[[Link], Awaitable[Result]], *, beside_s: float | None = None
     ) -> tuple[Link, Result]:
@@ -115,7 +118,9 @@ class _Chain(Provider):
             yield link, await ask(link)
 
         async with aclosing(self._stream(links, begin, beside_s=beside_s)) as results:
-            return await anext(results)
+            found = await anext(results)
+            self._served(found[0])
+            return found
 
     async def _stream(
         self,
@@ -145,7 +150,10 @@ class _Chain(Provider):
                     part = task.result()
                     if part is None and not is_alone:
                         raise EngineUnavailable("The model gave nothing.")
-                    if isinstance(part, ChatDelta) and part.is_waiting:
+                    # One that only thinks may fail yet: those beside it go on.
+                    if isinstance(part, ChatDelta) and (
+                        part.is_waiting or (asked and part.reasoning and not part.text)
+                    ):
                         _ask(asked, link, parts)
                         yield part
                         continue
@@ -159,6 +167,7 @@ class _Chain(Provider):
                             has_begun = has_begun or not isinstance(part, ChatDelta) or part.has_words
                             yield part
                             part = await self._following(parts)
+                    self._served(link)
                     return
                 except self.failures as error:
                     if has_won:  # those that were asked beside it were told to stop
@@ -174,13 +183,13 @@ class _Chain(Provider):
         """The next part of a reply that has begun; None at its end.
 
         Raises:
-            EngineTimeout: if it does not come within `gap_s`.
+            EngineUnavailable: if it does not come within `gap_s`: the reply is broken, and not only late.
         """
         try:
             async with asyncio.timeout(self.gap_s):
                 return await anext(parts, None)
         except TimeoutError as error:
-            raise EngineTimeout("The model stopped in the middle.") from error
+            raise EngineUnavailable("The model stopped in the middle.") from error
 
 
 class FallbackChat(_Chain):
@@ -344,7 +353,8 @@ class FallbackSynthesizer(_Chain):
 
 
 class _InConversation(_Chain):
-    """The chain of one conversation, whose last engine runs here. A model that failed is not asked again."""
+    """The chain of one conversation, whose last engine runs here. A model that failed, or was slow twice in a row, is
+    not asked again."""
 
     failures = (EngineError,)
     restarts = True
@@ -354,9 +364,15 @@ class _InConversation(_Chain):
         super().__init__(links)
         self._session_id = session_id
         self._failed: set[Link] = set()
+        self._slow: set[Link] = set()
+
+    def _served(self, link: Link) -> None:
+        self._slow.discard(link)
 
     def _note(self, link: Link, error: EngineError) -> None:
-        if link not in self._failed:
+        if isinstance(error, EngineTimeout) and link not in self._slow:
+            self._slow.add(link)
+        elif link not in self._failed:
             self._failed.add(link)
             logger.warning(
                 "session %s: %s goes on with the embedded engine: %s",
@@ -470,10 +486,13 @@ async def _stop(asked: dict[asyncio.Task[Part | None], tuple[Link, AsyncGenerato
     """Ask for no more."""
     for task in asked:
         task.cancel()
-    await asyncio.gather(*asked, return_exceptions=True)
-    for _, parts in asked.values():
-        await parts.aclose()
-    asked.clear()
+    try:
+        await asyncio.gather(*asked, return_exceptions=True)
+    finally:
+        left = [*asked.values()]
+        asked.clear()
+        for _, parts in left:
+            await parts.aclose()
 
 
 def _unavailable(engine: Any) -> EngineUnavailable | None:
