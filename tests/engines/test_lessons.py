@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -45,9 +46,9 @@ async def test_what_was_learnt_is_forgotten_after_a_while(monkeypatch: pytest.Mo
     learnt = lessons.Lessons()
     assert learnt.learn(refusal("Unknown field seed"), ASKED, BODY)
     for later_s, is_left_out in ((0.9, True), (1.1, False)):
-        now = lessons.time.monotonic() + later_s * lessons.LESSON_S
+        now = time.monotonic() + later_s * lessons.LESSON_S
         with monkeypatch.context() as patch:
-            patch.setattr(lessons.time, "monotonic", lambda now=now: now)
+            patch.setattr(time, "monotonic", lambda now=now: now)
             await learnt.fitted(ASKED)
         assert ("seed" not in learnt.applied(BODY)) is is_left_out
 
