@@ -148,7 +148,8 @@ def server_tools(dialect: str) -> Recorded:
     talk.session.done(ToolsListed(talk.take(ListTools), [lamp]), talk.now)
     talk.session.done(ToolsListed(talk.take(ListTools), None), talk.now)
     response_id = talk.ask_in_writing("Lights on, please.")
-    for call_id, came in (("call_1", {"error": "The lamp is broken."}), ("call_2", {"output": "Done."})):
+    outcomes: dict[str, dict[str, Any]] = {"call_1": {"error": "The lamp is broken."}, "call_2": {"output": "Done."}}
+    for call_id, came in outcomes.items():
         call = ReplyToolCall(response_id, call_id, "home", "lights_on", "{}")
         talk.session.done(call, talk.now)
         talk.session.done(replace(call, **came), talk.now)

@@ -1,4 +1,4 @@
-"""Cards by name, out of the setting `VOICE_MODELS`."""
+"""Cards by name, out of the setting `VOICE_MODELS`, and the MCP servers of `MCP_SERVERS`."""
 
 from __future__ import annotations
 
@@ -88,3 +88,8 @@ class Catalogue:
 def catalogue() -> Catalogue:
     """The catalogue of this process."""
     return Catalogue(settings.VOICE_MODELS)
+
+
+def mcp_addresses() -> tuple[tuple[str, str], ...]:
+    """Label and address of each MCP server that callers with a key or login may name."""
+    return tuple((server.label, server.url) for server in settings.MCP_SERVERS)

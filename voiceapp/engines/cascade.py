@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.lookup import catalogue, mcp_addresses
 from voiceapp.engines.hearing import HearingPipeline
 from voiceapp.engines.interfaces import (
     ENGINE_SAMPLE_RATE_HZ,
@@ -28,9 +28,8 @@ from voiceapp.engines.interfaces import (
     VoiceDetection,
     VoiceDetector,
 )
-from voiceapp.engines.mcp.connection import addresses, connections
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer
-from voiceapp.engines.models.providers import links_in_use, provider_of, unavailable
+from voiceapp.engines.models.providers import connect_tools, links_in_use, provider_of, unavailable
 from voiceapp.engines.reply import ReplyPipeline
 from voiceapp.engines.sound.caller_sound import CallerSound, Frame
 from voiceapp.errors import FloodError, InvalidParameter
@@ -90,10 +89,8 @@ class CascadeModel(Provider):
         card = call.chat or self._chat
         chat: ChatProvider = provider_of(card)
         tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
-        calls_tools = card.chat.tools and card.chat.converses
-        for one in connections().values():
-            if calls_tools and one.server.always:
-                one.connect()
+        if card.chat.tools and card.chat.converses:
+            connect_tools()
         return CascadeStream(
             call,
             tasks,
@@ -152,7 +149,7 @@ class CascadeStream:
                     listens_only=call.listens_only,
                     has_track=call.has_track,
                     languages=call.languages,
-                    mcp_servers=() if call.is_guest else addresses(),
+                    mcp_servers=() if call.is_guest else mcp_addresses(),
                 ),
                 call.usual,
                 call.opening,

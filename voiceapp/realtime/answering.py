@@ -15,9 +15,8 @@ from voiceapp.agents.preamble import PREAMBLE, today
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.languages import ENGLISH
-from voiceapp.catalogue.lookup import catalogue
+from voiceapp.catalogue.lookup import catalogue, mcp_addresses
 from voiceapp.engines.interfaces import Briefing
-from voiceapp.engines.mcp.connection import addresses
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import ModelNotFound
 from voiceapp.formats import language_code
@@ -64,7 +63,7 @@ class Answerer:
         """Return the settings that a session begins with, in OpenAI's words."""
         usual, fixed = (self.agent.opening, self.agent.fixed) if self.agent else ({}, frozenset[str]())
         voice = provider_of(self.card).default_voice
-        config = SessionConfig(model=model or self.card.name, voice=voice, mcp_servers=addresses())
+        config = SessionConfig(model=model or self.card.name, voice=voice, mcp_servers=mcp_addresses())
         shown = {"id": session_identifier(), **configured(config, usual, opening, fixed=fixed).to_wire()}
         return session_to(shown, TRANSCRIPTION if listens_only else REALTIME)
 

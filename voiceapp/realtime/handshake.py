@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
-from voiceapp.catalogue.lookup import catalogue
-from voiceapp.engines.mcp.connection import addresses
+from voiceapp.catalogue.lookup import catalogue, mcp_addresses
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
 from voiceapp.protocol.forwarded.texts import FORWARDING
@@ -139,7 +138,7 @@ def _settings(session: Mapping[str, Any]) -> dict[str, Any]:
     except EventError as refused:
         raise InvalidParameter(refused.message, param=refused.param) from None
     merge(
-        SessionConfig(model="", voice="", mcp_servers=addresses()), opening
+        SessionConfig(model="", voice="", mcp_servers=mcp_addresses()), opening
     )  # refused here, where the caller can still be told with a status
     return opening
 

@@ -208,11 +208,6 @@ def _faults() -> tuple[type[Exception], ...]:
     return (MCPError, OSError, ValueError, RuntimeError, EngineError, httpx2.HTTPError, *closed)
 
 
-def addresses() -> tuple[tuple[str, str], ...]:
-    """Label and address of each server that callers with a key or login may name."""
-    return tuple((server.label, server.url) for server in settings.MCP_SERVERS)
-
-
 @per_loop
 def connections() -> dict[str, McpConnection]:
     """The connections of this process, by the label of their server."""

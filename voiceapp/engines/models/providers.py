@@ -237,6 +237,13 @@ async def index_documents(folder: Path) -> None:
     await RetrievalAssistant(cache_dir=folder).warm()
 
 
+def connect_tools() -> None:
+    """Begin to connect to the MCP servers whose tools every conversation is offered."""
+    for connection in connections().values():
+        if connection.server.always:
+            connection.connect()
+
+
 async def close() -> None:
     """End child processes and connections of the providers, and the lanes' threads."""
     for provider in providers().built():

@@ -73,10 +73,10 @@ def _of_the_calendar(said: str, today: date) -> SkillReply | None:
         month, _, year_said = slots["month"].partition(" ")
         if month == "february" and not year_said:
             return SkillReply("February has 28 days, and 29 in a leap year.")
-        year = re.fullmatch(r"(?:(?:of |in )?(?:the year )?([1-9]\d{3}))?", year_said)
-        if month in _MONTHS and year is not None:
-            days = calendar.monthrange(int(year[1] or today.year), _MONTHS.index(month) + 1)[1]
-            return SkillReply(f"{f'In {year[1]} ' if year[1] else ''}{month.title()} has {days} days.")
+        named = re.fullmatch(r"(?:(?:of |in )?(?:the year )?([1-9]\d{3}))?", year_said)
+        if month in _MONTHS and named is not None:
+            days = calendar.monthrange(int(named[1] or today.year), _MONTHS.index(month) + 1)[1]
+            return SkillReply(f"{f'In {named[1]} ' if named[1] else ''}{month.title()} has {days} days.")
     return None
 
 
