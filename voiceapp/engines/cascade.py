@@ -89,7 +89,8 @@ class CascadeModel(Provider):
         card = call.chat or self._chat
         chat: ChatProvider = provider_of(card)
         tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
-        if card.chat.tools and card.chat.converses:
+        calls_tools = card.chat.tools and card.chat.converses
+        if calls_tools:
             connect_tools()
         return CascadeStream(
             call,
