@@ -190,7 +190,7 @@ def test_an_agent_goes_with_its_file_and_not_with_the_folder(
     assert hold(tmp_path, str) == []
     (tmp_path / "lobby.toml").unlink()
     (wrong,) = hold(tmp_path / "missing", str)
-    assert "there is no folder" in str(wrong)
+    assert "does not exist" in str(wrong)
     assert listed(is_guest=True) == ["lobby", "reception"]
     (tmp_path / "reception.toml").write_text("pase = 1.0")
     assert len(hold(tmp_path, str)) == 1

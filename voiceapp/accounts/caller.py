@@ -42,7 +42,7 @@ class Caller:
     is_temporary: bool = False
     """True if a temporary key was used."""
     limits: GuestLimits | None = None
-    """Of a guest of another site; None: those of this installation."""
+    """Limits of a guest of another site; None where those of this installation hold."""
 
     @classmethod
     def of(cls, key: ApiKey) -> Self:

@@ -1,4 +1,4 @@
-"""Who answers a caller: the one place where an agent becomes the configuration of a session."""
+"""The agent that answers a caller: the one place where it becomes the configuration of a session."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def answering(
         ModelNotFound: if there is none, or not for this caller.
     """
     if (parts := NAMED.fullmatch(named)) is None:
-        raise ModelNotFound(f"There is no agent '{named[:80]}' here.")
+        raise ModelNotFound(f"The agent '{named[:80]}' does not exist.")
     return await run_in_db_thread(_answering, parts[1], parts[2] or "", user_id, is_guest, variables or {})
 
 
@@ -77,7 +77,7 @@ def _answering(name: str, version: str, user_id: int | None, is_guest: bool, var
     if agent is None or composed is None:
         if name == VOICE and not version:
             return Answering(VOICE)
-        raise ModelNotFound(f"There is no agent '{name[:80]}'{f' of version {version}' if version else ''} here.")
+        raise ModelNotFound(f"The agent '{name[:80]}'{f' of version {version}' if version else ''} does not exist.")
     return Answering(
         name,
         composed.title,

@@ -65,7 +65,7 @@ def apply(folder: Path, report: Callable[[str], object]) -> list[AgentFileError]
 def hold(folder: Path, report: Callable[[str], object]) -> list[AgentFileError]:
     """`apply`, and remove agents that were published from files which are gone. Without the folder all stays."""
     if not folder.is_dir():
-        return [AgentFileError(f"AGENTS_DIR: there is no folder {folder}. The agents stay as they were.")]
+        return [AgentFileError(f"AGENTS_DIR: the folder {folder} does not exist. The agents stay as they were.")]
     wrong = apply(folder, report)
     for agent in Agent.objects.exclude(name__in=[path.stem for path in folder.glob("*.toml")]):
         if agent.current is not None and agent.current.published_by == FILE:

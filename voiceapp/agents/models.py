@@ -26,11 +26,11 @@ FIXABLE = (
 """Settings of a session that an agent may keep from its callers."""
 
 MAX_NAME_BYTES = 255
-"""Of a file or folder, in Linux."""
+"""Longest name of a file or folder in Linux."""
 
 
 class Mind(models.TextChoices):
-    """What writes the replies of an agent."""
+    """The writer of an agent's replies."""
 
     SERVER = "server", "as this server is set up"
     SKILLS = "skills", "skills and documents only"

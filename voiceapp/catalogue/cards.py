@@ -106,7 +106,7 @@ class ModelCard:
 
     @property
     def author(self) -> Author:
-        """Who wrote a reply of this model, as people read it."""
+        """The writer of this model's replies, as people read it."""
         return Author("model", self.name, may_be_wrong=self.chat.is_small)
 
     @property

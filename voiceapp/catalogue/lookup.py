@@ -12,7 +12,7 @@ from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.errors import ModelNotFound
 
 is_agent: Callable[[str], bool] = frozenset[str]().__contains__
-"""Whether an agent has this name; set by the room of agents, which is above this one."""
+"""Return whether an agent has this name; set by the room of agents, which is above this one."""
 
 
 class Catalogue:

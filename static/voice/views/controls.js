@@ -26,7 +26,7 @@ const OUTAGES = {
 };
 const WAITING = { microphone: t("Allow the microphone to go on"), engines: t("The server is starting…") };
 const LIVE = new Set(["listening", "user-speaking", "processing", "ai-speaking"]);
-const TAP_MS = 300; // what is held for longer is no tap
+const TAP_MS = 300; // a press that lasts longer is a hold
 const GRACE_MS = 700; // a tap meant to interrupt must not end the conversation because the reply just ended
 
 export class Controls {

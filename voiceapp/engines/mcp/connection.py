@@ -120,7 +120,7 @@ class McpConnection:
             if not ready.done():
                 self._retry_at = asyncio.get_running_loop().time() + RETRY_S
                 ready.set_exception(EngineUnavailable(why))
-                ready.exception()  # nobody may wait any more
+                ready.exception()  # asked for, as its waiters may have left
 
     async def _listed(self, client: Client) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

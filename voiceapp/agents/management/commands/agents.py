@@ -27,7 +27,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{path}")
             return
         if not Path(folder).is_dir():
-            raise CommandError(f"There is no folder {folder}.")
+            raise CommandError(f"The folder {folder} does not exist.")
         if wrong := apply(Path(folder), self.stdout.write):
             raise CommandError(
                 "\n".join(map(str, wrong)) + "\nThe other agents are published; mend these, and apply again."
