@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from tests.conftest import Member
 from voiceapp.realtime.models import RealtimeSession, Turn
@@ -42,13 +38,6 @@ def test_it_refuses_a_session_that_cannot_be(alice: Member, changes: dict[str, o
         begin(alice, **changes)
 
 
-def test_it_ends_a_session(alice: Member) -> None:
-    session = begin(alice)
-    RealtimeSession.objects.filter(pk=session.pk).update(ended_at=timezone.now(), close_code=4401)
-    session.refresh_from_db()
-    assert session.close_code == 4401
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"status": "perhaps"}, {"ordinal": 0}, {"ordinal": 1}, {"heard_text": "Half of"}, {"first_audio_ms": -1}],
@@ -59,29 +48,6 @@ def test_it_refuses_a_turn_that_cannot_be(alice: Member, changes: dict[str, obje
     Turn.objects.create(session=session, ordinal=1, status="completed")
     with pytest.raises(IntegrityError), transaction.atomic():
         Turn.objects.create(**{"session": session, "ordinal": 2, "status": "completed", **changes})
-
-
-def test_older_rows_count_as_spoken_where_there_was_sound(alice: Member) -> None:
-    session = begin(alice)
-    for ordinal, input_audio_ms in ((1, 900), (2, 0)):
-        Turn.objects.create(session=session, ordinal=ordinal, status="completed", input_audio_ms=input_audio_ms)
-    import_module("voiceapp.realtime.migrations.0004_turn_is_spoken").mark_spoken_turns(apps, None)
-    assert [turn.is_spoken for turn in session.turns.order_by("ordinal")] == [True, False]
-
-
-def test_the_entrance_of_older_rows_is_told_from_their_transport(alice: Member) -> None:
-    page = begin(alice, transport="page", api_key=None, user=alice.user)
-    guest = begin(alice, transport="webrtc", api_key=None, is_guest=True)
-    program = begin(alice, transport="webrtc")
-    unknown = begin(alice, transport="webrtc", api_key=None)
-    import_module("voiceapp.realtime.migrations.0006_entrance").name_entrances(apps, None)
-    told = {row.pk: (row.entrance, row.transport) for row in RealtimeSession.objects.all()}
-    assert told == {
-        page.pk: ("page", "websocket"),
-        guest.pk: ("page", "webrtc"),
-        program.pk: ("program", "webrtc"),
-        unknown.pk: (None, "webrtc"),
-    }
 
 
 def test_it_keeps_a_conversation_when_its_key_and_login_go(alice: Member) -> None:

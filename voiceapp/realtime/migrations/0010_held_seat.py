@@ -8,8 +8,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0004_hold_request'),
-        ('realtime', '0009_reported_at'),
+        ('accounts', '0001_squashed_0004_hold_request'),
+        ('realtime', '0001_squashed_0009_reported_at'),
     ]
 
     operations = [

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('accounts', '0002_usage'),
+        ('accounts', '0001_squashed_0004_hold_request'),
     ]
 
     operations = [
