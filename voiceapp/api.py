@@ -137,7 +137,6 @@ def _openapi_json() -> bytes:
 
 @require_safe
 async def openapi(request: HttpRequest) -> HttpResponse:
-    """`/openapi.json`."""
     document = (await asyncio.to_thread(_openapi_json)).replace(ORIGIN.encode(), origin_of(request))
     return HttpResponse(document, content_type="application/json", headers={"Cache-Control": "max-age=300"})
 

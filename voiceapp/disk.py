@@ -42,8 +42,6 @@ class DiskFull(VoiceError):
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Too little is free."""
-
     code: ClassVar[str] = "disk_full"
     message: ClassVar[str] = "The server has too little disk space."
     place: str
@@ -60,8 +58,6 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Unwritable:
-    """A folder that this process may not write to, or cannot make."""
-
     code: ClassVar[str] = "storage_read_only"
     message: ClassVar[str] = "The server cannot write its files."
     place: str
@@ -72,8 +68,6 @@ class Unwritable:
 
 
 class Disks:
-    """Free space in the folders that this installation writes to."""
-
     def __init__(
         self,
         places: Mapping[str, Path],
@@ -155,7 +149,6 @@ def is_full(error: BaseException) -> bool:
 
 @functools.cache
 def disks() -> Disks:
-    """Disks of this installation, by the settings."""
     places = {"VAR_DIR": Path(settings.VAR_DIR)}
     database = settings.DATABASES["default"]
     if database["ENGINE"] == SQLITE:

@@ -77,5 +77,4 @@ _process = Drain()
 
 
 def drain_event() -> Drain:
-    """The drain of this process."""
     return _process

@@ -13,7 +13,6 @@ from django.conf import settings
 
 
 def seal(secret: str) -> str:
-    """Return a secret as the database may hold it."""
     return _cipher(_keys()).encrypt(secret.encode()).decode()
 
 

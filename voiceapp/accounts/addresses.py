@@ -23,7 +23,6 @@ def caller_address(peer: str, forwarded_for: str, *, proxies: int) -> str:
 
 
 def address_of_request(request: HttpRequest) -> str:
-    """Return the address that an HTTP request came from, by the proxy settings."""
     return caller_address(
         request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""), proxies=_proxies()
     )

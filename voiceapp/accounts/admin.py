@@ -80,7 +80,6 @@ class GuestSiteAdmin(admin.ModelAdmin):
     readonly_fields = ("snippet", "account")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[GuestSite]:
-        """Each row with the address of the script."""
         return super().get_queryset(request).annotate(script=Value(request.build_absolute_uri(reverse("embed-script"))))
 
     @admin.display(description="for its pages")
@@ -175,7 +174,6 @@ class KeyForm(forms.ModelForm):
 
 
 def _sent(request: HttpRequest) -> str:
-    """Names what a form holds and who sent it."""
     held = sorted((name, *values) for name, values in request.POST.lists())
     digest = hashlib.sha256(f"{request.session.session_key} {held}".encode()).hexdigest()
     return f"new-key-{digest}"

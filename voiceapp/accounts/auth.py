@@ -34,7 +34,6 @@ KEY_WANTED = f"{InvalidApiKey().message} No key came: send it in the header 'Aut
 """It begins with the sentence that client libraries know."""
 
 key_directory = KeyDirectory()
-"""The process-wide directory of keys."""
 
 
 async def caller_from_bearer(header: str | None) -> Caller:

@@ -12,8 +12,6 @@ from voiceapp.errors import AccessDenied
 
 @dataclass(frozen=True, slots=True)
 class GuestLimits:
-    """Limits of the guests of another site."""
-
     sessions_at_once: int
     sessions_per_hour: int
     session_s: int
@@ -21,8 +19,6 @@ class GuestLimits:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An account, the key or login that it uses, and its rights."""
-
     account_id: int
     workspace_id: int
     key_id: int | None
@@ -40,7 +36,6 @@ class Caller:
     expires_at: datetime | None = None
     """Expiry of the key that was used; a temporary key expires with its key at the latest."""
     is_temporary: bool = False
-    """True if a temporary key was used."""
     limits: GuestLimits | None = None
     """Limits of a guest of another site; None where those of this installation hold."""
 

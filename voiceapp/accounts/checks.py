@@ -13,7 +13,6 @@ from voiceapp.accounts.rates import Rate
 from voiceapp.catalogue.lookup import catalogue
 
 FAMILIES = frozenset({"chat", "embedding", "rerank", "asr", "tts", "image", "video", "realtime"})
-"""Families of models that are charged."""
 
 AT_LEAST_ONE = (
     "MAX_SESSIONS",

@@ -54,8 +54,6 @@ TOKENS = frozenset({"input_tokens", "output_tokens"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Usage of one request, or of one stretch of a session."""
-
     caller: Caller
     operation: str
     model: str
@@ -114,7 +112,6 @@ def cost_nano(model: str, family: str, quantities: Mapping[str, int]) -> int:
 
 
 def tokens_of(quantities: Mapping[str, int]) -> int:
-    """Return the tokens among other units."""
     return sum(quantity for unit, quantity in quantities.items() if unit in TOKENS)
 
 

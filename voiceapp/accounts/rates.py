@@ -154,8 +154,6 @@ class RedisLog:
 
 
 class Rates:
-    """Lets calls through while an account keeps to the limits."""
-
     def __init__(
         self,
         *,

@@ -54,8 +54,6 @@ def mint(digest: bytes, expires_at: int, *, realtime_only: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TemporaryKey:
-    """Content of a temporary key."""
-
     digest: bytes
     """Digest of the key whose rights it has."""
     expires_at: datetime

@@ -27,8 +27,6 @@ FAILURES_PER_ADDRESS = 50
 
 
 class LoginAttempt:
-    """One try at a password."""
-
     def __init__(self, address: str, name: str) -> None:
         caller = neighbourhood(address)
         folded = unicodedata.normalize("NFKC", name).casefold()

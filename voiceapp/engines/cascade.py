@@ -85,7 +85,6 @@ class CascadeModel(Provider):
             raise error
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> CascadeStream:
-        """See `RealtimeModel`."""
         card = call.chat or self._chat
         chat: ChatProvider = provider_of(card)
         tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
@@ -192,7 +191,6 @@ class CascadeStream:
         self._follow()
 
     async def receive(self, event: ev.ClientEvent) -> None:
-        """See `RealtimeStream`."""
         if isinstance(event, ev.AudioAppend):
             await self._hear(event)
             return
@@ -206,7 +204,6 @@ class CascadeStream:
         self._follow()
 
     async def events(self) -> AsyncGenerator[ev.ServerEvent | PlayoutCut | TurnEnded, None]:
-        """See `RealtimeStream`."""
         session = self._session
         while True:
             self._changed.clear()
@@ -232,7 +229,6 @@ class CascadeStream:
                 self._follow()
 
     async def wait_idle(self) -> None:
-        """See `RealtimeStream`."""
         self._idle.clear()
         self._changed.set()  # `events` looks again: only there is it known that all was taken
         await self._idle.wait()
@@ -244,7 +240,6 @@ class CascadeStream:
         return bool(self._running) or (response is not None and response.is_live)
 
     def close(self) -> Sequence[TurnEnded]:
-        """See `RealtimeStream`."""
         for running in self._running.values():
             for task in running:
                 task.cancel()

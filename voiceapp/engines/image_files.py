@@ -20,8 +20,6 @@ MAX_PIXELS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class ImageFormat:
-    """A kind of file."""
-
     ending: str
     content_type: str
     demuxer: str

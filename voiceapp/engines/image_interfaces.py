@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """One picture."""
-
     prompt: str
     negative_prompt: str = ""
     size: str = ""

@@ -77,8 +77,6 @@ class VoiceDetector(Protocol):
 
 
 class VoiceDetection(Protocol):
-    """Speech or not. Shared by all conversations."""
-
     def detector(self) -> VoiceDetector:
         """A fresh detector for one conversation.
 
@@ -185,7 +183,6 @@ class SessionFacts:
     started_at: float | None = None
     """Epoch seconds; None outside a realtime session."""
     turns: int = 0
-    """Responses that have ended."""
     speech_rate: float = 1.0
     """1.0 is normal."""
     is_idle_prompt: bool = False
@@ -234,9 +231,7 @@ class ChatUsage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens of the input that were read from a cache."""
     reasoning_tokens: int = 0
-    """Tokens of the output that were reasoning."""
     dropped_messages: int = 0
     """The oldest messages, left out whole because the conversation did not fit into the model's context."""
 
@@ -274,7 +269,6 @@ class AssistantDelta(ChatDelta):
     speech_rate: float | None = None
     """A change of speaking rate that the reply asks for (1.0 is normal), effective from this reply on."""
     source: Source | None = None
-    """Document that the reply was taken from."""
     reminders: ReminderChange | None = None
     """A change of the session's reminders; it has no effect outside a session."""
 
@@ -323,19 +317,15 @@ class WrappedChat(Provider):
         self._chat = chat
 
     def check(self) -> None:
-        """See `Provider`."""
         self._chat.check()
 
     async def probe(self) -> None:
-        """See `Provider`."""
         await self._chat.probe()
 
     async def prepare(self, call: Call) -> None:
-        """See `Provider`."""
         await self._chat.prepare(call)
 
     async def warm(self) -> None:
-        """See `Provider`."""
         await self._chat.warm()
 
 
@@ -406,7 +396,6 @@ class Call:
 
     session_id: str
     model: str
-    """The model's name as the caller spelled it."""
     is_guest: bool = False
     time_zone: str = "UTC"
     """IANA name of the zone the caller lives in."""
@@ -418,7 +407,6 @@ class Call:
     """Model that writes the replies; None is the one of this server."""
     briefing: Briefing = Briefing()
     first_words: str = ""
-    """Said as the conversation begins."""
     pace: float = 1.0
     """Rate of speech; 1.0 is normal."""
     usual: dict[str, Any] = field(default_factory=dict)

@@ -48,7 +48,6 @@ class Deadlines:
 
 
 def deadlines() -> Deadlines:
-    """Those of this server."""
     first_s: float = settings.CHAT_FIRST_WORD_S
     soon_s = min(1.5, 0.15 * first_s)
     filler_s = soon_s if settings.CHAT_FILLERS else math.inf

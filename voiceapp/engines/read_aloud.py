@@ -117,7 +117,6 @@ class ReadAloudModel(Provider):
         self._synthesizer.check()
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> ReadAloudStream:
-        """See `RealtimeModel`."""
         return ReadAloudStream(call, tasks, self._synthesizer)
 
 
@@ -151,19 +150,16 @@ class ReadAloudStream:
         tasks.create_task(self._speak(), name=f"session {call.session_id}: speaking")
 
     async def events(self) -> AsyncGenerator[ev.ServerEvent | TurnEnded, None]:
-        """See `RealtimeStream`."""
         while (event := await self._events.get()) is not None:
             self._changed.set()
             yield event
 
     async def wait_idle(self) -> None:
-        """See `RealtimeStream`."""
         while self._response is not None or not self._events.empty():
             self._changed.clear()
             await self._changed.wait()
 
     def close(self) -> Sequence[TurnEnded]:
-        """See `RealtimeStream`."""
         rest = [self._events.get_nowait() for _ in range(self._events.qsize())]
         return [event for event in rest if isinstance(event, TurnEnded)]
 
@@ -181,7 +177,6 @@ class ReadAloudStream:
     # ── From the client ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(self, event: ev.ClientEvent) -> None:
-        """See `RealtimeStream`."""
         self._came_at = self._now()
         if isinstance(event, ev.SessionUpdate):
             self._update(event)

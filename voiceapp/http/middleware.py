@@ -122,7 +122,6 @@ def enveloped(request: HttpRequest, response: HttpResponseBase) -> HttpResponseB
 
 
 def http_response(request: HttpRequest, refusal: ErrorResponse) -> HttpResponse:
-    """A refusal on its way out."""
     body = error_json(request.path_info, refusal, request.request_id)
     return HttpResponse(body, status=refusal.status, content_type="application/json", headers=dict(refusal.headers))
 

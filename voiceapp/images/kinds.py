@@ -100,7 +100,6 @@ class _Generation(ABC):
         return PartResult({**made.facts, "url": kept}, {**made.usage, f"{self.kind}_count": 1})
 
     async def withdraw(self, model: str, parts: Sequence[Mapping[str, Any]]) -> bool:
-        """See `WithdrawableKind`."""
         card = catalogue().find(model, self.kind)
         maker: Any = None if card is None else provider_of(card)
         return isinstance(maker, TaskService) and await given_up(maker, parts)

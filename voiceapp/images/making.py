@@ -131,7 +131,6 @@ async def _passed_on(part: TaskContext, service: TaskService, value: Any) -> Any
 
 
 async def _ended(part: TaskContext, service: TaskService, task_id: str) -> UpstreamTask:
-    """The task when it is over."""
     wait_s, misses = FIRST_LOOK_S, 0
     while True:
         try:

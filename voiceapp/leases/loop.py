@@ -76,8 +76,6 @@ def worker_name() -> str:
 
 
 class Loop:
-    """Works on several queues at once until stopped."""
-
     def __init__(
         self,
         queues: Sequence[WorkQueue],

@@ -40,7 +40,6 @@ class Leased(models.Model):
     due_at = models.DateTimeField(default=timezone.now, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
-    """Number of claims."""
     leased_by = models.CharField(max_length=80, blank=True, default="", editable=False)
     """The worker that has claimed it, now or last: host, process and a random part."""
 
@@ -56,7 +55,6 @@ class Lease:
     """One worker's right to one row, as long as the version stands."""
 
     row_id: Any
-    """The primary key."""
     version: int
     attempts: int
     """This one included."""
@@ -114,7 +112,6 @@ class Claims(Generic[Row]):
         self._working: str = after(model.STEPS, "claim")
 
     def due(self, rows: QuerySet[Row] | None = None) -> QuerySet[Row]:
-        """Return the rows, of these or of all, that may be claimed now."""
         rows = self.model._default_manager.all() if rows is None else rows
         return rows.filter(status__in=before(self.model.STEPS, "claim"), due_at__lte=self.now())
 
@@ -183,7 +180,6 @@ class Claims(Generic[Row]):
         return bool(take(self.held(lease), self.model.STEPS, "release", **changes))
 
     def held(self, lease: Lease) -> QuerySet[Row]:
-        """The row, if the lease still stands."""
         return self.model._default_manager.filter(pk=lease.row_id, version=lease.version, status=self._working)
 
     def _end_of_lease(self) -> Any:

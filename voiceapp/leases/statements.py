@@ -21,8 +21,6 @@ _KEYS = object()
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and its parameters."""
-
     sql: str
     parameters: tuple[Any, ...]
 

@@ -57,7 +57,6 @@ class Fetches:
             self._note(given, "Another model is being fetched. Fetch this one when it is there.")
 
     def is_running(self, given: str) -> bool:
-        """Return whether this process fetches it."""
         return self._running == given != ""
 
     def news(self, given: str) -> str:

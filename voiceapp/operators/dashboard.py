@@ -17,8 +17,6 @@ from voiceapp.realtime.models import RealtimeSession, Turn
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the panel."""
-
     name: str
     value: str
     address: str = ""

@@ -75,12 +75,9 @@ class OutboundResponse:
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """A file that was fetched."""
-
     path: Path
     content_type: str
     size: int
-    """Bytes."""
 
 
 class Outbound:

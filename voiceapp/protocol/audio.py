@@ -23,8 +23,6 @@ SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 48_000)
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """Layout of PCM on the wire."""
-
     name: str
     """One of `FORMATS`, as the client spelled it."""
     sample_rate_hz: int
@@ -154,7 +152,6 @@ class Framer:
         self._rest: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 
     def push(self, samples: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """Whole frames of 512 samples."""
         joined = np.concatenate((self._rest, samples)) if len(self._rest) else samples
         whole = len(joined) // FRAME_SAMPLES * FRAME_SAMPLES
         self._rest = joined[whole:]

@@ -12,8 +12,6 @@ MAX_CHARACTERS = 4_000_000
 
 
 class Conversation:
-    """The items in order."""
-
     def __init__(self) -> None:
         self.items: list[Item] = []
 

@@ -24,7 +24,6 @@ def encoded(pcm: bytes, name: str) -> bytes:
 
 @cache
 def _values(law: str) -> NDArray[np.int16]:
-    """Return the sample of each code."""
     code = np.arange(256)
     if law == "u":
         code = ~code & 0xFF

@@ -129,7 +129,6 @@ class ItemEvents:
                 self._start(ListTools(item_id, label))
 
     def listed(self, result: ToolsListed) -> None:
-        """Take the tools of a server."""
         item = McpItem(
             result.work.item_id,
             "mcp_list_tools",

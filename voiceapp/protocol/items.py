@@ -36,7 +36,6 @@ class Author:
     kind: Literal["skill", "document", "model"]
     """`skill`: this program; `document`: a passage was quoted."""
     name: str = ""
-    """Name of the model."""
     may_be_wrong: bool = False
     """The model is so small that it is often wrong."""
 

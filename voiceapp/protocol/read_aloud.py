@@ -33,8 +33,6 @@ FULL_VOLUME = 50
 
 @dataclass(frozen=True, slots=True)
 class SpeechSettings:
-    """Voice, format, speed and volume of spoken text."""
-
     voice: str = ""
     format: str = "pcm"
     sample_rate_hz: int = 24_000
@@ -71,8 +69,6 @@ class SpeechSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadAloudSettings:
-    """Settings of a session that reads text aloud."""
-
     mode: str = SERVER_COMMIT
     speech: SpeechSettings = SpeechSettings()
 
@@ -94,8 +90,6 @@ class ReadAloudSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAppend(ev.ClientEvent):
-    """More text."""
-
     type = "input_text_buffer.append"
     text: str
 
@@ -159,14 +153,11 @@ READ_ALOUD = ReadAloudDialect()
 
 @dataclass(frozen=True, slots=True)
 class ReadAloudResponse:
-    """The events of one response."""
-
     voice: str
     id: str = field(default_factory=lambda: identifier("resp"))
     item_id: str = field(default_factory=lambda: identifier("item"))
 
     def begun(self) -> list[ev.ServerEvent]:
-        """Return the events before the response's sound."""
         return [
             ev.ResponseCreated(response=self._response("in_progress")),
             ev.OutputItemAdded(response_id=self.id, output_index=0, item=self._item("in_progress")),

@@ -35,7 +35,6 @@ class Reminder:
     in_s: float
     """Seconds from now."""
     text: str
-    """Text that is said then."""
     id: str = ""
     """Given by the session that it is set in, and kept when another one takes it up."""
 
@@ -45,8 +44,6 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class ReminderChange:
-    """Change that a reply makes to the reminders of its session."""
-
     sets: Reminder | None = None
     cancels_all: bool = False
     awaits_task: bool = False
@@ -101,7 +98,6 @@ class Reminders:
         return self._due[0][0] if self._due else None
 
     def take_due(self, now: float) -> str:
-        """Return the text to be said now, and forget it."""
         said = [reminder.text for due, reminder in self._due if due <= now]
         self._due = [entry for entry in self._due if entry[0] > now]
         self._has_news = self._has_news or bool(said)
@@ -119,7 +115,6 @@ class Reminders:
 
 
 def _read(wire: JsonObject, param: str) -> Reminder:
-    """A reminder as `Reminder.to_wire` writes it."""
     due_in_ms = read_number(wire.get("due_in_ms"), f"{param}.due_in_ms", 0, MAX_REMINDER_S * 1000)
     given = {name: read_text(wire.get(name), f"{param}.{name}", limit=MAX_CHARS) for name in ("id", "name", "text")}
     if not given["id"] or not given["text"].strip():

@@ -34,8 +34,6 @@ RUN_STEPS: dict[tuple[RunState, str], RunState] = {  # a task that is over has n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTask:
-    """Begin a task."""
-
     action = "run-task"
     task_id: str
     kind: str
@@ -187,7 +185,6 @@ class RunTasks:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Ids of tasks that are not over."""
         return tuple(self._states)
 
 

@@ -158,8 +158,6 @@ class Recognized:
 
 @dataclass(frozen=True, slots=True)
 class RecognitionFailed:
-    """The recognizer could not do its work."""
-
     work: Recognize
     code: str
     message: str
@@ -262,8 +260,6 @@ class ReplyDropped:
 
 @dataclass(frozen=True, slots=True)
 class ReplyReminders:
-    """The reply sets a reminder, or takes them back."""
-
     response_id: str
     change: ReminderChange
 
@@ -273,7 +269,6 @@ class Source:
     """A passage of a document."""
 
     title: str
-    """Title of the document."""
     text: str
     page: str = ""
     """Page of this product's manual, as its address names it; empty for other documents."""

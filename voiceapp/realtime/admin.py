@@ -41,8 +41,6 @@ class ReadOnly:
 
 
 class EndFilter(admin.SimpleListFilter):
-    """Filter by the end of conversations, as far as it has a name."""
-
     title = "end"
     parameter_name = "end"
 

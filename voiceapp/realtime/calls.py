@@ -167,7 +167,6 @@ class JoinableCall:
             await asyncio.sleep(PACE_S)
 
     async def send(self, event: ev.ServerEvent) -> None:
-        """See `Transport`."""
         for text in texts_of(event, self._dialect):
             if isinstance(event, ev.SessionCreated | ev.SessionUpdated):
                 self._session = json.loads(text)
@@ -206,7 +205,6 @@ class Calls:
         return call
 
     def over(self, session_id: str) -> None:
-        """A call is over."""
         self._calls.pop(session_id).over()
 
     def find(self, session_id: str, account_id: int) -> JoinableCall:
@@ -249,7 +247,6 @@ class Calls:
 
 
 calls = per_loop(Calls)
-"""Calls of the running event loop."""
 
 
 # ── Held by another process of this host ─────────────────────────────────────────────────────────────────────────────

@@ -31,8 +31,6 @@ KEY_SUBPROTOCOL = "openai-insecure-api-key."
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """A handshake that was read."""
-
     model: str
     dialect: Dialect = OWN
     opening: dict[str, Any] = field(default_factory=dict)
@@ -62,8 +60,6 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Places of the values of a handshake."""
-
     query: Mapping[str, str]
     is_openais: bool = True
     """The request came to a path of OpenAI's clients; only there their dialects are spoken."""

@@ -19,8 +19,6 @@ def session_identifier() -> str:
 
 
 class TransportKind(models.TextChoices):
-    """Transport of a conversation."""
-
     WEBSOCKET = "websocket", "WebSocket"
     WEBRTC = "webrtc", "WebRTC"
     AOQ = "aoq", "AOQ"
@@ -54,7 +52,6 @@ class RealtimeSession(models.Model):
     model = models.CharField(max_length=100)
     """Or the name of an agent."""
     agent_version = models.PositiveIntegerField(null=True, blank=True)
-    """Version of the agent that answered; None where none was published."""
     transport = models.CharField(max_length=10, choices=TransportKind.choices)
     entrance = models.CharField(max_length=10, choices=Entrance.choices, null=True, blank=True)
     """None in rows of earlier releases, where it is not known."""

@@ -24,7 +24,6 @@ async def refuse_handshake(scope: Scope, send: Send, error: Exception) -> None:
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """The first value of each parameter."""
     parameters = parse_qs(scope.get("query_string", b"").decode("latin-1"))
     return {name: values[0] for name, values in parameters.items()}
 

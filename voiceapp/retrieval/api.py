@@ -239,7 +239,6 @@ async def _json(reply: Any, *parts: object) -> HttpResponse:
 
 
 def _native_reply(embedded: Embedded, request_id: str) -> dict[str, Any]:
-    """An EmbeddingReply."""
     return {
         "status_code": 200,
         "request_id": request_id,
@@ -251,7 +250,6 @@ def _native_reply(embedded: Embedded, request_id: str) -> dict[str, Any]:
 
 
 def _compatible_reply(embedded: Embedded, body: CompatibleEmbeddingBody) -> dict[str, Any]:
-    """A CompatibleEmbeddingReply."""
     vectors = embedded.answer.dense
     assert vectors is not None
     written: list[Any] = (

@@ -46,7 +46,6 @@ class EmbeddingCall:
 class Embedded:
     answer: EmbeddingResult
     count: int
-    """Number of texts."""
     total_tokens: int
     served_by: str
     """`ModelCard.origin` of the model that gave the vectors."""

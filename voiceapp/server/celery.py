@@ -103,7 +103,6 @@ class Dispatch:
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
 
     def wake(self, queue_name: str) -> None:
-        """There is work. From any thread."""
         self._woken.add(queue_name)
         self._news.set()
 

@@ -47,7 +47,6 @@ LONGEST_DRAIN_S = 20.0
 def check_settings(
     app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[CheckMessage]:
-    """All findings about this installation's settings."""
     looks = (_secret_key, _hosting, _https, _addresses, _values, _files, _limits, _static_files, _removed)
     return [finding for look in looks for finding in look()]
 

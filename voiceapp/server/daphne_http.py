@@ -162,6 +162,5 @@ class Request(WebRequest):
             self.basic_error(500, b"Internal Server Error", "The server failed")
 
     def handle_end(self) -> None:
-        """The application returned."""
         if not self.finished and self.channel is not None:
             self.basic_error(500, b"Internal Server Error", "The server gave no answer")

@@ -155,7 +155,6 @@ class DaphneSocket(WebSocketProtocol):
             self.end(1011, "")
 
     def handle_end(self) -> None:
-        """The application returned."""
         if self.state == self.STATE_CONNECTING:
             self._refuse(500, "InternalError", "The server gave no answer.")
         else:

@@ -107,7 +107,6 @@ class ServerLimits:
         )
 
     def body_bytes_at(self, path: str) -> int:
-        """The largest body at this address."""
         return self.upload_bytes if canonical(path).rstrip("/") in UPLOAD_PATHS else self.body_bytes
 
 
@@ -153,7 +152,6 @@ class LimitedBody:
         self._send = send
         self._limits = limits
         self.allowed = limits.body_bytes_at(scope.get("path", ""))
-        """Bytes, in all."""
         self._deadline = asyncio.get_running_loop().time() + limits.body_timeout_s
         self._received = 0
         self._complete = False

@@ -26,7 +26,6 @@ LATE_S = 60.0
 """A worker takes what is due within seconds, unless all are busy."""
 
 QUEUE_NAMES = (signals.QUEUE_NAME, events.QUEUE_NAME)
-"""Their names."""
 
 
 def queues() -> Sequence[WorkQueue]:

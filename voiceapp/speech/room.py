@@ -41,4 +41,3 @@ class SpeechRoom:
 
 
 speech_room = per_loop(SpeechRoom)
-"""That of the running event loop."""

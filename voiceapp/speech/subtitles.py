@@ -13,7 +13,6 @@ MIN_CONFIDENCE = 1e-6
 
 
 def srt(transcript: Transcript) -> str:
-    """SubRip."""
     cues = [
         f"{number}\n{_clock(segment.start_s, ',')} --> {_clock(segment.end_s, ',')}\n{segment.text}\n"
         for number, segment in enumerate(transcript.segments, start=1)
@@ -22,7 +21,6 @@ def srt(transcript: Transcript) -> str:
 
 
 def vtt(transcript: Transcript) -> str:
-    """WebVTT."""
     cues = [
         f"{_clock(segment.start_s, '.')} --> {_clock(segment.end_s, '.')}\n{_escaped(segment.text)}\n"
         for segment in transcript.segments

@@ -51,8 +51,6 @@ Spoken = Annotated[CleanStr, AfterValidator(spoken)]
 
 @dataclass(frozen=True, slots=True)
 class SynthesisCall:
-    """A call of a synthesis model, read from the request."""
-
     model: str
     text: str
     voice: str

@@ -38,8 +38,6 @@ LANGUAGE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of speech and its words."""
-
     start_s: float
     end_s: float
     text: str

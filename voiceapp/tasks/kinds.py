@@ -41,8 +41,6 @@ class PartResult:
 
 
 class TaskKind(Protocol):
-    """One kind of task."""
-
     path: str
     """`group/task/function`: it is created by `POST /api/v1/services/<path>`."""
     title: str

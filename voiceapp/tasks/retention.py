@@ -46,7 +46,6 @@ def forget(tasks: list[int]) -> None:
 
 
 def _delete_files(tasks: list[int], deletions: files.Deletions) -> set[int]:
-    """Delete the files of these tasks; return the tasks with files that could not be deleted."""
     rows = TaskFile.objects.filter(task_id__in=tasks).values_list("task_id", "name")
     return {task for task, name in rows if not deletions.delete(name)}
 

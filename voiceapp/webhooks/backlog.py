@@ -20,8 +20,6 @@ COUNT_EVERY_S = 1.0
 
 @dataclass(slots=True)
 class _Room:
-    """Room for deliveries to one endpoint."""
-
     left: int
     until: float
     """Time of the next count, by the monotonic clock."""
@@ -58,8 +56,6 @@ class Backlog:
 
 
 class _Count(Subquery):
-    """Subquery that counts rows."""
-
     template = "(SELECT COUNT(*) FROM (%(subquery)s) AS found)"
     output_field = IntegerField()
     empty_result_set_value = 0
@@ -73,4 +69,3 @@ def _waiting(endpoint_ids: Iterable[int]) -> dict[int, int]:
 
 
 backlog = Backlog()
-"""The one of this process."""

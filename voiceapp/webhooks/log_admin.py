@@ -164,7 +164,6 @@ class DeliveryAdmin(admin.ModelAdmin):
         return [path("<path:object_id>/replay/", again, name="webhooks_replay"), *super().get_urls()]
 
     def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The button on a delivery's page."""
         delivery = self.get_object(request, unquote(object_id))
         if delivery is None:
             raise Http404

@@ -72,16 +72,12 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request to a receiver."""
-
     event_id: str
     body: bytes
     receiver: Receiver
 
 
 class DeliveryQueue:
-    """Deliveries of this process."""
-
     name = QUEUE_NAME
     capacity = CAPACITY
 
@@ -148,7 +144,6 @@ class DeliveryQueue:
         await self._record(AttemptResult(lease, receiver.endpoint_id, attempted, now, is_hopeless), database)
 
     async def close(self) -> None:
-        """Hang up."""
         if self._recording is not None:
             self._recording.cancel()
         if self._outbound is not None:
@@ -242,8 +237,6 @@ def _next(worker: str, limit: int, was_slow: Mapping[int, bool]) -> dict[int, Re
 
 @dataclass(frozen=True, slots=True)
 class WaitingEndpoint:
-    """An endpoint with something due."""
-
     receiver: Receiver
     account_id: int
     is_called: bool

@@ -54,7 +54,6 @@ class Verdict:
     wait_s: float = 0.0
     """Time until the next attempt, when there is one."""
     disable: DisabledReason | None = None
-    """The endpoint is to be disabled at once, for this reason."""
 
 
 def judge(

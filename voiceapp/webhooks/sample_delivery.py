@@ -20,8 +20,6 @@ from voiceapp.webhooks.signing import signature_headers
 
 @dataclass(frozen=True, slots=True)
 class SampleDelivery:
-    """A test delivery and its result."""
-
     body: str
     attempted: Attempted
 
@@ -32,7 +30,6 @@ class SampleDelivery:
 
     @property
     def verdict(self) -> str:
-        """One sentence on what the receiver did."""
         status, took = self.attempted.outcome.status, self.attempted.duration_ms
         if status is None:
             return self.attempted.error

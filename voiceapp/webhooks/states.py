@@ -37,8 +37,6 @@ DELIVERY_STEPS: StepTable = {
 
 
 class EndpointStatus(models.TextChoices):
-    """States of an endpoint."""
-
     ACTIVE = "ACTIVE", "Active"
     DISABLED = "DISABLED", "Disabled"
 
@@ -50,8 +48,6 @@ ENDPOINT_STEPS: StepTable = {
 
 
 class DisabledReason(StrEnum):
-    """Reasons why an endpoint is disabled."""
-
     MANUAL = "MANUAL"
     FAILURES = "CONSECUTIVE_DELIVERY_FAILURES"
     REDIRECT = "REDIRECT_RESPONSE"
@@ -68,4 +64,3 @@ REASONS = {
     DisabledReason.TLS: "The receiver's certificate does not prove who it is",
     DisabledReason.GONE: "The receiver says that it is gone for good (410)",
 }
-"""Each reason in words for operators."""

@@ -59,8 +59,6 @@ class Pool(ConnectionPool[Connection]):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection to PostgreSQL."""
-
     def ensure_connection(self) -> None:
         """Connect anew after a loss: Django does that between requests, and a thread of sockets has none."""
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:

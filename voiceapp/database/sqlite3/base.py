@@ -30,8 +30,6 @@ class Cursor(base.SQLiteCursorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection to SQLite."""
-
     _patience_ms: int
     """Present value of `busy_timeout`."""
 

@@ -34,8 +34,6 @@ INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH"
 
 
 class ProgramDied(Exception):
-    """The program ended before it had served a text."""
-
     def __init__(self, *, at_fault: bool) -> None:
         super().__init__()
         self.at_fault = at_fault
@@ -60,8 +58,6 @@ class _Listener:
 
 
 class EspeakProcess:
-    """One running program."""
-
     def __init__(self, program: Path = PROGRAM, *, patience_s: float = 5.0) -> None:
         """Start the program; blocks some 50 ms until it is ready.
 

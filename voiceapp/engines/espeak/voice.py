@@ -86,7 +86,6 @@ class Espeak(Provider):
 
     @property
     def process_id(self) -> int | None:
-        """Identifier of the running process; None without one."""
         return self._process.process_id if self._process is not None and self._process.is_running else None
 
     async def speak(

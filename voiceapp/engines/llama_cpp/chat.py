@@ -118,7 +118,6 @@ class LlamaChat(Provider):
         await self._process.running()
 
     async def close(self) -> None:
-        """End the process."""
         if self._connection is not None:
             await self._connection.close()
         await asyncio.to_thread(self._process.close)
@@ -155,7 +154,6 @@ class LlamaChat(Provider):
                     raise _in_our_words(broken) from broken
 
     def _prepared(self, request: ChatRequest) -> ChatRequest:
-        """The request in llama.cpp's words."""
         extra = {RENAMED.get(name, name): value for name, value in request.extra.items() if _is_known(name)}
         if (thinks := request.extra.get("enable_thinking")) is not None:
             extra["chat_template_kwargs"] = {"enable_thinking": thinks}
@@ -227,7 +225,6 @@ class LlamaChat(Provider):
         yield ChatDelta(usage=total, finish_reason=reason)
 
     async def _connected(self, model: RunningModel) -> _Connection:
-        """The connection to that process."""
         earlier = self._connection
         if earlier is not None and earlier.model is model:
             return earlier
@@ -238,8 +235,6 @@ class LlamaChat(Provider):
 
 
 class _Connection:
-    """The clients of one process."""
-
     def __init__(self, model: RunningModel, timeout_s: float) -> None:
         self.model = model
         self._server = RemoteServer(
@@ -272,7 +267,6 @@ class _Connection:
         return await self.count_text(prompt["prompt"])
 
     async def count_text(self, text: str) -> int:
-        """The tokens of a text."""
         counted = {"content": text, "parse_special": True}
         return len((await self._server.ask("/tokenize", counted, limit=MAX_JSON_BYTES))["tokens"])
 

@@ -60,8 +60,6 @@ MAX_LINE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class LlamaOptions:
-    """Options of the program."""
-
     file: Path
     threads: int
     context_tokens: int
@@ -72,14 +70,11 @@ class LlamaOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningModel:
-    """A program that is ready."""
-
     address: str
     """`http://127.0.0.1:port`"""
     key: str
     process_id: int
     ended: Future[None] = field(default_factory=Future)
-    """Done when the program has ended."""
 
 
 class LlamaProcess:

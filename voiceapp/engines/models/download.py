@@ -127,7 +127,6 @@ def _verified(part: Path, sha256: str, kind: Kind) -> str:
 
 
 def not_written(error: OSError, to: Path, kind: Kind) -> FetchError:
-    """Return the error for a file that cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full(to)
     return FetchError(f"Cannot write the {kind.title}: {error}.")

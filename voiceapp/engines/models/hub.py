@@ -25,8 +25,6 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file of a hub."""
-
     url: str
     sha256: str
     """As the hub has it."""

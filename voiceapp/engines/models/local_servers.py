@@ -21,8 +21,6 @@ MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A model server that answers."""
-
     title: str
     address: str
     models: tuple[str, ...]

@@ -29,7 +29,6 @@ class ServiceState:
 
     @property
     def for_operators(self) -> str:
-        """One line about it."""
         if self.trouble is not None:
             return f"{self.trouble.for_operators} (circuit {self.circuit})"
         return "not asked yet" if self.heard_s_ago is None else f"reachable, heard {self.heard_s_ago:.0f} s ago"

@@ -39,7 +39,6 @@ class Counted:
 
     text: str
     count: int
-    """Tokens of `text`."""
     ids: tuple[int, ...] = ()
     """Tokens of the text; empty where they were estimated."""
     was_cut: bool = False

@@ -20,7 +20,6 @@ from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import EngineError
 
 TRIAL_S = 60.0
-"""Longest trial of one thing."""
 SAMPLE_RATE_HZ = 24_000
 MAX_SPOKEN = 300
 """Characters."""

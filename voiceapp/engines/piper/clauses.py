@@ -19,13 +19,11 @@ class Clauses:
     """One of `.,;:!?` behind each clause."""
 
     def phonemes(self, of_texts: list[str]) -> str:
-        """The phonemes of the piece, from those of its clauses."""
         pairs = zip(of_texts, self.marks, strict=True)
         return " ".join(phonemes + mark for phonemes, mark in pairs if phonemes)
 
 
 def clauses(piece: Piece) -> Clauses:
-    """The clauses of a piece."""
     found = [(part[1].strip(), _mark(part[2].strip())) for part in _PARTS.finditer(piece.text)]
     spoken = [(text, mark) for text, mark in found if _SPOKEN.search(text)]
     last = "." if piece.is_sentence else ","

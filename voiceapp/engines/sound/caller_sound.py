@@ -26,8 +26,6 @@ class Frame:
 
 
 class CallerSound:
-    """The sound of one session's caller."""
-
     def __init__(self, config: SessionConfig) -> None:
         self._format = config.input_format
         self._converter = InputConverter(self._format)

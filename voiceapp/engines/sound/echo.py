@@ -60,12 +60,9 @@ def _library():  # type: ignore[no-untyped-def]  # a module, loaded when the fir
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A piece of sound, with and without echo."""
-
     to_detect: Samples
     """Without echo, and with gaps where echo and speech meet: who speaks is found here."""
     to_read: Samples
-    """The sound as it came."""
     risk: EchoRisk = EchoRisk.NONE
 
 

@@ -47,8 +47,6 @@ AUDIBLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Result of one look."""
-
     at_s: float
     likeness: float
     """The greatest correlation beside what is usual around it."""
@@ -169,6 +167,5 @@ def _is_audible_throughout(far: Samples) -> bool:
 
 
 def _audible_share(samples: Samples) -> float:
-    """Return the share of it that is audible, in pieces of 10 ms at 8 kHz."""
     pieces = samples[: len(samples) // 80 * 80].reshape(-1, 80)
     return float((np.square(pieces).mean(axis=1) > AUDIBLE**2).mean()) if len(pieces) else 0.0

@@ -120,9 +120,7 @@ class WyomingProvider(Provider):
 
     @property
     def trouble(self) -> EngineError | None:
-        """See `Provider`."""
         return self._server.trouble
 
     async def warm(self) -> None:
-        """See `Provider`."""
         await self.probe()

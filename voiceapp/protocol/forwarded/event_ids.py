@@ -34,13 +34,11 @@ class EventIds:
         return wire
 
     def is_refused(self, wire: JsonObject) -> bool:
-        """True for a refusal that names one of these ids."""
         about = object_of(wire.get("error")).get("event_id") if wire["type"] == ev.ErrorEvent.type else None
         return isinstance(about, str) and about in self._given
 
     @staticmethod
     def without_id(refusal: JsonObject) -> JsonObject:
-        """The refusal as the caller of an event without an id reads it."""
         return {**refusal, "error": {**refusal["error"], "event_id": None}}
 
 

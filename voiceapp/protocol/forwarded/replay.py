@@ -38,8 +38,6 @@ WORD_PARTS = {"user": "input_text", "system": "input_text", "assistant": "text"}
 
 
 class ConversationReplay:
-    """Follows the events of one session."""
-
     def __init__(self, settings: Wire) -> None:
         """`settings` are those that every session begins with."""
         self.settings: dict[str, Any] = dict(settings)
@@ -56,7 +54,6 @@ class ConversationReplay:
         return tuple(self._unanswered)
 
     def follow(self, wire: Wire) -> None:
-        """Take an event of the service's."""
         kind = wire["type"]
         asked = self._answered(wire)
         if kind == "session.updated" and asked is not None and isinstance(asked.get("session"), dict):
@@ -144,7 +141,6 @@ class AudioReplay:
             self._length_ms -= self._messages.popleft()[1]
 
     def forget(self) -> None:
-        """Forget the audio: the service has taken it."""
         self._messages.clear()
         self._length_ms = 0.0
         self.is_open = False
@@ -155,7 +151,6 @@ class AudioReplay:
         return self._total_ms - self._length_ms
 
     def messages(self) -> list[str | JsonObject]:
-        """Return the messages to be sent again."""
         return [message for message, _ in self._messages]
 
 

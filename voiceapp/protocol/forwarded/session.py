@@ -53,7 +53,6 @@ class TurnSettings:
 
     @classmethod
     def of(cls, session: JsonObject) -> TurnSettings:
-        """Read the settings of a session object."""
         turns = session.get("turn_detection")
         return cls(
             is_manual="turn_detection" in session and turns is None,
@@ -63,8 +62,6 @@ class TurnSettings:
 
 
 class ForwardedSession:
-    """One session of a caller."""
-
     def __init__(
         self,
         session_id: str,
@@ -344,7 +341,6 @@ def _lost(why: str) -> ev.ErrorEvent:
 
 
 def _failed(response_id: str) -> ev.ResponseDone:
-    """The end of a response that was under way."""
     about = {"type": "failed", "reason": LOST, "error": {"type": "server_error", "code": LOST}}
     ended = {"id": response_id, "object": "realtime.response", "status": "failed", "status_details": about}
     return ev.ResponseDone(event_id=identifier("event"), response={**_NOTHING_SAID, **ended})

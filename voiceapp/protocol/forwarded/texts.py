@@ -59,7 +59,6 @@ class ForwardedEvent(ServerEvent):
 
     type: ClassVar[str] = "forwarded"
     kind: str
-    """The `type` in the text."""
     text: str
 
     def to_wire(self) -> JsonObject:
@@ -111,7 +110,6 @@ class ForwardingDialect:
         return ForwardedMessage(text=json.dumps(wire, separators=(",", ":")), wire=wire, event_id=fields.event_id)
 
     def write(self, event: ServerEvent) -> list[JsonObject]:
-        """See `Dialect`."""
         return [event.to_wire()]
 
 

@@ -49,8 +49,6 @@ class _Exchange:
 
 
 class ForwardedTurns:
-    """Follows the events of one session."""
-
     def __init__(self, *, listens_only: bool = False) -> None:
         self.output_format: AudioFormat = DEFAULT_OUTPUT
         self._listens_only = listens_only
@@ -208,7 +206,6 @@ class ForwardedTurns:
 
 
 def words_of(item: Wire) -> str:
-    """The words of an item's content."""
     content = item.get("content")
     parts = content if isinstance(content, list) else []
     found = (part.get("text") or part.get("transcript") for part in parts if isinstance(part, dict))

@@ -35,9 +35,7 @@ class AgreedSettings:
 
     def __init__(self, config: SessionConfig) -> None:
         self.config = config
-        """The settings as the caller has them."""
         self.source = self.sink = AudioFormat("pcm16", PCM_RATE_HZ)
-        """Audio formats that the service takes and sends."""
         self._updates: OrderedDict[str, _Update] = OrderedDict()
         """Changes that were not answered, by our id."""
 

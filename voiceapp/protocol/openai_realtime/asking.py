@@ -140,7 +140,6 @@ def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -
 
 
 def item_there(item: Any, *, is_beta: bool) -> Any:
-    """An item of the conversation."""
     is_readable = isinstance(item, dict) and isinstance(item.get("content", []), list)
     parts = item.get("content", []) if is_readable else []
     if is_beta or not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):

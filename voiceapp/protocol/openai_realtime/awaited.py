@@ -32,7 +32,6 @@ class Awaited:
         return bool(self._commits or self._responses or self._begun or self._words)
 
     def clear(self) -> None:
-        """Wait for nothing more."""
         for each in (self._commits, self._responses, self._begun, self._words):
             each.clear()
 
@@ -51,7 +50,6 @@ class Awaited:
             _add(self._responses, item_id)
 
     def cleared(self) -> None:
-        """Audio was forgotten."""
         self.has_uncommitted = self.is_speaking = False
 
     def words_known(self, item_id: str, *, are_any: bool) -> None:
@@ -61,7 +59,6 @@ class Awaited:
             self._responses.pop(item_id, None)
 
     def response_asked(self, event_id: str) -> None:
-        """The caller asks for a response."""
         _add(self._responses, event_id)
 
     def response_begun(self, response_id: str) -> None:
@@ -70,12 +67,10 @@ class Awaited:
         _add(self._begun, response_id)
 
     def response_done(self, response_id: str) -> None:
-        """A response is over."""
         if self._begun.pop(response_id, 0) == 0:  # its beginning was not told
             _pop_first(self._responses)
 
     def refused(self, error: JsonObject) -> None:
-        """An event of the caller's was refused."""
         about, code, param = error.get("event_id"), str(error.get("code")), str(error.get("param"))
         if isinstance(about, str):
             self._commits.pop(about, None)

@@ -112,17 +112,14 @@ class OpenAIService:
 
     @property
     def config(self) -> SessionConfig:
-        """The settings as the caller has them."""
         return self._agreed.config
 
     @property
     def source(self) -> AudioFormat:
-        """Audio format that the service takes."""
         return self._agreed.source
 
     @property
     def sink(self) -> AudioFormat:
-        """Audio format that the service sends."""
         return self._agreed.sink
 
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -65,7 +65,6 @@ class OpenAIRealtimeDialect:
     # ── From the client ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, text: str) -> ev.ClientEvent | None:
-        """See `Dialect`."""
         fields = parse_fields(text)
         kind = fields.message.get("type")
         if kind == ev.AudioAppend.type:  # fifty a second
@@ -114,7 +113,6 @@ class OpenAIRealtimeDialect:
     # ── To the client ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, event: ev.ServerEvent) -> list[JsonObject]:
-        """See `Dialect`."""
         self._lengths.see(event)
         if special := _WRITERS.get(type(event)):
             return special(self, event)
@@ -296,7 +294,6 @@ _WRITERS: dict[type[ev.ServerEvent], Callable[[Any, Any], list[JsonObject]]] = {
 
 
 def item_to(ours: JsonObject) -> JsonObject:
-    """An item of the conversation."""
     if ours.get("role") != "assistant":
         return ours
     return {**ours, "content": [{**part, "type": PARTS.get(part["type"], part["type"])} for part in ours["content"]]}

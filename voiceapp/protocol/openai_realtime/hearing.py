@@ -31,7 +31,6 @@ _DETAILS = {"input_token_details": "input_tokens_details", "output_token_details
 
 
 def part_of(part: JsonObject) -> JsonObject:
-    """A content part."""
     kind = str(part.get("type"))
     return {**part, "type": _PARTS.get(kind, kind)}
 

@@ -26,7 +26,6 @@ class Lengths:
         self._lengths_ms: dict[str, float] = {}
 
     def appended(self, event: Event) -> Event:
-        """Count audio of the client."""
         if isinstance(event, ev.AudioAppend):
             self._appended_bytes += len(event.audio)
         return event
@@ -39,7 +38,6 @@ class Lengths:
         self._sent_ms = self.format.wire_ms(len(encoded) * 3 // 4)
 
     def see(self, event: ev.ServerEvent) -> None:
-        """Take note of what an event says of lengths."""
         if isinstance(event, ev.SpeechStarted):
             self._began_ms[event.item_id] = event.audio_start_ms
         elif isinstance(event, ev.SpeechStopped):

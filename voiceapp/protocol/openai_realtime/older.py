@@ -21,7 +21,6 @@ class OlderDialect(OpenAIRealtimeDialect):
     """The dialect of one connection."""
 
     def read(self, text: str) -> ev.ClientEvent | None:
-        """See `Dialect`."""
         event = self._lengths.appended(ev.parse_client_event(text))
         if isinstance(event, ev.ItemCreate):
             self._lengths.sent(event.item)
@@ -32,7 +31,6 @@ class OlderDialect(OpenAIRealtimeDialect):
         return event
 
     def write(self, event: ev.ServerEvent) -> list[JsonObject]:
-        """See `Dialect`."""
         if isinstance(event, _TRANSLATED):
             return super().write(event)
         self._lengths.see(event)

@@ -109,7 +109,6 @@ def _object(of: JsonObject, name: str, at: str) -> JsonObject:
 
 
 def session_to(ours: JsonObject, kind: str = REALTIME) -> JsonObject:
-    """`session` of `session.created` and `session.updated`."""
     source = ours["audio"]["input"]
     transcription = {name: value for name, value in ours["input_audio_transcription"].items() if value is not None}
     listens: JsonObject = {

@@ -27,13 +27,11 @@ class SpokenItems:
         self._items: OrderedDict[str, _Item] = OrderedDict()
 
     def said(self, item_id: object, words: object) -> None:
-        """Add words of an item."""
         if isinstance(item_id, str) and isinstance(words, str):
             item = self._item(item_id)
             item.words = (item.words + words)[:MAX_CHARACTERS]
 
     def sounded(self, item_id: object, n_bytes: int) -> None:
-        """Count audio of an item."""
         if isinstance(item_id, str):
             self._item(item_id).sound_bytes += n_bytes
 

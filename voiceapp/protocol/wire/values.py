@@ -57,7 +57,6 @@ def read_metadata(value: object, param: str) -> dict[str, str] | None:
 
 
 def read_terms(value: object, param: str) -> tuple[str, ...]:
-    """A list of names and other words."""
     if not isinstance(value, list) or len(value) > MAX_TERMS:
         raise InvalidParameter(f"{param} must be a list of at most {MAX_TERMS} strings.", param=param)
     return tuple(read_text(term, param, limit=MAX_TERM_LENGTH) for term in value)

@@ -187,6 +187,5 @@ async def caller_of(grant: AoqGrant) -> Caller:
 
 
 def delete_past_grants(now: datetime) -> int:
-    """Delete the grants that have expired; returns how many."""
     past = Q(expires_at__lt=now.astimezone(UTC) - KEPT)
     return int(AoqGrant.objects.filter(past).delete()[0])

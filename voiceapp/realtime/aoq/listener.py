@@ -40,7 +40,6 @@ class RelayPlace:
     """Address that a relay listens on, and the one that callers are told."""
 
     bind: str
-    """Address to listen on."""
     port: int
     """UDP port; 0 lets the system choose."""
     endpoint: str

@@ -16,7 +16,6 @@ class AoqRelay(models.Model):
     endpoint = models.CharField(max_length=253)
     """Host name or address under which callers reach it."""
     port = models.PositiveIntegerField()
-    """UDP port."""
     region = models.CharField(max_length=40, blank=True, default="")
     fingerprint = models.CharField(max_length=64, blank=True, default="")
     """SHA-256 of its certificate in hexadecimal; empty for one that a public authority has signed."""

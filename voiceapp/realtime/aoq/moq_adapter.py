@@ -38,7 +38,6 @@ class ConnectionLost(Exception):
 
 
 def is_installed() -> bool:
-    """Return whether the library is installed."""
     return importlib.util.find_spec("moq") is not None and importlib.util.find_spec("moq_ffi") is not None
 
 

@@ -30,8 +30,6 @@ class TokenInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GrantToken:
-    """Content of a verified token."""
-
     sid: str
     root: str
     expires_at: float

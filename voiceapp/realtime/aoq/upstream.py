@@ -119,4 +119,3 @@ def _owner_of(visit: Visit) -> tuple[int, str]:
 
 
 upstream = per_loop(Upstream)
-"""That of the running event loop."""

@@ -32,8 +32,6 @@ IDLE_S = 60.0
 
 
 class TaskRunner:
-    """Runs the tasks of one accepted connection."""
-
     def __init__(self, caller: Caller, door: Door, address: str, connection: TaskConnection) -> None:
         self._caller = caller
         self._door = door

@@ -41,7 +41,6 @@ class TaskTransport:
             self._lost.set_result(code)
 
     def check_lost(self) -> None:
-        """Raise Disconnected if the connection is gone, or the task was given up."""
         if self._lost.done():
             raise Disconnected(self._lost.result())
 

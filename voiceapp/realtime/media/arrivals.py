@@ -84,5 +84,4 @@ class Arrivals:
             self._queue.put_nowait(error)
 
     def lost(self, code: int) -> None:
-        """The caller is gone."""
         self._queue.put_nowait(Disconnected(code))

@@ -71,7 +71,6 @@ class MediaLeg:
         self._is_watching = True
 
     def receive(self, packet: rtp.Packet) -> None:
-        """Take a packet of the caller's as it came."""
         if self._is_listening:
             self._microphone.receive(packet, self._now())
 

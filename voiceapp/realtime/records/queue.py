@@ -34,8 +34,6 @@ class EventNote:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """A turn, and when it ended."""
-
     turn: TurnEnded
     at: datetime
 

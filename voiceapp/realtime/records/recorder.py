@@ -70,7 +70,6 @@ class Beginning:
     entrance: str
     """An `Entrance`."""
     agent_version: int | None = None
-    """Version of the agent that answers; None where none is published."""
     session_id: str = field(default_factory=session_identifier, kw_only=True)
 
     @property
@@ -167,12 +166,10 @@ class Recorder:
         self._ran_from: float | None = None
         """Time when the session began, on the clock of `time.monotonic`; None before that."""
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
-        """Charges of the conversation."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
     def add(self, turn: TurnEnded) -> None:
-        """Take one record; returns at once."""
         if turn.ordinal not in self._lengths:
             _count(turn)
         self._lengths[turn.ordinal] = _Lengths(

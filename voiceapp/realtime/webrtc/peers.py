@@ -48,14 +48,12 @@ class Peers:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End them all now."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 peers = per_loop(Peers)
-"""The peers of the running event loop."""
 
 
 async def answer(offer: str, arrival: Arrival, dialect: Dialect = OWN) -> str:

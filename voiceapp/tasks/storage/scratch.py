@@ -34,7 +34,6 @@ class Scratch:
             yield Path(name)
 
     def close(self) -> None:
-        """Give everything back."""
         if self._lock is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._lock.close()

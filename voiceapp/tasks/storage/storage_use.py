@@ -55,7 +55,6 @@ def give_back_of_tasks(tasks: list[int]) -> None:
 
 
 def left_for_results(account_id: int) -> int:
-    """Return the bytes of results that an account may still keep."""
     used = _used().run([account_id])
     return max(0, _quota("result_bytes") - (used[0][0] if used else 0))
 

@@ -58,7 +58,6 @@ def new_policy(account_id: int) -> Policy:
 
 
 def sign(policy: Policy) -> tuple[str, str]:
-    """A policy as text, and its signature."""
     text, _, signature = signing.dumps([policy.account_id, policy.folder], salt=SALT).rpartition(":")
     return text, signature
 

@@ -42,7 +42,6 @@ from voiceapp.tasks.work.turns import Turns
 logger = logging.getLogger(__name__)
 
 AWAY = (DatabaseUnavailable, OperationalError, InterfaceError)
-"""Errors of a database that is away."""
 KEPT_FREE = 1
 """Places, beside those of TASK_CAPACITY, for accounts with nothing under way."""
 MOST_WAITING = 32

@@ -17,7 +17,6 @@ class Turns:
 
     def __init__(self) -> None:
         self._last: int | None = None
-        """The account that had a turn last."""
 
     def shares(self, room: int, kept_free: int) -> Counter[int]:
         """Return how many tasks of which account are next."""

@@ -35,7 +35,6 @@ def duration(text: str) -> timedelta:
 
 
 def name(text: str) -> str:
-    """A name that fits its column."""
     if not 0 < len(text.strip()) <= 100:
         raise argparse.ArgumentTypeError("a name has 1 to 100 characters")
     return text.strip()
