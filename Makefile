@@ -92,11 +92,8 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.hearing
 	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.interrupting
-	$(BIN)/python -m tests.bench.retrieval $(ARGS)
-	$(BIN)/python -m tests.bench.generation $(ARGS)
+	$(BIN)/python -m tests.bench.retrieval
 	$(BIN)/python -m tests.bench.webrtc
-	$(BIN)/python -m tests.bench.tasks
-	$(BIN)/python -m tests.bench.webhooks
 	$(BIN)/python -m tests.bench.bridging
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that

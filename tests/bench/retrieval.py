@@ -1,8 +1,5 @@
-"""`python -m tests.bench.retrieval`: how well embedding and reranking find, and how fast they do by HTTP.
-
-Quality: questions written for this product's manual, each answered by one of its sections, nDCG@10. Speed: the same
-texts through the real server and through the engine called bare, in turns, so that a busy machine slows both.
-"""
+"""`python -m tests.bench.retrieval`: how well embedding and reranking find, by questions written for this product's
+manual, each answered by one of its sections: nDCG@10."""
 
 from __future__ import annotations
 
@@ -11,37 +8,24 @@ import asyncio
 import json
 import math
 import os
-import random
 import re
-import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import django
 import numpy as np
 from numpy.typing import NDArray
 
 from tests.bench import report
 from tests.bench.clips import ROOT
-from tests.bench.serving import Server
 
 QUESTIONS = ROOT / "tests" / "bench" / "manual_questions.json"
 TRANSLATED = ROOT / "tests" / "bench" / "manual_questions_translated.json"
 """The same questions in the same order, in five languages."""
 DIMENSIONS = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 CUTOFF = 10
-BATCH_TEXTS = 10
-TEXT_TOKENS = 128
-PASSAGES = 100
-PASSAGE_TOKENS = 200
-CALLERS = 4
-ROUND_S = 3.0
-AIM_SHARE = 0.85
-AIM_RERANK_S = 1.5
 
 Order = Sequence[int]
 
@@ -62,38 +46,13 @@ class Quality:
     rerank_elsewhere: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    bare_texts_per_s: float
-    http_texts_per_s: float
-    rerank_p50_s: float
-    rerank_p95_s: float
-    known_p50_s: float
-    """The same documents again, for another question."""
-
-    @property
-    def share(self) -> float:
-        return self.http_texts_per_s / self.bare_texts_per_s
-
-
 def main() -> None:
     """Parse the command line, measure, print and write."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.retrieval", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "retrieval.json")
     chosen = parser.parse_args()
     print_quality(found := asyncio.run(quality()))
-    with tempfile.TemporaryDirectory(prefix="voiceapp-bench-") as folder:
-        server = Server(Path(folder))
-        key = server.prepare()
-        with server:
-            speed = asyncio.run(measure(f"http://127.0.0.1:{server.port}", key, rounds=2 if chosen.quick else 5))
-    print_speed(speed)
-    facts = report.machine()
-    report.write(
-        chosen.output,
-        {"machine": facts, "quality": asdict(found), "speed": asdict(speed) | {"share": speed.share}},
-    )
+    report.write(chosen.output, {"machine": report.machine(), "quality": asdict(found)})
     print(f"All figures: {chosen.output}")
 
 
@@ -182,89 +141,6 @@ def ndcg(order: Order, right: int) -> float:
     return 1 / math.log2(rank + 1) if rank <= CUTOFF else 0.0
 
 
-async def measure(base_url: str, key: str, *, rounds: int) -> Speed:
-    """Texts per second, bare and by HTTP in turns; then one rerank after the other."""
-    from voiceapp.engines.embedded.embedder import EmbeddedEmbedder
-    from voiceapp.engines.models import tokens
-    from voiceapp.engines.text_interfaces import EmbeddingRequest
-
-    passages = Passages()
-    batch = await passages.make(BATCH_TEXTS, TEXT_TOKENS)
-    embedder = EmbeddedEmbedder()
-
-    async with aiohttp.ClientSession(base_url, headers={"Authorization": f"Bearer {key}"}) as session:
-
-        async def post(path: str, body: dict[str, Any]) -> bytes:
-            async with session.post(path, json=body) as answer:
-                content = await answer.read()
-                if answer.status != 200:
-                    raise SystemExit(f"The server refused: {content.decode()}")
-                return content
-
-        async def bare() -> None:
-            counted = tuple(await tokens.count(batch))
-            await embedder.embed(EmbeddingRequest(counted, dimension=1024))
-
-        async def by_http() -> None:
-            body = {"model": "text-embedding-v4", "input": {"texts": batch}, "parameters": {"dimension": 1024}}
-            await post("/api/v1/services/embeddings/text-embedding/text-embedding", body)
-
-        await bare()
-        await by_http()
-        rates: dict[str, list[float]] = {"bare": [], "http": []}
-        for _ in range(rounds):
-            rates["bare"].append(await rate(bare))
-            rates["http"].append(await rate(by_http))
-
-        async def rerank(query: str, documents: list[str]) -> float:
-            body = {"model": "qwen3-rerank", "input": {"query": query, "documents": documents}}
-            begun = time.monotonic()
-            await post("/api/v1/services/rerank/text-rerank/text-rerank", body)
-            return time.monotonic() - begun
-
-        new, known = [], []
-        for _ in range(4 * rounds):
-            documents = await passages.make(PASSAGES, PASSAGE_TOKENS)
-            new.append(await rerank("How do I stop the assistant while it speaks?", documents))
-            known.append(await rerank("Which port does the server listen on?", documents))
-    return Speed(
-        bare_texts_per_s=report.percentile(rates["bare"], 50),
-        http_texts_per_s=report.percentile(rates["http"], 50),
-        rerank_p50_s=report.percentile(new, 50),
-        rerank_p95_s=report.percentile(new, 95),
-        known_p50_s=report.percentile(known, 50),
-    )
-
-
-async def rate(call: Any) -> float:
-    """Texts per second of some callers who ask again and again."""
-    begun = time.monotonic()
-    calls = 0
-
-    async def ask() -> None:
-        nonlocal calls
-        while time.monotonic() - begun < ROUND_S:
-            await call()
-            calls += 1
-
-    await asyncio.gather(*(ask() for _ in range(CALLERS)))
-    return calls * BATCH_TEXTS / (time.monotonic() - begun)
-
-
-class Passages:
-    """Texts nobody has seen before, of the manual's words, each of an exact number of tokens."""
-
-    def __init__(self) -> None:
-        self._words = " ".join(sections().values()).split()
-        self._random = random.Random(7)
-
-    async def make(self, count: int, length: int) -> list[str]:
-        from voiceapp.engines.models import tokens
-
-        drafts = [" ".join(self._random.choices(self._words, k=length)) for _ in range(count)]
-        return [text.text for text in await tokens.count(drafts, limit=length)]
-
-
 def print_quality(found: Quality) -> None:
     print(f"Search in the manual: {found.questions} questions, {found.sections} sections, nDCG@{CUTOFF}")
     print(f"  BM25 {found.bm25:.3f}   rerank {found.rerank:.3f}   sparse vectors {found.sparse:.3f}")
@@ -273,19 +149,6 @@ def print_quality(found: Quality) -> None:
     for language, dense in found.elsewhere.items():
         by_dimension = "  ".join(f"{d}: {value:.3f}" for d, value in dense.items())
         print(f"    {language}  rerank {found.rerank_elsewhere[language]:.3f}   {by_dimension}")
-
-
-def print_speed(speed: Speed) -> None:
-    print(f"Embedding, {BATCH_TEXTS} texts of {TEXT_TOKENS} tokens a call, {CALLERS} callers")
-    print(
-        f"  bare {speed.bare_texts_per_s:.0f} texts/s   by HTTP {speed.http_texts_per_s:.0f} texts/s   "
-        f"{speed.share:.0%} (aim {AIM_SHARE:.0%})"
-    )
-    print(f"Rerank by HTTP, {PASSAGES} documents of {PASSAGE_TOKENS} tokens")
-    print(
-        f"  p50 {speed.rerank_p50_s:.2f} s   p95 {speed.rerank_p95_s:.2f} s (aim {AIM_RERANK_S} s)   "
-        f"known documents p50 {speed.known_p50_s:.2f} s"
-    )
 
 
 if __name__ == "__main__":
