@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.engines.models.lanes import cores_in_use
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
-from voiceapp.protocol.work import RecognitionFailed, Recognize, Recognized, Result
+from voiceapp.protocol.work import JudgeTurn, RecognitionFailed, Recognize, Recognized, Result
 
 AUDIO = np.zeros(1600, dtype=np.float32)
 
@@ -161,6 +163,25 @@ async def test_a_turn_that_is_heard_elsewhere_is_not_read_here_before_its_end(
     await hearing.carry_out(work)
     assert [type(each) for each in done] == [Recognized if reads_early else RecognitionFailed]
     assert sum(ear.asked for ear in ears) == reads_early
+
+
+async def test_a_lull_is_read_before_the_turn_model_takes_a_thread() -> None:
+    order: list[str] = []
+
+    class Reader(Ear):
+        async def recognize(self, *args: Any, **kwargs: Any) -> Recognition:
+            order.append("reading")
+            return await super().recognize(*args, **kwargs)
+
+    class Judge(Turns):
+        async def end_probability(self, audio: Samples) -> float:
+            order.append("judgement")
+            return await super().end_probability(audio)
+
+    hearing = HearingPipeline(turns=Judge(), recognizer=recognizer(Reader("here")), done=lambda _: None, refuse=print)
+    lull = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True), JudgeTurn("item_1", 1, AUDIO)
+    await asyncio.gather(*(hearing.carry_out(work) for work in lull))
+    assert order == ["reading", "judgement"]
 
 
 async def test_words_are_read_for_captions_only_where_a_core_is_idle() -> None:

@@ -112,7 +112,10 @@ class _Chain(Provider):
     async def _first(
         self, links: Sequence[Link], ask: Callable[[Link], Awaitable[Result]], *, beside_s: float | None = None
     ) -> tuple[Link, Result]:
-        """The result of the first engine that gives one."""
+        """The result of the first engine that gives one. One that is alone is asked at once, and not in a task: of a
+        lull's reading and judgement, the reading, which needs an idle thread, is then first in the lane."""
+        if len(links) == 1:
+            return links[0], await ask(links[0])
 
         async def begin(link: Link) -> AsyncGenerator[tuple[Link, Result], None]:
             yield link, await ask(link)
