@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -28,3 +30,8 @@ async def listening(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) ->
         yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+def words_of(page: str) -> str:
+    """Return the words of an HTML page as a reader finds them, each run of white space as one space."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.replace("<wbr>", ""))).split())

@@ -7,6 +7,7 @@ import secrets
 import time
 import uuid
 from datetime import UTC, datetime
+from decimal import Decimal
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -78,3 +79,13 @@ def one_line(text: object, limit: int = 300) -> str:
     words = str(text)
     escaped = words[:limit].encode("unicode_escape").decode("ascii")
     return escaped if len(words) <= limit and len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+
+
+NANO = 1_000_000_000
+"""Nano-dollars of a dollar."""
+
+
+def dollars(nano: int) -> str:
+    """Format nano-dollars as dollars, with two decimals at least and no more zeros than that."""
+    digits = f"{Decimal(nano) / NANO:.9f}"
+    return digits[:-7] + digits[-7:].rstrip("0")

@@ -17,6 +17,7 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.realtime.test_models import begin
+from tests.web import words_of
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
@@ -264,7 +265,7 @@ def test_it_filters_keys_by_state(desk: Client, alice: Member, bob: Member, char
     for state, expected in (("usable", alice), ("expired", bob), ("revoked", charlie)):
         page = desk.get(reverse(KEYS), {"state": state})
         assert list(page.context["cl"].result_list) == [expected.row]
-        assert f">{state}<" in page.content.decode()
+        assert f" {state} " in words_of(page.content.decode())
     assert desk.get(reverse(KEYS)).context["cl"].result_count == 3
 
 

@@ -15,8 +15,8 @@ from django.utils.html import escape
 
 from tests.conftest import Member
 from voiceapp.accounts import ledger_admin
-from voiceapp.accounts.ledger_admin import dollars
 from voiceapp.accounts.models import Quota, UsageRecord
+from voiceapp.formats import dollars
 
 LEDGER = "admin:accounts_usagerecord_changelist"
 EXPORT = "admin:accounts_usagerecord_export"
@@ -61,7 +61,9 @@ def test_it_shows_nano_dollars_as_dollars(nano: int, text: str) -> None:
 def summed(desk: Client, **query: str) -> list[tuple[str, int, int, str]]:
     page = desk.get(reverse(LEDGER), query)
     assert page.status_code == 200
-    return [(one.group, one.requests, one.quantity, one.cost) for one in page.context_data["sums"]]
+    return [
+        (group, requests, quantity, cost) for group, _, requests, quantity, cost in page.context_data["sums"]["rows"]
+    ]
 
 
 def test_it_sums_by_day_newest_first(desk: Client, used: None) -> None:
@@ -69,7 +71,7 @@ def test_it_sums_by_day_newest_first(desk: Client, used: None) -> None:
     assert summed(desk) == summed(desk, sums="day") == expected
     page = desk.get(reverse(LEDGER)).content.decode()
     assert "Sums by day" in page
-    assert "<td>1500000</td>" in page
+    assert "1500000" in page
 
 
 def test_it_sums_by_model_key_and_account_dearest_first(desk: Client, used: None, alice: Member) -> None:

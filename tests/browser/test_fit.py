@@ -178,7 +178,7 @@ def test_it_fits_for_people_who_signed_in_too(
         box = leave.bounding_box()
         assert box is not None
         assert (voice.overflow, box["x"] + box["width"] <= width, box["height"]) == (0, True, 44)
-        assert violations(voice) == []
+        assert violations(voice.page) == []
         leave.click(trial=True)  # it could be pressed
     voice.page.evaluate(
         """() => {

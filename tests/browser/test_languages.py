@@ -40,7 +40,7 @@ def test_a_conversation_in_the_visitors_language(
     voice.type("What is two plus two?")
     expect(voice.caption("assistant")).to_contain_text("4")
     voice.page.screenshot(path=screenshots / f"talking-{locale}.png")
-    assert violations(voice) == []
+    assert violations(voice.page) == []
     voice.page.click("#open-transcript")
     expect(voice.page.locator(".turn time").first).to_have_text(re.compile(f"^{time}$"))
     voice.page.click("#close-transcript")
@@ -86,4 +86,4 @@ def test_the_page_runs_from_right_to_left(open_page: OpenPage, screenshots: Path
     assert reply.evaluate("(part) => getComputedStyle(part).direction") == "ltr"  # it is in English
     assert not voice.page.evaluate(OVERFLOWING)
     voice.page.screenshot(path=screenshots / f"right-to-left-{width}.png")
-    assert violations(voice) == []
+    assert violations(voice.page) == []

@@ -91,34 +91,34 @@ def test_everybody_can_use_it(
     open_page: OpenPage, proxy: Proxy, screenshots: Path, width: int, scheme: str, fonts: str
 ) -> None:
     voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme)
-    found = violations(voice)
+    found = violations(voice.page)
     voice.page.click("#open-settings")
     voice.page.screenshot(path=screenshots / f"settings-{width}-{scheme}.png")
-    found += violations(voice)
+    found += violations(voice.page)
     voice.page.keyboard.press("Escape")
     voice.type("What can you do?")
     voice.wait("ai-speaking")
-    found += violations(voice)
+    found += violations(voice.page)
     voice.orb.click()
     voice.wait("listening")
     expect(voice.page.locator("#waterfall")).to_be_visible()
-    found += violations(voice)
+    found += violations(voice.page)
     if width < 960:
         voice.page.click("#open-transcript")
     voice.page.screenshot(path=screenshots / f"transcript-{width}-{scheme}.png")
-    found += violations(voice)
+    found += violations(voice.page)
     if width < 960:
         voice.page.click("#close-transcript")
     voice.page.click("#open-drawer")
     voice.page.locator(".event summary").first.click()
     voice.page.screenshot(path=screenshots / f"drawer-{width}-{scheme}.png")
-    found += violations(voice)
+    found += violations(voice.page)
     voice.page.click("#close-drawer")
     voice.page.click("#end")
     proxy.set_down(True)
     voice.orb.click()
     voice.expect_card("unreachable")
-    found += violations(voice)
+    found += violations(voice.page)
     assert found == []
 
 
@@ -126,12 +126,12 @@ def test_the_login_can_be_used_by_everybody(open_page: OpenPage, proxy: Proxy, s
     voice = open_page(viewport={"width": 360, "height": 640})
     voice.page.goto(f"http://127.0.0.1:{proxy.port}/login")
     voice.page.screenshot(path=screenshots / "login-360-light.png")
-    found = violations(voice)
+    found = violations(voice.page)
     voice.page.fill("#id_username", "nobody")
     voice.page.fill("#id_password", "nothing")
     voice.page.keyboard.press("Enter")
     expect(voice.page.get_by_role("alert")).to_contain_text("do not go together")
-    assert found + violations(voice) == []
+    assert found + violations(voice.page) == []
     assert voice.overflow <= 0
 
 

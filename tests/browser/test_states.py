@@ -52,7 +52,7 @@ def test_a_muted_page_looks_muted_and_says_how_to_unmute(open_page: OpenPage, sc
     expect(voice.page.locator("#welcome")).to_contain_text("Press “Unmute”, hold the circle or the space bar")
     assert icon(voice) == "mic-off"
     assert voice.page.evaluate(ORB_COLOUR) != listening
-    assert violations(voice) == []
+    assert violations(voice.page) == []
     voice.page.wait_for_timeout(450)  # the orb's colour takes a third of a second to arrive
     voice.page.screenshot(path=screenshots / "muted.png")
     voice.orb.click()
@@ -158,7 +158,7 @@ def test_contrast_themes_show_the_state_and_what_is_pressed(
     assert pressed != plain
     assert contrast("#mute svg") > 4.5
     voice.page.screenshot(path=screenshots / f"contrast-theme-{scheme}.png")
-    assert violations(voice) == []
+    assert violations(voice.page) == []
     voice.page.click("#open-settings")
     assert contrast("#is-push-to-talk") > 4.5
     assert contrast("#is-spoken") > 4.5

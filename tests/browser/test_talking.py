@@ -39,7 +39,7 @@ def test_the_language_of_settings_is_heard_and_kept(spoken_page: SpokenPage, tmp
         language.select_option("German")
         voice.page.screenshot(path=screenshots / "settings-language-320.png")
         assert voice.overflow <= 0
-        assert violations(voice) == []
+        assert violations(voice.page) == []
         voice.page.reload()
         voice.page.click("#open-settings")
         expect(language).to_have_value("de")

@@ -37,4 +37,4 @@ def test_a_sample_that_does_not_come_is_told(open_page: OpenPage, screenshots: P
     expect(voice.page.locator("#voice-sample")).to_have_text("Play a sample")
     voice.page.screenshot(path=screenshots / "settings-sample-390.png")
     assert voice.overflow <= 0
-    assert violations(voice) == []
+    assert violations(voice.page) == []

@@ -4,6 +4,7 @@ import globals from "globals";
 const worklets = ["static/voice/**/*.worklet.js"];
 
 export default [
+    { ignores: ["static/unfold/**"] },
     js.configs.recommended,
     {
         files: ["static/voice/**/*.js", "static/embed/**/*.js", "static/operators/**/*.js", "static/docs/**/*.js"],

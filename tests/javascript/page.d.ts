@@ -23,3 +23,12 @@ interface WebTransport {
 interface WebTransportOptions {
     protocols?: string[];
 }
+
+// What the admin theme's scripts define for all.
+declare const Alpine: any;
+declare const htmx: any;
+declare function getCurrentTab(): string | null;
+declare function theme(): object;
+declare function searchForm(): object;
+declare function searchDropdown(): object;
+declare function searchCommand(): object;

@@ -1,4 +1,4 @@
-"""The figures of the day on the index of the operators' site."""
+"""The front page of the operators' site."""
 
 from __future__ import annotations
 
@@ -13,74 +13,75 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Member
 from tests.models import offered
 from tests.realtime.test_models import begin
+from tests.tasks.conftest import write
+from tests.web import words_of
 from voiceapp.accounts.models import ApiKey
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.interfaces import Provider
 from voiceapp.errors import EngineUnavailable
-from voiceapp.operators.dashboard import median_voice_to_voice_ms
+from voiceapp.operators.dashboard import charts, voice_to_voice_ms
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.webhooks.models import WebhookEndpoint
 
 
-def end(session: RealtimeSession) -> None:
-    RealtimeSession.objects.filter(pk=session.pk).update(ended_at=timezone.now(), close_code=1000)
+def end(session: RealtimeSession, code: int = 1000) -> None:
+    RealtimeSession.objects.filter(pk=session.pk).update(ended_at=timezone.now(), close_code=code)
 
 
 @pytest.mark.parametrize(
     ("latencies", "expected"),
-    [([], None), ([400], 400), ([900, 300, 400], 400), ([100, 900, 300, 500], 400), ([None, 700], 700)],
+    [([], (None, None)), ([400], (400, 400)), ([900, 300, 400], (400, 900)), ([*range(1, 101)], (50, 95))],
 )
-def test_it_finds_the_median(alice: Member, latencies: list[int | None], expected: int | None) -> None:
+def test_it_finds_median_and_95th_percentile(
+    alice: Member, latencies: list[int], expected: tuple[int | None, int | None]
+) -> None:
     session = begin(alice)
-    now = timezone.now()
-    Turn.objects.create(
-        session=session,
-        ordinal=99,
-        status="completed",
-        is_spoken=True,
-        first_audio_ms=1,
-        started_at=now - timedelta(1),
-    )
+    Turn.objects.create(session=session, ordinal=200, status="completed", first_audio_ms=1)  # typed: it does not count
     for ordinal, latency in enumerate(latencies, start=1):
         Turn.objects.create(
             session=session, ordinal=ordinal, status="completed", is_spoken=True, first_audio_ms=latency
         )
-    assert median_voice_to_voice_ms(now) == expected
+    assert voice_to_voice_ms(Turn.objects.all()) == expected
 
 
-def test_typed_turns_do_not_count_as_voice_to_voice(desk: Client, alice: Member) -> None:
-    session = begin(alice)
-    for ordinal in range(1, 9):
-        Turn.objects.create(session=session, ordinal=ordinal, status="completed", first_audio_ms=97)
-    figures = {figure.name: figure for figure in desk.get(reverse("admin:index")).context["figures"]}
-    assert figures["Median voice to voice today"].value == "no spoken turn with a spoken reply yet"
-
-    for ordinal, latency in enumerate((250, 870, 560), start=9):
-        Turn.objects.create(
-            session=session, ordinal=ordinal, status="completed", is_spoken=True, first_audio_ms=latency
-        )
-    page = desk.get(reverse("admin:index"))
-    figures = {figure.name: figure for figure in page.context["figures"]}
-    assert figures["Median voice to voice today"].value == "560 ms"
-    assert "from the caller&#x27;s last sound of speech until the reply&#x27;s first sound" in page.content.decode()
-
-
-def test_it_shows_the_day_on_the_index(desk: Client, alice: Member) -> None:
+def test_it_shows_now_and_the_day(desk: Client, alice: Member) -> None:
     now = timezone.now()
-    live, over = begin(alice), begin(alice)
+    live, over, long_ago = begin(alice), begin(alice), begin(alice, started_at=now - timedelta(days=3))
     end(over)
-    long_ago = begin(alice, started_at=now - timedelta(days=3))
     end(long_ago)
     Turn.objects.create(session=live, ordinal=1, status="completed", is_spoken=True, first_audio_ms=444)
+    Turn.objects.create(session=live, ordinal=2, status="failed")
     ApiKey.objects.filter(pk=alice.row.pk).update(last_used_at=now)
+    write(alice)
 
     page = desk.get(reverse("admin:index"))
-    assert [(figure.name, figure.value) for figure in page.context["figures"]] == [
-        ("Open conversations", "1"),
-        ("Conversations begun today", "2"),
-        ("Median voice to voice today", "444 ms"),
-        ("API keys used today", "1"),
+    figures = {figure.name: figure.value for figure in page.context["figures"]}
+    assert figures["Open conversations"] == "1"
+    assert figures["Conversations begun today"] == "2"
+    assert figures["Turns today"] == "2"
+    assert figures["Voice to voice today"] == "444 ms"
+    assert figures["Tasks waiting and running"] == "1 and 0"
+    assert figures["API keys used today"] == "1"
+    words = words_of(page.content.decode())
+    assert "95 of 100 took at most 444 ms" in words
+    assert "Nothing needs attention." in words
+
+
+def test_charts_count_turns_and_failures_by_their_time(alice: Member) -> None:
+    now = timezone.now().replace(minute=30, second=30)
+    session = begin(alice)
+    for ordinal, (ago, status) in enumerate([(0, "completed"), (0, "failed"), (10, "completed"), (90, "completed")], 1):
+        at = now - timedelta(minutes=ago)
+        Turn.objects.create(
+            session=session, ordinal=ordinal, status=status, started_at=at, is_spoken=True, first_audio_ms=100 * ordinal
+        )
+    hour, day = charts(now)
+    assert [(bar.turns, bar.failed, bar.latency) for bar in hour.bars if bar.turns] == [
+        (1, 0, "300 ms"),
+        (2, 1, "150 ms"),
     ]
-    assert "444 ms" in page.content.decode()
+    assert [(bar.turns, bar.failed) for bar in day.bars if bar.turns] == [(1, 0), (3, 1)]
+    assert [bar.height for bar in hour.bars if bar.turns] == [30, 60]
 
 
 class OutOfOrder(Provider):
@@ -89,11 +90,20 @@ class OutOfOrder(Provider):
     trouble = EngineUnavailable("The speech server cannot be reached.", remedy="Check TTS_BASE_URL.")
 
 
-def test_it_shows_a_speech_server_that_is_out_of_order(desk: Client, settings: Settings) -> None:
+def test_what_needs_attention_is_loud(desk: Client, alice: Member, settings: Settings) -> None:
+    end(begin(alice), 4011)
+    WebhookEndpoint.objects.create(
+        workspace=alice.workspace, url="https://a.example", secret_sealed="x", consecutive_fail=1
+    )
+    write(alice, due_at=timezone.now() - timedelta(minutes=5))
     card = ModelCard("far", "tts", f"{__name__}.OutOfOrder")
     with offered(settings, [card, *settings.VOICE_MODELS]):
-        figure = desk.get(reverse("admin:index")).context["figures"][-1]
-    assert figure.value == "The speech server cannot be reached. Check TTS_BASE_URL."
+        page = words_of(desk.get(reverse("admin:index")).content.decode())
+    assert "The speech server cannot be reached. Check TTS_BASE_URL." in page
+    assert "Is a worker running?" in page
+    assert "Conversations ended by a fault of this server today: 1" in page
+    assert "Webhook receivers that fail: 1" in page
+    assert "Nothing needs attention" not in page
 
 
 def test_it_shows_no_figures_to_those_who_may_not_see_conversations(bob: Member) -> None:
@@ -103,4 +113,5 @@ def test_it_shows_no_figures_to_those_who_may_not_see_conversations(bob: Member)
     client.force_login(bob.user)
     page = client.get(reverse("admin:index"))
     assert page.status_code == 200
-    assert page.context["figures"] == []
+    assert "figures" not in page.context
+    assert "Open conversations" not in page.content.decode()

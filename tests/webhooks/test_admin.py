@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
+from tests.web import words_of
 from voiceapp.webhooks import store
 from voiceapp.webhooks.events import MEANINGS, Event, EventKind, publish
 from voiceapp.webhooks.log_admin import MOST_LISTED
@@ -144,9 +145,9 @@ def test_it_is_disabled_with_a_reason_and_enabled_again(desk: Client, endpoint: 
     page = press(desk, "disable", endpoint).content.decode()
     assert "By hand" in page
     assert Delivery.objects.get().status == "CANCELED"
-    assert 'value="Enable"' in page
-    assert 'value="Send a test"' not in page
-    assert 'value="Disable"' in press(desk, "enable", endpoint).content.decode()
+    assert "Enable" in words_of(page)
+    assert "Send a test" not in page
+    assert "Disable" in words_of(press(desk, "enable", endpoint).content.decode())
     assert WebhookEndpoint.objects.get().status == "ACTIVE"
 
 
@@ -173,17 +174,16 @@ def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint
         Attempt.objects.create(delivery=row, at=at, duration_ms=1, error="127.0.0.1 could not be reached.")
     address = reverse("admin:webhooks_delivery_change", args=[row.pk])
     waiting = desk.get(address).content.decode()
-    assert ">Due:<" in waiting
+    assert "Next attempt" in waiting
     Delivery.objects.update(status="FAILED", finish_at=datetime(2026, 3, 5, 6, 7, 8, tzinfo=UTC), attempts=1)
     page = desk.get(address).content.decode()
-    assert ">Due:<" not in page
+    assert "Next attempt" not in page
     assert [f"2026-03-04 05:06:{second:02}" in page for second in (7, 8, 9)] == [True] * 3
-    assert len(re.findall(r'field-answer">\s*<p>127.0.0.1 could not be reached.', page)) == 3
+    assert words_of(page).count("– 1 127.0.0.1 could not be reached.") == 3
     assert "2026-03-05 06:07:08" in page
     assert "+00:00" not in page
-    for shown in (page, desk.get(reverse(LOG)).content.decode()):
-        [calls] = re.findall(r'field-calls">(?:.*?<div class="readonly">)?(\d+)<', shown, re.DOTALL)
-        assert calls == "3"
+    assert "Attempts 3 " in words_of(page)
+    assert "task.finished 3 " in words_of(desk.get(reverse(LOG)).content.decode())
 
 
 def test_the_log_offers_some_endpoints_by_name_and_finds_any(desk: Client, endpoint: WebhookEndpoint) -> None:
@@ -198,17 +198,17 @@ def test_the_log_offers_some_endpoints_by_name_and_finds_any(desk: Client, endpo
         )
     page = desk.get(reverse(LOG)).content.decode()
     assert page.count("?endpoint=wep_") == MOST_LISTED
-    assert ">Payments</a>" in page
-    assert ">23.example.org/hook</a>" in page
+    assert "Payments" in words_of(page)
+    assert "23.example.org/hook" in words_of(page)
     assert "task.finished" in desk.get(reverse(LOG), {"q": "task-of-the-oldest"}).content.decode()
 
     [link] = re.findall(
         rf'href="([^"]*endpoint={endpoint.public_id})">deliveries<', desk.get(reverse(ALL)).content.decode()
     )
     page = desk.get(link).content.decode()
-    assert "1 delivery" in page
-    assert ">127.0.0.1:9/hook</a>" in page
-    assert "0 deliveries" in desk.get(reverse(LOG), {"endpoint": "wep_none"}).content.decode()
+    assert "1 delivery" in words_of(page)
+    assert "127.0.0.1:9/hook" in words_of(page)
+    assert desk.get(reverse(LOG), {"endpoint": "wep_none"}).context["cl"].result_count == 0
 
 
 def test_deleting_keeps_the_log(desk: Client, endpoint: WebhookEndpoint) -> None:
@@ -236,10 +236,10 @@ def test_the_log_is_filtered_looked_into_and_sent_again(desk: Client, endpoint: 
     assert "task-0" in page
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page
-    assert 'value="Send again"' in page
+    assert "Send again" in words_of(page)
     again = desk.post(reverse("admin:webhooks_replay", args=[rows[0].pk]), follow=True).content.decode()
     assert "1 on the way again" in again
-    assert 'value="Send again"' not in again
+    assert "Send again" not in words_of(again)
 
     chosen = {"action": "send_again", "_selected_action": [row.pk for row in rows]}
     page = desk.post(reverse(LOG), chosen, follow=True).content.decode()

@@ -13,15 +13,21 @@ from django.contrib import admin, messages
 from django.core.cache import cache
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminTextareaWidget,
+)
 
+from voiceapp.accounts import ledger_admin
 from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
 from voiceapp.accounts.budgets import month_of
 from voiceapp.accounts.key_revocation_admin import KeyRevocation
 from voiceapp.accounts.keys import give_secret
-from voiceapp.accounts.ledger_admin import NANO, dollars
 from voiceapp.accounts.models import (
     Account,
     ApiKey,
@@ -33,19 +39,23 @@ from voiceapp.accounts.models import (
     all_scopes,
 )
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.formats import NANO, dollars
+from voiceapp.http.admin import LABELS, shown_once
+
+__all__ = ["ApiKeyAdmin", "ledger_admin"]
 
 REMEMBERED_S = 600
 """Time within which the form for a new key, sent again unchanged, counts as a reload of its page."""
 
 
-class WorkspaceInline(admin.TabularInline):
+class WorkspaceInline(TabularInline):
     model = Workspace
     extra = 0
     readonly_fields = ("public_id",)
     can_delete = False
 
 
-class MembershipInline(admin.TabularInline):
+class MembershipInline(TabularInline):
     model = Membership
     extra = 0
     verbose_name = "person"
@@ -53,7 +63,7 @@ class MembershipInline(admin.TabularInline):
 
 
 @admin.register(Account)
-class AccountAdmin(admin.ModelAdmin):
+class AccountAdmin(ModelAdmin):
     list_display = ("name", "is_active", "created_at")
     list_filter = ("is_active",)
     search_fields = ("name",)
@@ -72,7 +82,7 @@ class AccountAdmin(admin.ModelAdmin):
 
 
 @admin.register(GuestSite)
-class GuestSiteAdmin(admin.ModelAdmin):
+class GuestSiteAdmin(ModelAdmin):
     list_display = ("origin", "sessions_at_once", "sessions_per_hour", "session_s", "is_active")
     search_fields = ("origin",)
     list_select_related = ("account",)
@@ -94,7 +104,7 @@ class GuestSiteAdmin(admin.ModelAdmin):
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(admin.ModelAdmin):
+class WorkspaceAdmin(ModelAdmin):
     list_display = ("name", "account", "public_id")
     list_filter = ("account",)
     list_select_related = ("account",)
@@ -105,7 +115,7 @@ class WorkspaceAdmin(admin.ModelAdmin):
 class ModelNames(forms.CharField):
     """A list of model names, one on a line; each must be the name or an alias of a model."""
 
-    widget = forms.Textarea(attrs={"rows": 3})
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 3})
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
@@ -121,6 +131,8 @@ class ModelNames(forms.CharField):
 class Dollars(forms.DecimalField):
     """US dollars to a person, nano-dollars in the row."""
 
+    widget = UnfoldAdminDecimalFieldWidget
+
     def prepare_value(self, value: Any) -> Any:
         return dollars(value) if isinstance(value, int) else value
 
@@ -135,7 +147,7 @@ class KeyForm(forms.ModelForm):
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices,
         initial=all_scopes,
-        widget=forms.CheckboxSelectMultiple,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What it may be used for.",
     )
     allowed_models = ModelNames(
@@ -222,7 +234,7 @@ class ApiKeyAdmin(KeyRevocation):
     def shown(self, row: ApiKey) -> str:
         return row.shown
 
-    @admin.display(description="state")
+    @display(description="state", label=LABELS)
     def state(self, row: ApiKey) -> str:
         return row.state(timezone.now())
 
@@ -273,15 +285,18 @@ class ApiKeyAdmin(KeyRevocation):
         key_directory.forget()
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
-        """The only page that ever holds the key; nothing may keep it."""
+        """Show the key, on the only page that ever holds it."""
         cache.set(_sent(request), True, REMEMBERED_S)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Copy this key now",
-            "opts": self.opts,
-            "row": obj,
-            "key": request.shown_once,
-        }
-        page = TemplateResponse(request, "admin/accounts/apikey/shown_once.html", context)
-        page.headers["Cache-Control"] = "no-store"
-        return page
+        return shown_once(
+            self.admin_site,
+            request,
+            title="Copy this key now",
+            warning="This is the only time the key is shown. The server keeps only a hash of it.",
+            label=f"Key of {obj.name}",
+            secret=request.shown_once,
+            lines=[
+                "Copy it and put it where your program reads its secrets.",
+                f"Later lists show it as {obj.shown}.",
+            ],
+            next_url=reverse("admin:accounts_apikey_changelist"),
+        )

@@ -14,12 +14,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from unfold.admin import ModelAdmin
 
 from voiceapp.accounts.auth import key_directory
 from voiceapp.accounts.models import ApiKey
 
 
-class KeyRevocation(admin.ModelAdmin):
+class KeyRevocation(ModelAdmin):
     """Part of the admin of keys: the action on the list, and the page that asks whether to go on."""
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:

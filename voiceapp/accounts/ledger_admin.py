@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from django.contrib import admin, messages
@@ -12,10 +11,12 @@ from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from unfold.admin import ModelAdmin
 
 from voiceapp.accounts.models import Quota, UsageRecord
+from voiceapp.formats import dollars
+from voiceapp.http.admin import RecordsAdmin
 
-NANO = 1_000_000_000
 MOST_SUMS = 100
 MOST_EXPORTED = 100_000
 """Lines of one CSV file, which is made in memory."""
@@ -34,12 +35,6 @@ COLUMNS = (
     "unit_price_nano",
     "cost_nano",
 )
-
-
-def dollars(nano: int) -> str:
-    """Nano-dollars as dollars, with two decimals at least and no more zeros than that."""
-    digits = f"{Decimal(nano) / NANO:.9f}"
-    return digits[:-7] + digits[-7:].rstrip("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +89,16 @@ def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(admin.ModelAdmin):
+class UsageRecordAdmin(RecordsAdmin):
     """The ledger: rows can be looked at and exported, and not added, changed or deleted."""
 
-    change_list_template = "admin/accounts/usagerecord/change_list.html"
+    list_before_template = "admin/accounts/usagerecord/sums.html"
     list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost")
     list_filter = (SumsFilter, "account", "family", "operation", "model", "unit")
     list_select_related = ("account",)
     list_per_page = 50
     date_hierarchy = "created_at"
     search_fields = ("=request_id", "caller", "model")
-    show_full_result_count = False
     actions = None
     fields = ("created_at", "account", "workspace", "caller", "operation", "family", "model", "request_id", "unit")
     readonly_fields = ("unit_price", "cost")
@@ -120,15 +114,6 @@ class UsageRecordAdmin(admin.ModelAdmin):
     def get_fields(self, request: HttpRequest, obj: UsageRecord | None = None) -> tuple[str, ...]:
         return (*self.fields, "quantity", "unit_price", "cost")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
-        return False
-
     def get_urls(self) -> list[URLPattern]:
         export = path("export/", self.admin_site.admin_view(self.export), name="accounts_usagerecord_export")
         return [export, *super().get_urls()]
@@ -140,7 +125,14 @@ class UsageRecordAdmin(admin.ModelAdmin):
         if listed is not None:
             group = request.GET.get(SumsFilter.parameter_name, "")
             group = group if group in SumsFilter.groups else SumsFilter.groups[0]
-            response.context_data |= {"sums": sums(listed.queryset, group), "group": group}
+            response.context_data |= {
+                "sums_title": f"Sums by {group}",
+                "sums": {
+                    "headers": [group.capitalize(), "Unit", "Requests", "Quantity", "Cost ($)"],
+                    "rows": [list(astuple(line)) for line in sums(listed.queryset, group)],
+                },
+                "export": f"{reverse('admin:accounts_usagerecord_export')}?{request.GET.urlencode()}",
+            }
         return response
 
     def export(self, request: HttpRequest) -> HttpResponse:
@@ -166,7 +158,7 @@ class UsageRecordAdmin(admin.ModelAdmin):
 
 
 @admin.register(Quota)
-class QuotaAdmin(admin.ModelAdmin):
+class QuotaAdmin(ModelAdmin):
     """Free quotas. Accounts use them; an operator may grant more, or longer."""
 
     list_display = ("account", "family", "used", "granted", "expires_at")

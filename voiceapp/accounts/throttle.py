@@ -11,10 +11,10 @@ import hashlib
 import unicodedata
 from typing import Any
 
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
+from unfold.forms import AuthenticationForm as AdminAuthenticationForm
 
 from voiceapp.accounts.addresses import address_of_request, neighbourhood
 from voiceapp.errors import Throttled

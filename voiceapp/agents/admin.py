@@ -10,11 +10,13 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
+from unfold.admin import ModelAdmin
 
 from voiceapp.agents.answering import deciding
 from voiceapp.agents.models import Agent, AgentVersion, Composition
 from voiceapp.agents.preamble import PREAMBLE
 from voiceapp.catalogue.defaults import VOICE
+from voiceapp.http.admin import ReadOnlyInline
 
 MODEL_FIELDS = ("mind", "address", "model", "key", "file", "fallbacks", "temperature", "max_tokens")
 
@@ -41,23 +43,15 @@ def differences(before: Composition | None, after: Composition) -> str:
     return ", ".join(str(Agent._meta.get_field(name).verbose_name) for name in changed) or "nothing"
 
 
-class VersionInline(admin.TabularInline):
+class VersionInline(ReadOnlyInline):
     model = AgentVersion
     fields = readonly_fields = ("number", "published_at", "published_by", "changed", "restore")
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description="changed")
     def changed(self, row: AgentVersion) -> str:
         return differences(row.agent.versions.filter(number__lt=row.number).first(), row)
 
-    @admin.display(description="")
+    @admin.display(description="restore")
     def restore(self, row: AgentVersion) -> str:
         if settings.AGENTS_DIR:
             return ""
@@ -66,7 +60,7 @@ class VersionInline(admin.TabularInline):
 
 
 @admin.register(Agent)
-class AgentAdmin(admin.ModelAdmin):
+class AgentAdmin(ModelAdmin):
     """Also where `voice`, the default agent, is composed."""
 
     form = AgentForm

@@ -1,22 +1,45 @@
-"""The figures of the day on the index of the operators' site."""
+"""The front page of the operators' site: what needs attention, the figures of now and today, and two charts."""
 
 from __future__ import annotations
 
-import statistics
+import math
+import resource
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
+from django.conf import settings
+from django.db.models import Avg, Count, Q, QuerySet, Sum
+from django.db.models.functions import TruncHour, TruncMinute
 from django.urls import reverse
 from django.utils import timezone
 
-from voiceapp.accounts.models import ApiKey
+from voiceapp.accounts.models import ApiKey, UsageRecord
+from voiceapp.disk import disks, free_bytes_of
 from voiceapp.engines.models.providers import service_states, troubles
+from voiceapp.formats import dollars, size
 from voiceapp.leases.rows import oldest_due_s
+from voiceapp.realtime.close_codes import INTERNAL_ERROR, UNAVAILABLE
 from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.tasks.models import Task
+from voiceapp.tasks.states import FINAL, Status
+from voiceapp.webhooks.models import WebhookEndpoint
+from voiceapp.webhooks.states import EndpointStatus
+
+LATE_S = 60.0
+"""Wait of due work after which it is likely that no worker runs."""
+FAULTS = (1011, INTERNAL_ERROR, UNAVAILABLE)
+"""Close codes of conversations that this server ended for a fault of its own."""
+CHART_HEIGHT = 60
+BAR_WIDTH = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
+    """One figure of the front page."""
+
     name: str
     value: str
     address: str = ""
@@ -25,11 +48,104 @@ class Figure:
     """Explanation of the value, where the name does not say it all."""
 
 
-def figures_of_the_day(now: datetime) -> list[Figure]:
-    """Return the figures of the day, which begins at midnight in the server's time zone."""
-    midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
-    sessions = reverse("admin:realtime_realtimesession_changelist")
-    median_ms = median_voice_to_voice_ms(midnight)
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that an operator should look at."""
+
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Turns that began within one unit of time."""
+
+    label: str
+    x: int
+    turns: int
+    failed: int
+    latency: str
+    """Mean of the voice to voice times of spoken turns; "–" without any."""
+    height: int
+    failed_height: int
+
+    @property
+    def y(self) -> int:
+        """Distance of the bar's top from that of the chart."""
+        return CHART_HEIGHT - self.height
+
+    @property
+    def failed_y(self) -> int:
+        """Distance of the failed part's top from that of the chart."""
+        return CHART_HEIGHT - self.failed_height
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Turns over time."""
+
+    title: str
+    unit: str
+    bars: list[Bar]
+
+    @property
+    def width(self) -> int:
+        """Width in units of the drawing."""
+        return BAR_WIDTH * len(self.bars)
+
+
+def shown(now: datetime) -> dict[str, Any]:
+    """Return what the front page shows, by its names in the template."""
+    return {"alarms": alarms(now), "figures": figures(now), "charts": charts(now)}
+
+
+def _list(model: str) -> str:
+    return str(reverse(f"admin:{model}_changelist"))
+
+
+def state() -> tuple[Any, ...]:
+    """Return a value that differs once a figure of the front page has changed much."""
+    return (
+        RealtimeSession.objects.filter(ended_at__isnull=True).count(),
+        Turn.objects.order_by("-pk").values_list("pk", flat=True).first(),
+        dict(_open_tasks()),
+        list(WebhookEndpoint.objects.filter(consecutive_fail__gt=0).values_list("pk", "consecutive_fail")),
+    )
+
+
+def alarms(now: datetime) -> list[Alarm]:
+    """Return what needs attention, the most urgent first."""
+    failing = WebhookEndpoint.objects.filter(deleted_at__isnull=True)
+    count = failing.filter(Q(consecutive_fail__gt=0, status=EndpointStatus.ACTIVE)).count()
+    faults = RealtimeSession.objects.filter(ended_at__gte=midnight(now), close_code__in=FAULTS).count()
+    shortage = disks().shortage()
+    found = [Alarm(str(shortage))] if shortage else []
+    found += [Alarm(f"Speech server out of order: {error.for_operators}") for error in troubles()]
+    found += [
+        Alarm(f"Service {state.name}: {state.for_operators}") for state in service_states() if state.trouble is not None
+    ]
+    found += [
+        Alarm(f"The oldest of the waiting {name} has waited for {waited_s:.0f} s. Is a worker running?")
+        for name, waited_s in oldest_due_s().items()
+        if waited_s > LATE_S
+    ]
+    if faults:
+        text = f"Conversations ended by a fault of this server today: {faults}"
+        found.append(Alarm(text, _list("realtime_realtimesession")))
+    if count:
+        found.append(Alarm(f"Webhook receivers that fail: {count}", _list("webhooks_webhookendpoint")))
+    return found
+
+
+def figures(now: datetime) -> list[Figure]:
+    """Return the figures of now, and of the day, which begins at midnight in the server's time zone."""
+    today = midnight(now)
+    sessions, turns = _list("realtime_realtimesession"), Turn.objects.filter(started_at__gte=today)
+    failed = turns.filter(status=Turn.Status.FAILED).count()
+    median_ms, p95_ms = voice_to_voice_ms(turns)
+    spent = UsageRecord.objects.filter(created_at__gte=today).aggregate(nano=Sum("cost_nano"))["nano"] or 0
+    tasks = dict(_open_tasks())
+    ended = Task.objects.filter(ended_at__gte=today, status=Status.FAILED).count()
     return [
         Figure(
             "Open conversations",
@@ -37,43 +153,101 @@ def figures_of_the_day(now: datetime) -> list[Figure]:
             f"{sessions}?state=open",
         ),
         Figure(
-            "Conversations begun today", str(RealtimeSession.objects.filter(started_at__gte=midnight).count()), sessions
+            "Conversations begun today", str(RealtimeSession.objects.filter(started_at__gte=today).count()), sessions
+        ),
+        Figure("Turns today", str(turns.count()), note=f"{failed} failed"),
+        Figure(
+            "Voice to voice today",
+            "–" if median_ms is None else f"{median_ms} ms",
+            note="From the caller's last sound of speech until the reply's first sound was sent; the median of spoken "
+            + ("turns. There is none yet." if p95_ms is None else f"turns. 95 of 100 took at most {p95_ms} ms."),
         ),
         Figure(
-            "Median voice to voice today",
-            "no spoken turn with a spoken reply yet" if median_ms is None else f"{median_ms} ms",
-            note="Spoken turns only: from the caller's last sound of speech until the reply's first sound was sent.",
+            "Tasks waiting and running",
+            f"{tasks.get(Status.PENDING, 0)} and {tasks.get(Status.RUNNING, 0)}",
+            _list("tasks_task"),
+            note=f"{ended} failed today",
         ),
+        Figure("Spent today", f"{dollars(spent)} $", _list("accounts_usagerecord")),
         Figure(
-            "API keys used today",
-            str(ApiKey.objects.filter(last_used_at__gte=midnight).count()),
-            reverse("admin:accounts_apikey_changelist"),
+            "API keys used today", str(ApiKey.objects.filter(last_used_at__gte=today).count()), _list("accounts_apikey")
         ),
-        *(
-            Figure(f"Oldest waiting of {name}", f"{waited_s:.0f} s", note="Is a worker running that takes them?")
-            for name, waited_s in oldest_due_s().items()
-        ),
-        *(
-            Figure("Speech server out of order", error.for_operators, note="Conversations use the embedded engine.")
-            for error in troubles()
-        ),
-        *(
-            Figure(f"Service {state.name}", state.for_operators, note="As this process last met it.")
-            for state in service_states()
-        ),
+        Figure("Memory of this process", size(_memory_bytes()), note="At its highest."),
+        Figure("Free disk space", size(free_bytes_of(settings.VAR_DIR))),
     ]
 
 
-def median_voice_to_voice_ms(since: datetime) -> int | None:
-    """The median of spoken turns begun since then, from the caller's last sound of speech to the reply's first sound.
+def charts(now: datetime) -> list[Chart]:
+    """Return the turns of the last hour, by minute, and of the last day, by hour."""
+    minute = now.replace(second=0, microsecond=0)
+    hour = minute.replace(minute=0)
+    return [
+        _chart("The last hour", "minute", minute, timedelta(minutes=1), 60, TruncMinute("started_at")),
+        _chart("The last day", "hour", hour, timedelta(hours=1), 24, TruncHour("started_at")),
+    ]
 
-    Latencies of typed turns count from the request and are left out. None without any. Reads two rows, not all.
+
+def midnight(now: datetime) -> datetime:
+    """Return the beginning of the day in the server's time zone."""
+    today: datetime = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today
+
+
+def voice_to_voice_ms(turns: QuerySet[Turn]) -> tuple[int | None, int | None]:
+    """Return the median and the 95th percentile of spoken turns; None without any. Reads two rows, not all.
+
+    Latencies of typed turns count from the request and are left out.
     """
     latencies = (
-        Turn.objects.filter(started_at__gte=since, is_spoken=True, first_audio_ms__isnull=False)
+        turns.filter(is_spoken=True, first_audio_ms__isnull=False)
         .order_by("first_audio_ms")
         .values_list("first_audio_ms", flat=True)
     )
     count = latencies.count()
-    middle = list(latencies[max(0, (count - 1) // 2) : count // 2 + 1])
-    return round(statistics.mean(middle)) if middle else None
+    if not count:
+        return None, None
+    return latencies[(count - 1) // 2], latencies[math.ceil(count * 0.95) - 1]
+
+
+def _open_tasks() -> list[tuple[str, int]]:
+    return list(Task.objects.exclude(status__in=FINAL).order_by().values_list("status").annotate(Count("pk")))
+
+
+def _chart(title: str, unit: str, last: datetime, step: timedelta, count: int, begins: Any) -> Chart:
+    first = last - step * (count - 1)
+    found = {
+        row["at"]: row
+        for row in Turn.objects.filter(started_at__gte=first)
+        .order_by()
+        .annotate(at=begins)
+        .values("at")
+        .annotate(
+            turns=Count("pk"),
+            failed=Count("pk", filter=Q(status=Turn.Status.FAILED)),
+            latency=Avg("first_audio_ms", filter=Q(is_spoken=True)),
+        )
+    }
+    most = max((row["turns"] for row in found.values()), default=1)
+    return Chart(title, unit, list(_bars(found, first, step, count, most)))
+
+
+def _bars(
+    found: dict[datetime, dict[str, Any]], first: datetime, step: timedelta, count: int, most: int
+) -> Iterator[Bar]:
+    for place in range(count):
+        at = first + step * place
+        row = found.get(at, {"turns": 0, "failed": 0, "latency": None})
+        yield Bar(
+            timezone.localtime(at).strftime("%H:%M"),
+            place * BAR_WIDTH,
+            row["turns"],
+            row["failed"],
+            "–" if row["latency"] is None else f"{row['latency']:.0f} ms",
+            math.ceil(row["turns"] / most * CHART_HEIGHT),
+            math.ceil(row["failed"] / most * CHART_HEIGHT),
+        )
+
+
+def _memory_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

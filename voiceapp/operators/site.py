@@ -4,32 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import path
 from django.utils import timezone
+from unfold.sites import UnfoldAdminSite
 
-from voiceapp.accounts.throttle import ThrottledAdminLogin
+from voiceapp.http.live import changes
+from voiceapp.operators import dashboard
 from voiceapp.operators.assistant import assistant
-from voiceapp.operators.dashboard import figures_of_the_day
+
+MAY_SEE = "realtime.view_realtimesession"
+"""Permission of those who see the figures of the front page."""
 
 
-class OperatorsSite(admin.AdminSite):
-    site_header = "Voiceapp"
-    site_title = "Voiceapp"
-    index_title = "Operations"
+class OperatorsSite(UnfoldAdminSite):
+    index_title = "Now"
+    empty_value_display = "–"
     index_template = "admin/operations.html"
-    login_form = ThrottledAdminLogin
 
     def get_urls(self) -> list[Any]:
-        page = path("assistant/<slug:name>/", self.admin_view(self.assistant), name="agents_try")
-        return [page, *super().get_urls()]
+        return [
+            path("live/", self.live, name="live"),
+            path("assistant/<slug:name>/", self.admin_view(self.assistant), name="agents_try"),
+            *super().get_urls(),
+        ]
+
+    async def live(self, request: HttpRequest) -> HttpResponseBase:
+        """Stream that a figure of the front page changed."""
+        return await changes(request, MAY_SEE, dashboard.state)
 
     def assistant(self, request: HttpRequest, name: str) -> HttpResponse:
         """Show the page on which the model of an agent is chosen and tried."""
         return assistant(request, name, self.each_context(request))
 
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what every page shows, without the colours, which are in theme.css."""
+        return {**super().each_context(request), "colors": None}
+
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        may_see = request.user.has_perm("realtime.view_realtimesession")
-        figures = figures_of_the_day(timezone.now()) if may_see else []
-        return super().index(request, {**(extra_context or {}), "figures": figures})
+        context = {**(extra_context or {}), "may_see": request.user.has_perm(MAY_SEE)}
+        if context["may_see"]:
+            context |= dashboard.shown(timezone.now())
+        return super().index(request, context)

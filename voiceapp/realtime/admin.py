@@ -9,8 +9,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from unfold.decorators import display
 
 from voiceapp.formats import duration
+from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn
 from voiceapp.realtime.records import webhook_events
@@ -30,16 +32,6 @@ class StateFilter(admin.SimpleListFilter):
         return queryset
 
 
-class ReadOnly:
-    """Rows that the program writes and people only read."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
 class EndFilter(admin.SimpleListFilter):
     title = "end"
     parameter_name = "end"
@@ -52,7 +44,7 @@ class EndFilter(admin.SimpleListFilter):
         return queryset.filter(close_code=int(code)) if code.isdecimal() else queryset
 
 
-class TurnInline(ReadOnly, admin.TabularInline):
+class TurnInline(ReadOnlyInline):
     model = Turn
     verbose_name_plural = "turns"
     fields = (
@@ -71,7 +63,6 @@ class TurnInline(ReadOnly, admin.TabularInline):
     )
     readonly_fields = fields
     ordering = ("ordinal",)
-    can_delete = False
     template = "admin/realtime/realtimesession/turns.html"
 
     @admin.display(description="counted from")
@@ -102,7 +93,7 @@ class TurnInline(ReadOnly, admin.TabularInline):
 
 
 @admin.register(RealtimeSession)
-class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
+class RealtimeSessionAdmin(LiveAdmin):
     list_display = (
         "started_at",
         "account",
@@ -118,7 +109,6 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
     list_select_related = ("account", "api_key", "user")
     search_fields = ("id", "account__name", "client_address")
     date_hierarchy = "started_at"
-    show_full_result_count = False
     inlines = (TurnInline,)
     fields = (
         "id",
@@ -142,6 +132,16 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         "turn_count",
     )
 
+    def state(self, row: str) -> tuple[Any, ...]:
+        """Turns, and the conversations that are open or have ended."""
+        if row:
+            ended = RealtimeSession.objects.filter(pk=row).values_list("ended_at", flat=True).first()
+            return ended, Turn.objects.filter(session=row).count()
+        opened = RealtimeSession.objects.filter(ended_at__isnull=True).order_by("started_at")
+        return Turn.objects.order_by("-pk").values_list("pk", flat=True).first(), list(
+            opened.values_list("pk", flat=True)
+        )
+
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:
         if row.is_guest:
@@ -157,7 +157,7 @@ class RealtimeSessionAdmin(ReadOnly, admin.ModelAdmin):
         seconds = max(0.0, ((row.ended_at or timezone.now()) - row.started_at).total_seconds())
         return duration(seconds) if row.ended_at else f"{duration(seconds)} so far"
 
-    @admin.display(description="end", ordering="close_code")
+    @display(description="end", ordering="close_code", label=LABELS)
     def end(self, row: RealtimeSession) -> str:
         if row.ended_at is None:
             return "open"

@@ -6,6 +6,7 @@ Every variable has a type, a default that works on a laptop and a line in `.env.
 from voiceapp.settings.installation import *  # noqa: F403
 from voiceapp.settings.limits import *  # noqa: F403
 from voiceapp.settings.models import *  # noqa: F403
+from voiceapp.settings.operators import *  # noqa: F403
 from voiceapp.settings.removed import *  # noqa: F403
 from voiceapp.settings.upstream import *  # noqa: F403
 from voiceapp.settings.work import *  # noqa: F403

@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "voiceapp.tasks",
     "voiceapp.webhooks",
     "voiceapp.pages",
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
     "voiceapp.operators.apps.OperatorsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -193,6 +194,7 @@ LANGUAGES = [
 ]
 """Languages of the pages that visitors see."""
 LANGUAGE_COOKIE_NAME = "language"
+FORMAT_MODULE_PATH = "voiceapp.operators.date_formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR, ChangeList
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least, Now
-from django.forms import DateTimeField, Script
-from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLPattern, path
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from unfold.decorators import display
 
 from voiceapp.accounts.models import MAX_PRIORITY
-from voiceapp.formats import request_id, size
+from voiceapp.formats import duration, request_id, size
+from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, RecordsAdmin
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import store
 from voiceapp.tasks.models import StorageUse, Subtask, Task, task_identifier
-from voiceapp.tasks.records import REGION
 from voiceapp.tasks.retention import forget
 from voiceapp.tasks.signals import QUEUE_NAME
 from voiceapp.tasks.states import FINAL, Status
 from voiceapp.tasks.storage import files
-from voiceapp.tasks.streams import follow
 
 LONGEST_SHOWN = 300
 """Characters of a text on a page; an order may hold a book."""
+NOW = ("task_id", "shown_status", "done", "took")
+"""Fields that change while a task is worked on."""
+MOST_WATCHED = 200
+"""Newest tasks, of which a change renews the list."""
 
 
 def readable(value: Any) -> str:
@@ -43,7 +41,7 @@ def readable(value: Any) -> str:
         name = str(value["file"])
         return str(format_html('<a href="{}">{}</a>', files.link(name, "/"), Path(name).name))
     if value in ({}, []):
-        return "-"
+        return "–"
     if isinstance(value, dict | list):
         named = value.items() if isinstance(value, dict) else ((number, item) for number, item in enumerate(value, 1))
         lines = [(name, readable(item)) for name, item in named if item not in (None, "", [], {})]
@@ -52,58 +50,10 @@ def readable(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text):,} characters)"
 
 
-class SubmittedFilter(admin.ListFilter):
-    """From one time to another, as the list of tasks over HTTP has it."""
-
-    title = "time submitted"
-    template = "admin/tasks/task/submitted_filter.html"
-    lookups: ClassVar = {"submitted_from": "submitted_at__gte", "submitted_to": "submitted_at__lte"}
-
-    def __init__(self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any) -> None:
-        super().__init__(request, params, model, model_admin)
-        for name in self.expected_parameters():
-            for value in params.pop(name, ()):
-                self.used_parameters[name] = value
-        left_out = (*self.expected_parameters(), PAGE_VAR, ERROR_FLAG)
-        self.others = [(name, value) for name, value in request.GET.items() if name not in left_out]
-        """Other parameters of the page's query, which its links keep."""
-
-    def has_output(self) -> bool:
-        return True
-
-    def expected_parameters(self) -> list[str]:
-        return list(self.lookups)
-
-    def choices(self, changelist: ChangeList) -> list[dict[str, Any]]:
-        return []
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
-        try:
-            times = {name: DateTimeField(required=False).clean(text) for name, text in self.used_parameters.items()}
-        except ValidationError as error:
-            raise IncorrectLookupParameters(error) from error
-        return queryset.filter(**{self.lookups[name]: time for name, time in times.items() if time is not None})
-
-
-class RegionFilter(admin.SimpleListFilter):
-    """There is one; who looks for tasks of another finds none."""
-
-    title = "region"
-    parameter_name = "region"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(REGION, REGION)]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
-        return queryset if self.value() in (None, REGION) else queryset.none()
-
-
-class SubtaskInline(admin.TabularInline):
+class SubtaskInline(ReadOnlyInline):
     model = Subtask
     fields = ("index", "status", "came_to", "asked", "used")
     readonly_fields = fields
-    can_delete = False
-    show_change_link = False
 
     @admin.display(description="asked for")
     def asked(self, row: Subtask) -> str:
@@ -117,18 +67,12 @@ class SubtaskInline(admin.TabularInline):
     def used(self, row: Subtask) -> str:
         return readable(row.usage)
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
 
 @admin.register(Task)
-class TaskAdmin(admin.ModelAdmin):
+class TaskAdmin(LiveAdmin):
     list_display = (
         "submitted_at",
-        "status",
+        "shown_status",
         "done",
         "took",
         "work",
@@ -142,17 +86,29 @@ class TaskAdmin(admin.ModelAdmin):
         "kind",
         "model_name",
         ("key", admin.RelatedOnlyFieldListFilter),
-        RegionFilter,
-        SubmittedFilter,
     )
     list_select_related = ("account",)
     search_fields = ("task_id", "account__name", "request_id")
     date_hierarchy = "submitted_at"
-    show_full_result_count = False
     inlines = (SubtaskInline,)
     actions = ("cancel_waiting", "stop_running", "raise_waiting", "lower_waiting", "do_again")
     fieldsets = (
-        (None, {"fields": ("task_id", "status", "done", "took", "kind", "model_name", "workspace", "key", "priority")}),
+        (
+            None,
+            {
+                "fields": (
+                    "task_id",
+                    "shown_status",
+                    "done",
+                    "took",
+                    "kind",
+                    "model_name",
+                    "workspace",
+                    "key",
+                    "priority",
+                )
+            },
+        ),
         ("What it came to", {"fields": ("came_to", "used", "code", "message")}),
         (
             "How it went",
@@ -163,26 +119,27 @@ class TaskAdmin(admin.ModelAdmin):
             {"fields": ("asked",), "description": "For all subtasks; the rest stands with each of them."},
         ),
     )
-    readonly_fields = ("task_id", "done", "took", "came_to", "used", "attempts", "worker", "request_id", "asked")
+    readonly_fields = (
+        "task_id",
+        "shown_status",
+        "done",
+        "took",
+        "came_to",
+        "used",
+        "attempts",
+        "worker",
+        "request_id",
+        "asked",
+    )
 
-    class Media:
-        js = (Script("operators/tasks.js", defer=True),)
+    def state(self, row: str) -> list[tuple[Any, ...]]:
+        tasks = Task.objects.order_by("-pk")
+        shown = tasks.filter(pk=row) if store.ROW_ID.fullmatch(row) else tasks[:MOST_WATCHED]
+        return list(shown.values_list("pk", "version", "status", "progress"))
 
-    def get_urls(self) -> list[URLPattern]:
-        return [path("live/", self.live, name="tasks_live"), *super().get_urls()]
-
-    async def live(self, request: HttpRequest) -> HttpResponseBase:
-        """Stream the cells of tasks as they change."""
-        return await follow(request, self.cells)
-
-    def cells(self, row: Task) -> dict[str, str]:
-        """The text of those cells that change while a task is worked on."""
-        return {
-            "status": str(row.get_status_display()),
-            "done": self.done(row),
-            "took": self.took(row),
-            "code": row.code or "-",
-        }
+    @display(description="status", ordering="status", label=LABELS)
+    def shown_status(self, row: Task) -> str:
+        return str(row.get_status_display())
 
     @admin.display(description="progress")
     def done(self, row: Task) -> str:
@@ -194,14 +151,14 @@ class TaskAdmin(admin.ModelAdmin):
 
     @admin.display(description="worker")
     def worker(self, row: Task) -> str:
-        return row.leased_by or "-"
+        return row.leased_by or "–"
 
     @admin.display(description="took")
     def took(self, row: Task) -> str:
         if row.scheduled_at is None:
             return "not begun"
         lasted = (row.ended_at or timezone.now()) - row.scheduled_at
-        seconds = str(timedelta(seconds=max(0, int(lasted.total_seconds()))))
+        seconds = duration(max(0.0, lasted.total_seconds()))
         return seconds if row.ended_at else f"{seconds} so far"
 
     @admin.display(description="result")
@@ -258,12 +215,6 @@ class TaskAdmin(admin.ModelAdmin):
         level = messages.SUCCESS if again else messages.WARNING
         self.message_user(request, f"Began {len(again)} of {len(queryset)} anew; the others are not over.", level)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Task | None = None) -> bool:
         """A worker may be working on a task that is not over."""
         return bool(super().has_delete_permission(request, obj)) and (obj is None or obj.status in FINAL)
@@ -276,7 +227,7 @@ class TaskAdmin(admin.ModelAdmin):
 
 
 @admin.register(StorageUse)
-class StorageUseAdmin(admin.ModelAdmin):
+class StorageUseAdmin(RecordsAdmin):
     """Bytes of files of each account, and how many it may keep."""
 
     list_display = ("account", "results", "results_share", "uploads", "uploads_share")
@@ -300,18 +251,9 @@ class StorageUseAdmin(admin.ModelAdmin):
     def uploads_share(self, row: StorageUse) -> str:
         return _share(row.upload_bytes, settings.UPLOAD_QUOTA_BYTES)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
 
 def _share(used: int, quota: int) -> str:
-    return f"{used / quota:.0%}" if quota else "-"
+    return f"{used / quota:.0%}" if quota else "–"
 
 
 def _again(task: Task) -> Task:

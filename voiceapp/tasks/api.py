@@ -21,13 +21,14 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidParameter, Throttled
+from voiceapp.http.live import COMMENT, COMMENT_EVERY_S, event_stream
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.tasks import records, store, withdrawal
 from voiceapp.tasks.kinds import TaskKind, kind_at
 from voiceapp.tasks.models import Task
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
 from voiceapp.tasks.states import FINAL, UNKNOWN, Shown, Status
-from voiceapp.tasks.streams import COMMENT, COMMENT_EVERY_S, stream, task_watcher
+from voiceapp.tasks.streams import task_watcher
 
 LONGEST_RANGE = timedelta(hours=24)
 MAX_PAGE_SIZE = 100
@@ -140,7 +141,7 @@ async def follow_task(request: HttpRequest, task_id: TaskId) -> HttpResponseBase
             code="Throttling.Concurrency",
             retry_after_s=10,
         )
-    return stream(_changes(caller, task_id, _base(request), request.request_id))
+    return event_stream(_changes(caller, task_id, _base(request), request.request_id))
 
 
 def add_creation(kind: TaskKind, services: Router) -> None:

@@ -1,4 +1,4 @@
-"""Streams that tell how tasks go on: one task to a program that follows it, many to an operator's page.
+"""Streams that tell programs how tasks go on.
 
 However many streams there are, one look at the table serves them all.
 """
@@ -6,43 +6,28 @@ However many streams there are, one look at the table serves them all.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from voiceapp.accounts.auth import usable_keys
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.drain import drain_event
 from voiceapp.event_loops import per_loop
 from voiceapp.tasks.models import Task
-from voiceapp.tasks.states import FINAL
-from voiceapp.tasks.store import ROW_ID
 
 logger = logging.getLogger(__name__)
 
 MAX_TASKS = 200
-"""Tasks of one page."""
-MAX_PAGES = 20
-"""In one process: pages of operators that are open and look at work in progress."""
+"""Tasks that one stream may tell about."""
 LOOK_EVERY_S = 0.5
 KEYS_EVERY_S = 2.0
 """Interval of checks of keys: a revoked one ends its streams within five seconds."""
-SHOW_EVERY_S = 1.0
-"""Interval of events for a page, which counts seconds."""
-COMMENT_EVERY_S = 15.0
-"""Silence after which proxies begin to think a connection dead."""
 LONGEST_S = 3600.0
 
-COMMENT = b": still there\n\n"
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-
-Cells = Mapping[str, str]
 State = tuple[Any, ...]
 News = Mapping[int, Task | None]
 """Tasks that changed, by primary key; None for one that is no more."""
@@ -51,10 +36,9 @@ News = Mapping[int, Task | None]
 class Subscription:
     """One stream, and the tasks that it tells about."""
 
-    def __init__(self, ids: Collection[int], account_id: int | None, key_id: int | None) -> None:
+    def __init__(self, ids: Collection[int], account_id: int, key_id: int | None) -> None:
         self.ids = ids
         self.account_id = account_id
-        """None for an operator's page."""
         self.key_id = key_id
         self._seen: dict[int, State | None] = {}
         self._news: dict[int, Task | None] = {}
@@ -101,19 +85,15 @@ class TaskWatcher:
         self._followers: set[Subscription] = set()
         self._looking: asyncio.Task[None] | None = None
 
-    def has_room(self, account_id: int | None) -> bool:
-        """Return whether one more stream may begin for an account, or for an operator."""
+    def has_room(self, account_id: int) -> bool:
+        """Return whether one more stream may begin for an account."""
         held = sum(follower.account_id == account_id for follower in self._followers)
-        if account_id is None:
-            return held < MAX_PAGES
         most: int = settings.MAX_TASK_STREAMS_PER_ACCOUNT
         in_all: int = settings.MAX_TASK_STREAMS
         return held < most and len(self._followers) < in_all
 
     @contextmanager
-    def follow(
-        self, ids: Collection[int], *, account_id: int | None = None, key_id: int | None = None
-    ) -> Iterator[Subscription]:
+    def follow(self, ids: Collection[int], *, account_id: int, key_id: int | None = None) -> Iterator[Subscription]:
         """A stream about the tasks with these primary keys, until the end of the block."""
         follower = Subscription(ids, account_id, key_id)
         self._followers.add(follower)
@@ -163,47 +143,6 @@ class TaskWatcher:
 
 task_watcher = per_loop(TaskWatcher)
 """The watcher of the running event loop: one in a server process."""
-
-
-async def follow(request: HttpRequest, cells: Callable[[Task], Cells]) -> HttpResponseBase:
-    """Server-sent events: at first and at each change, the cells of each task named in `ids`, by primary key.
-
-    Raises:
-        PermissionDenied: if the user may not look at tasks.
-    """
-    user = await request.auser()
-    if not (user.is_active and user.is_staff and await user.ahas_perm("tasks.view_task")):
-        raise PermissionDenied
-    ids = [int(text) for text in request.GET.get("ids", "").split(",") if ROW_ID.fullmatch(text)]
-    if not task_watcher().has_room(None):
-        return StreamingHttpResponse(status=503, headers=HEADERS)
-    return stream(_cells_of(ids[:MAX_TASKS], cells))
-
-
-def stream(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Events as an answer that no proxy holds back."""
-    return StreamingHttpResponse(events, content_type="text/event-stream; charset=utf-8", headers=HEADERS)
-
-
-async def _cells_of(ids: Collection[int], cells: Callable[[Task], Cells]) -> AsyncIterator[bytes]:
-    clock = asyncio.get_running_loop().time
-    said = clock()
-    told: dict[int, Cells] = {}
-    rows: dict[int, Task] = await run_in_db_thread(_rows, ids)
-    with task_watcher().follow(ids) as follower:
-        async for changed in follower.news(SHOW_EVERY_S):
-            rows = {pk: row for pk, row in (rows | dict(changed)).items() if row is not None}
-            news = {pk: shown for pk, row in rows.items() if told.get(pk) != (shown := cells(row))}
-            told |= news
-            if news:
-                yield f"data: {json.dumps(news)}\n\n".encode()
-                said = clock()
-            elif clock() - said >= COMMENT_EVERY_S:
-                yield COMMENT
-                said = clock()
-            if all(row.status in FINAL for row in rows.values()):
-                yield b"event: over\ndata: {}\n\n"
-                return
 
 
 def _states(ids: Collection[int]) -> dict[int, State]:

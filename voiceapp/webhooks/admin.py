@@ -17,13 +17,16 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from voiceapp.errors import InvalidParameter, RequestRefused
+from voiceapp.http.admin import LABELS, shown_once
 from voiceapp.webhooks import log_admin, store
 from voiceapp.webhooks.events import MEANINGS, NEVER_HERE, EventKind
 from voiceapp.webhooks.models import WebhookEndpoint
@@ -52,15 +55,12 @@ class EndpointForm(forms.ModelForm):
     url = forms.CharField(
         label="Address",
         max_length=2048,
-        widget=forms.URLInput(attrs={"size": 80, "placeholder": "https://example.org/hooks"}),
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "url", "placeholder": "https://example.org/hooks"}),
         help_text=ADDRESS_HELP,
     )
     events = forms.MultipleChoiceField(
-        choices=[
-            *((kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind),
-            *((kind, f"{kind}: never happens here") for kind in NEVER_HERE),
-        ],
-        widget=forms.CheckboxSelectMultiple,
+        choices=[(kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="The events that are delivered to it. They carry identifiers, never what was spoken.",
     )
 
@@ -70,6 +70,8 @@ class EndpointForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        chosen = [kind for kind in self.instance.events if kind in NEVER_HERE]  # by a program
+        self.fields["events"].choices += [(kind, f"{kind}: never happens here") for kind in chosen]
         if settings.DEBUG and "url" in self.fields:
             self.fields["url"].help_text = f"{ADDRESS_HELP} {IN_DEVELOPMENT}"
 
@@ -101,10 +103,9 @@ def change_of(operation: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(admin.ModelAdmin):
+class WebhookEndpointAdmin(ModelAdmin):
     form = EndpointForm
-    add_form_template = "admin/webhooks/webhookendpoint/change_form.html"
-    list_display = ("url", "state", "consecutive_fail", "last_success_at", "workspace", "log")
+    list_display = ("url", "state", "disabled_reason", "consecutive_fail", "last_success_at", "workspace", "log")
     list_filter = ("status", "disabled_reason", "workspace__account")
     list_select_related = ("workspace__account",)
     search_fields = ("public_id", "url", "description", "workspace__name", "workspace__account__name")
@@ -112,7 +113,7 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
     facts = (
         "public_id",
         "workspace",
-        "status",
+        "state",
         "disabled_reason",
         "consecutive_fail",
         "last_success_at",
@@ -127,11 +128,9 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
         rows: QuerySet[WebhookEndpoint] = super().get_queryset(request)
         return rows.filter(deleted_at__isnull=True).select_related("workspace")
 
-    @admin.display(description="status", ordering="status")
+    @display(description="status", ordering="status", label=LABELS)
     def state(self, row: WebhookEndpoint) -> str:
-        """With the reason, where it is disabled."""
-        reason = row.get_disabled_reason_display()
-        return f"{row.get_status_display()}: {reason}" if reason else str(row.get_status_display())
+        return str(row.get_status_display())
 
     @admin.display(description="log")
     def log(self, row: WebhookEndpoint) -> str:
@@ -195,23 +194,27 @@ class WebhookEndpointAdmin(admin.ModelAdmin):
         return HttpResponseRedirect(reverse("admin:webhooks_secret", args=[endpoint.pk]))
 
     def show_secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The only page that ever holds the secret; nothing may keep it, and reloading it shows none."""
+        """Show the secret once; reloading the page shows none."""
         endpoint = self.get_object(request, unquote(object_id))
         if endpoint is None:
             raise Http404
         if request.session.pop(TO_SHOW, None) != endpoint.pk:
             self.message_user(request, "The secret was shown already. Rotate it to see a new one.", messages.WARNING)
             return self.to_page(endpoint)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Copy this secret now",
-            "opts": self.opts,
-            "endpoint": endpoint,
-            "secret": endpoint.secrets(timezone.now())[0],
-        }
-        page = TemplateResponse(request, "admin/webhooks/webhookendpoint/secret.html", context)
-        page.headers["Cache-Control"] = "no-store"
-        return page
+        return shown_once(
+            self.admin_site,
+            request,
+            title="Copy this secret now",
+            warning="This is the only time the secret is shown. If it gets lost, rotate it.",
+            label="Signing secret",
+            secret=endpoint.secrets(timezone.now())[0],
+            lines=[
+                "Put it where your receiver reads its secrets: it verifies the header webhook-signature with it, by "
+                "the Standard Webhooks specification.",
+                f"For {endpoint.url}",
+            ],
+            next_url=reverse("admin:webhooks_webhookendpoint_change", args=[endpoint.pk]),
+        )
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None

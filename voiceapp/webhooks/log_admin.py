@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import datetime
+import shlex
 from typing import Any
 
 from django.contrib import admin, messages
@@ -13,11 +14,14 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.html import format_html_join
+from django.utils.formats import localize
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
+from unfold.decorators import display
 
+from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin
 from voiceapp.webhooks import store
 from voiceapp.webhooks.events import MEANINGS, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
@@ -27,31 +31,15 @@ MOST_LISTED = 20
 """Endpoints that the log offers to be narrowed to; there may be thousands, which a search finds."""
 
 
-def to_the_second(at: datetime | None) -> str | None:
-    """A time for people; attempts of one minute are told apart."""
-    return None if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
-
-
-class AttemptInline(admin.TabularInline):
+class AttemptInline(ReadOnlyInline):
     model = Attempt
-    fields = ("began", "status_code", "duration_ms", "answer")
+    fields = ("at", "status_code", "duration_ms", "answer")
     readonly_fields = fields
-    can_delete = False
     verbose_name_plural = "attempts"
-
-    @admin.display(description="at")
-    def began(self, row: Attempt) -> str | None:
-        return to_the_second(row.at)
 
     @admin.display(description="response, or why none came")
     def answer(self, row: Attempt) -> str:
         return row.error or str(row.answer_start)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -88,15 +76,14 @@ class EndpointFilter(admin.SimpleListFilter):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin):
+class DeliveryAdmin(RecordsAdmin):
     """The log: which event went to which endpoint, how often it was tried, and what came back."""
 
-    list_display = ("happened", "status", "kind", "calls", "failure_reason", "address")
+    list_display = ("happened", "state", "kind", "calls", "failure_reason", "address")
     list_filter = ("status", KindFilter, "is_replay", EndpointFilter)
     list_select_related = ("event", "endpoint")
     search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
     date_hierarchy = "event__created_at"
-    show_full_result_count = False
     inlines = (AttemptInline,)
     actions = ("send_again",)
     fields = (
@@ -104,14 +91,15 @@ class DeliveryAdmin(admin.ModelAdmin):
         "kind",
         "identifier",
         "address",
-        "status",
+        "state",
         "calls",
-        "due",
-        "tried",
-        "finished",
+        "next_attempt",
+        "delivery_at",
+        "finish_at",
         "failure_reason",
         "is_replay",
         "body",
+        "curl",
     )
     change_form_template = "admin/webhooks/delivery/change_form.html"
 
@@ -120,11 +108,19 @@ class DeliveryAdmin(admin.ModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> tuple[str, ...]:
         is_waiting = obj is None or obj.status in WAITING
-        return tuple(name for name in self.fields if name != "due" or is_waiting)
+        return tuple(name for name in self.fields if name != "next_attempt" or is_waiting)
 
     @admin.display(description="happened", ordering="event__created_at")
-    def happened(self, row: Delivery) -> str | None:
-        return to_the_second(row.event.created_at)
+    def happened(self, row: Delivery) -> str:
+        return str(localize(timezone.localtime(row.event.created_at)))
+
+    @admin.display(description="next attempt")
+    def next_attempt(self, row: Delivery) -> str:
+        return str(localize(timezone.localtime(row.due_at)))
+
+    @display(description="status", ordering="status", label=LABELS)
+    def state(self, row: Delivery) -> str:
+        return str(row.get_status_display())
 
     @admin.display(description="kind", ordering="event__kind")
     def kind(self, row: Delivery) -> str:
@@ -143,21 +139,23 @@ class DeliveryAdmin(admin.ModelAdmin):
     def calls(self, row: Delivery) -> int:
         return int(row.calls)
 
-    @admin.display(description="due")
-    def due(self, row: Delivery) -> str | None:
-        return to_the_second(row.due_at)
-
-    @admin.display(description="last tried")
-    def tried(self, row: Delivery) -> str | None:
-        return to_the_second(row.delivery_at)
-
-    @admin.display(description="finished")
-    def finished(self, row: Delivery) -> str | None:
-        return to_the_second(row.finish_at)
-
     @admin.display(description="body")
     def body(self, row: Delivery) -> str:
-        return str(row.event.body)
+        return str(format_html("<pre>{}</pre>", json.dumps(json.loads(row.event.body), indent=2, ensure_ascii=False)))
+
+    @admin.display(description="as curl, unsigned")
+    def curl(self, row: Delivery) -> str:
+        """A command that sends the same event by hand."""
+        headers = {"content-type": "application/json", "webhook-id": row.event.public_id}
+        options = [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
+        return str(
+            format_html(
+                "<pre>{}</pre>",
+                " \\\n  ".join(
+                    [f"curl {shlex.quote(row.endpoint.url)}", *options, f"--data {shlex.quote(row.event.body)}"]
+                ),
+            )
+        )
 
     def get_urls(self) -> list[URLPattern]:
         again = self.admin_site.admin_view(require_POST(self.replay))
@@ -183,16 +181,7 @@ class DeliveryAdmin(admin.ModelAdmin):
         self.message_user(request, f"{sent} on the way again.{why}", messages.SUCCESS if sent else messages.WARNING)
 
     def has_send_permission(self, request: HttpRequest) -> bool:
-        return bool(super().has_change_permission(request))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
+        return bool(request.user.has_perm("webhooks.change_delivery"))
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
         row: Delivery = context["original"]

@@ -1,0 +1,98 @@
+"""Parts of the admin that every room's rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from unfold.admin import ModelAdmin, TabularInline
+
+from voiceapp.http.live import changes
+
+LABELS = {
+    "Running": "info",
+    "Delivering": "info",
+    "Waiting to be tried again": "warning",
+    "Succeeded": "success",
+    "Failed": "danger",
+    "Canceled": "warning",
+    "Active": "success",
+    "Disabled": "danger",
+    "open": "info",
+    "usable": "success",
+    "expired": "warning",
+    "revoked": "danger",
+}
+"""Colours of states, by what they are called."""
+
+
+class ReadOnly:
+    """Rows that the program writes and people only read."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReadOnlyAdmin(ReadOnly, ModelAdmin):
+    """The list of rows that people may at most delete."""
+
+    show_full_result_count = False
+
+
+class RecordsAdmin(ReadOnlyAdmin):
+    """The list of rows that stay."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class LiveAdmin(ReadOnlyAdmin):
+    """The list of rows that change while they are looked at."""
+
+    list_before_template = "admin/live_list.html"
+    change_form_outer_before_template = "admin/live_row.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_live"
+        return [path("live/", self.live, name=name), *super().get_urls()]
+
+    async def live(self, request: HttpRequest) -> HttpResponseBase:
+        """Stream that something changed: in the row named by `row`, or in any."""
+        permission = f"{self.opts.app_label}.view_{self.opts.model_name}"
+        return await changes(request, permission, partial(self.state, request.GET.get("row", "")))
+
+    state: Callable[[str], Any]
+    """Return a value that differs once one row, or with an empty name any, has changed."""
+
+
+class ReadOnlyInline(ReadOnly, TabularInline):
+    """Rows on the page of another."""
+
+    can_delete = False
+    extra = 0
+
+
+def shown_once(
+    site: AdminSite,
+    request: HttpRequest,
+    *,
+    title: str,
+    warning: str,
+    label: str,
+    secret: str,
+    lines: list[str],
+    next_url: str,
+) -> TemplateResponse:
+    """Return the only page that ever holds a secret; nothing may keep it."""
+    context = {"title": title, "warning": warning, "label": label, "secret": secret, "lines": lines, "next": next_url}
+    page = TemplateResponse(request, "admin/shown_once.html", {**site.each_context(request), **context})
+    page.headers["Cache-Control"] = "no-store"
+    return page

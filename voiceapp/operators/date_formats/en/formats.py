@@ -1,0 +1,3 @@
+"""Names that Django looks up here."""
+
+DATETIME_FORMAT = "Y-m-d H:i:s"
