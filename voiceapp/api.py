@@ -116,7 +116,6 @@ for root in webhooks.ROOTS:
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """The OpenAPI document of every operation."""
     return complete(json.loads(json.dumps(api.get_openapi_schema(path_prefix=""))))
 
 
@@ -125,7 +124,6 @@ ORIGIN = "https://origin.invalid"
 
 
 def origin_of(request: HttpRequest) -> bytes:
-    """Return `https://host`, as the caller spells the host."""
     origin: str = request.build_absolute_uri("/").rstrip("/")
     return origin.encode()
 

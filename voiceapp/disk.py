@@ -143,7 +143,6 @@ def _existing(folder: Path) -> Path:
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether writing failed because the disk is full."""
     return isinstance(error, OSError) and error.errno in FULL
 
 

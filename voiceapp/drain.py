@@ -53,7 +53,6 @@ class Drain:
                 _wake(self._waiting_idle)
 
     async def wait_idle(self) -> None:
-        """Return when no session or request is served."""
         while self._working:
             await _sleep_in(self._waiting_idle)
 

@@ -33,5 +33,4 @@ def look_up(relays: Relays) -> None:
 
 
 async def open_relays() -> list[Relay]:
-    """The relays that take new sessions now."""
     return await _relays()

@@ -94,7 +94,6 @@ class Charge:
 
     @property
     def is_held(self) -> bool:
-        """Something is set aside for the call."""
         return self._held is not None
 
     @property

@@ -21,7 +21,6 @@ def guest_of(cookies: Mapping[str, str]) -> str:
 
 
 def new_guest() -> str:
-    """A name that cannot be guessed."""
     return secrets.token_urlsafe(16)
 
 

@@ -39,8 +39,6 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class UsageSum:
-    """One line of the sums above the list."""
-
     group: str
     unit: str
     requests: int

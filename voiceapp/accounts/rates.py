@@ -210,5 +210,4 @@ class Rates:
 
 @functools.cache
 def rates() -> Rates:
-    """The process-wide limits, by the settings."""
     return Rates(shared=RedisLog(settings.REDIS_URL) if settings.REDIS_URL else None)

@@ -58,7 +58,6 @@ class TemporaryKey:
     """Digest of the key whose rights it has."""
     expires_at: datetime
     realtime_only: bool = False
-    """True if it opens realtime sessions and nothing else."""
 
 
 def read(text: str, *, now: float | None = None) -> TemporaryKey | None:

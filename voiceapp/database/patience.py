@@ -80,7 +80,6 @@ class Patience:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count the time until the end of the block as waited."""
         if self._outer is not None:
             with self._outer.waiting(), self._counting():
                 yield

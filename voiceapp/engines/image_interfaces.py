@@ -18,7 +18,6 @@ class ImageRequest:
     sources: Sequence[Path] = ()
     """Pictures to begin with, in PNG, JPEG or WebP; with any, it is an edit."""
     mask: Path | None = None
-    """Mask of where the first source may be changed."""
 
 
 @dataclass(frozen=True, slots=True)

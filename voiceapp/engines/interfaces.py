@@ -99,7 +99,6 @@ class TurnPredictor(Protocol):
 @dataclass(frozen=True, slots=True)
 class Recognition:
     text: str
-    """Recognized text; empty when the engine finds no speech."""
     language: str = "en"
     confidence: float = 1.0
     """Geometric mean of token probabilities, in [0, 1]."""
@@ -176,7 +175,6 @@ class SessionFacts:
     """Facts about the session that engines may use in a reply."""
 
     model: str = ""
-    """Name of the model, as the caller spelled it."""
     voice: str = ""
     time_zone: str = ""
     """IANA name of the zone the caller lives in; empty when it is not known."""
@@ -190,7 +188,6 @@ class SessionFacts:
     speaks: bool = False
     """The reply is spoken, so it has to be fit to be listened to."""
     reminders: tuple[Reminder, ...] = ()
-    """Timers and reminders that are set, the next one first."""
     are_tools_ours: bool = False
     """The functions are the operator's, and not a program's: skills come before them."""
     knows_tasks: bool = False
@@ -372,8 +369,6 @@ class NextResponse:
 
 
 class SpeechMeter(Protocol):
-    """Meter of one response that reads text aloud."""
-
     async def reserve(self, *, characters: int) -> None:
         """Set aside what the response uses at most, in all.
 

@@ -101,7 +101,6 @@ async def serve(request: HttpRequest) -> HttpResponseBase:
 
 
 async def translate(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The answer for an exception; an unexpected one is logged whole."""
     refusal = error_response_of(error)
     if refusal.is_fault:
         address = one_line(f"{request.method} {request.path}")

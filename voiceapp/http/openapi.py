@@ -22,7 +22,6 @@ FAILURES = {
     503: "The model cannot serve now.",
     504: "The model took too long.",
 }
-"""Error responses of every operation."""
 
 FAMILIES: dict[str, type[schemas.Schema]] = {
     COMPATIBLE_ROOT: schemas.CompatibleFailure,

@@ -402,7 +402,6 @@ RESPONSE_SETTINGS = _OF_A_RESPONSE | {*_FLAGS, *_OBJECTS, "conversation", "input
 
 
 def _passthrough(patch: dict[str, Any], at: str) -> dict[str, Any]:
-    """The settings of a patch that only models of services act on."""
     found: dict[str, Any] = {}
     for name in _FLAGS:
         if patch.get(name) is not None:

@@ -15,7 +15,6 @@ from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.protocol.wire.values import read_number, read_text
 
 MAX_REMINDERS = 10
-"""So many may be set at the same time."""
 MAX_PENDING = MAX_REMINDERS + 1
 """These, and the news of a task."""
 MAX_REMINDER_S = 2 * 3600

@@ -110,7 +110,6 @@ class Session:
 
     @property
     def has_news(self) -> bool:
-        """There are events to send, or there is work to start."""
         return bool(self._out or self._work)
 
     def events_to_send(self) -> list[ev.ServerEvent | PlayoutCut]:

@@ -298,8 +298,6 @@ class ReplyAuthor:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnded:
-    """All words and audio of the reply were handed over."""
-
     response_id: str
     finish_reason: str
 
@@ -339,7 +337,6 @@ class TurnEnded:
 
     ordinal: int
     status: str
-    """`completed`, `incomplete`, `failed` or `cancelled`."""
     user_text: str
     assistant_text: str
     heard_text: str

@@ -65,7 +65,6 @@ class Wire:
     """The request came to a path of OpenAI's clients; only there their dialects are spoken."""
     authorization: str = ""
     beta: str = ""
-    """The header `OpenAI-Beta`."""
     subprotocols: tuple[str, ...] = ()
     session: Mapping[str, Any] = field(default_factory=dict)
     """Settings that came in the body of an SDP exchange."""

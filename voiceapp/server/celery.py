@@ -69,7 +69,6 @@ def _check_settings(**_: object) -> None:
 
 @app.task(name="voiceapp.work")
 def work(name: str) -> None:
-    """Work on a queue until nothing is due in it."""
     asyncio.run_coroutine_threadsafe(_work_on(name), _event_loop()).result()
 
 

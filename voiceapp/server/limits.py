@@ -99,7 +99,6 @@ class ServerLimits:
         )
 
     def database_wait_s_at(self, path: str) -> float:
-        """Return how long a request for this path waits for the database."""
         return (
             max(OPERATORS_WAIT_S, self.database_wait_s)
             if path.startswith(self.operators_path)

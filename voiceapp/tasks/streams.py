@@ -142,7 +142,6 @@ class TaskWatcher:
 
 
 task_watcher = per_loop(TaskWatcher)
-"""The watcher of the running event loop: one in a server process."""
 
 
 def _states(ids: Collection[int]) -> dict[int, State]:

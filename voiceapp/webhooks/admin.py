@@ -50,7 +50,6 @@ class EndpointForm(forms.ModelForm):
     """Fields of an endpoint that an operator may edit."""
 
     address_warning = ""
-    """Warning about the address, shown when it is saved."""
 
     url = forms.CharField(
         label="Address",

@@ -59,7 +59,6 @@ def main() -> None:
 
 
 def serve(send: Callable[..., None]) -> None:
-    """Serve requests until standard input ends."""
     import espeakng_loader  # here only: the server reads the constants above, and nothing of espeak-ng
 
     library = ctypes.CDLL(espeakng_loader.get_library_path())

@@ -121,7 +121,6 @@ class EspeakProcess:
         return [str(phonemes) for phonemes in json.loads(written)]
 
     async def _served(self, request: dict[str, object]) -> AsyncGenerator[bytes, None]:
-        """Yield the program's response to a request, frame by frame."""
         listener = _Listener()
         number = self._ask(request, listener)
         try:

@@ -252,7 +252,6 @@ class _Connection:
         await self._server.close()
 
     async def knows_tools(self) -> bool:
-        """Return whether the model's template has a place for tools."""
         if self._knows_tools is None:
             properties = await self._server.ask("/props", None, limit=MAX_JSON_BYTES)
             self._knows_tools = bool((properties.get("chat_template_caps") or {}).get("supports_tools"))

@@ -54,7 +54,6 @@ class ContentInspector:
             raise DataInspectionFailed(refusal)
 
     async def close(self) -> None:
-        """Close the connections of the running event loop."""
         if self._server is not None:
             await self._server.close()
 

@@ -112,7 +112,6 @@ class Lane:
 
     @property
     def pending(self) -> int:
-        """Work running or waiting now."""
         return self._pending
 
     @property

@@ -14,7 +14,6 @@ from voiceapp.errors import EngineUnavailable, InvalidParameter
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, split_wav_header
 
 SAMPLE_RATE_HZ = 24_000
-"""Sample rate of headerless `pcm` in this interface."""
 VOICES = tuple(Voice(name, name.title(), "") for name in ("alloy", "echo", "fable", "nova", "onyx", "shimmer"))
 """Voices that every such server knows, for one whose voices the operator did not name."""
 MAX_SPEECH_S = 10 * 60

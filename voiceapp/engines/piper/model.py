@@ -23,8 +23,6 @@ MIN_LENGTH, MAX_LENGTH = 0.4, 2.5
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Content of the `.onnx.json` beside a model."""
-
     file: Path
     sample_rate_hz: int
     language: str

@@ -33,7 +33,6 @@ class CallerSound:
         self.clear()
 
     def configure(self, config: SessionConfig) -> None:
-        """Follow new settings of the session."""
         self._echo.mode = config.echo_cancellation
         if config.input_format != self._format:
             self._format = config.input_format

@@ -63,7 +63,6 @@ class EchoFinder:
         self._unseen = 0
         """Samples since the last look."""
         self._misses = 0
-        """Looks in a row that found nothing."""
         self._hits: deque[Look] = deque(maxlen=30)
 
     @property

@@ -99,7 +99,6 @@ class Encoder:
 
 
 def available() -> bool:
-    """Return whether this machine has a libopus."""
     try:
         library()
     except OpusError:

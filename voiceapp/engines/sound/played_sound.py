@@ -32,7 +32,6 @@ class PlayedSound:
 
     @property
     def ends_at(self) -> float:
-        """Time at which the last of it is heard."""
         return (self._start + len(self._samples)) / ENGINE_SAMPLE_RATE_HZ if len(self._samples) else -math.inf
 
     def add(self, samples: Samples, at: float) -> None:

@@ -37,7 +37,6 @@ class SpeechSegment:
 
     @property
     def end(self) -> int:
-        """Number of the sample behind its last."""
         return self.start + len(self.samples)
 
     @property
@@ -87,7 +86,6 @@ class Segmenter:
         return found
 
     def finish(self) -> list[SpeechSegment]:
-        """The segment that the recording ended in, if it did in one."""
         return [] if self._first is None else [self._segment(self._first, self._kept_from + len(self._kept))]
 
     def _hear(self, probability: float) -> list[SpeechSegment]:

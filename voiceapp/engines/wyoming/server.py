@@ -108,8 +108,6 @@ class WyomingServer:
 
 
 class WyomingProvider(Provider):
-    """Common part of the recognizer and the synthesizer."""
-
     title = ""
     settings = ""
 

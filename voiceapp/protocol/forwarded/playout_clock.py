@@ -52,5 +52,4 @@ class PlayoutClock:
         return {**truncation, "audio_end_ms": min(end_ms, told_ms)}
 
     def left_s(self, now: float) -> float:
-        """Seconds until all that was pushed has been played."""
         return max(0.0, self._ends_at - now)

@@ -28,7 +28,6 @@ def object_of(value: object) -> JsonObject:
 
 
 def response_id_of(wire: JsonObject) -> str:
-    """Id of the response that an event is about; empty without one."""
     response = wire.get("response")
     return str(response.get("id")) if isinstance(response, dict) else str(wire.get("response_id") or "")
 

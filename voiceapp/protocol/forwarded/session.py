@@ -147,7 +147,6 @@ class ForwardedSession:
         return self._handed_on(self._shown(created), "", now)
 
     def begun(self, now: float) -> None:
-        """Use the next session at the service from now on."""
         self.phase = step(PHASE_STEPS, self.phase, "open")
         self._began_ms = self.audio.begins_ms
         self._due_at = now + self._limit_s if self._limit_s else None

@@ -74,12 +74,10 @@ class ForwardedTurns:
 
     @property
     def is_responding(self) -> bool:
-        """A response is under way."""
         return bool(self._live)
 
     @property
     def live_ids(self) -> tuple[str, ...]:
-        """The responses under way."""
         return tuple(self._live)
 
     def begin(self, response_id: str) -> tuple[int, int]:

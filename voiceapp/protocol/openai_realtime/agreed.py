@@ -37,7 +37,6 @@ class AgreedSettings:
         self.config = config
         self.source = self.sink = AudioFormat("pcm16", PCM_RATE_HZ)
         self._updates: OrderedDict[str, _Update] = OrderedDict()
-        """Changes that were not answered, by our id."""
 
     def change(self, patch: JsonObject, about: str | None) -> str:
         """The id under which the service is to be asked for a change; `about` is the caller's.

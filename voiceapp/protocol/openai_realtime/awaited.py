@@ -24,7 +24,6 @@ class Awaited:
         """Responses that do not exist yet, by the id of the event that asks for one or of the item that is to be
         answered."""
         self._begun: OrderedDict[str, None] = OrderedDict()
-        """Responses under way."""
         self._words: OrderedDict[str, None] = OrderedDict()
         """Transcripts that are not complete, by id of the item."""
 
@@ -36,7 +35,6 @@ class Awaited:
             each.clear()
 
     def commit_asked(self, event_id: str) -> None:
-        """The end of the caller's turn is asked for."""
         self.has_uncommitted = self.is_speaking = False
         _add(self._commits, event_id)
 

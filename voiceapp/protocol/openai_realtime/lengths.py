@@ -31,7 +31,6 @@ class Lengths:
         return event
 
     def sent(self, item: JsonObject) -> None:
-        """The client sends an item, which may hold audio."""
         content = item.get("content")
         parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
         encoded = next((part["audio"] for part in parts if isinstance(part.get("audio"), str)), "")

@@ -21,8 +21,6 @@ class _Item:
 
 
 class SpokenItems:
-    """The assistant's latest items of one session."""
-
     def __init__(self) -> None:
         self._items: OrderedDict[str, _Item] = OrderedDict()
 

@@ -41,7 +41,6 @@ class RelayPlace:
 
     bind: str
     port: int
-    """UDP port; 0 lets the system choose."""
     endpoint: str
     """Host name or address under which callers reach it."""
 

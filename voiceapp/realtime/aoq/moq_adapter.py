@@ -113,7 +113,6 @@ class MoqConnection:
                     yield group.sequence, frame.payload
 
     def send_event(self, text: bytes) -> None:
-        """Write one object of the data track, behind everything written before."""
         with _translated():
             if self._group is None or self._events_in_group == EVENTS_PER_GROUP:
                 if self._group is not None:

@@ -29,8 +29,6 @@ MAX_ROUTES = 3
 
 @dataclass(frozen=True, slots=True)
 class RelayState:
-    """State of a relay process, as the others read it."""
-
     endpoint: str
     port: int
     fingerprint: str

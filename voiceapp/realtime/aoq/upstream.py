@@ -67,7 +67,6 @@ class Upstream:
             raise
 
     async def close(self) -> None:
-        """End every session now."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -52,7 +52,6 @@ class TaskTransport:
         await self._say(wire.task_finished(self._task_id, usage, has_output=has_output))
 
     async def fail(self, code: str, message: str) -> None:
-        """Tell the client that the task failed; the session ends."""
         self.has_failed = True
         self.lose(NORMAL)
         await self._say(wire.task_failed(self._task_id, code, message))

@@ -111,7 +111,6 @@ class Order:
         self._waiting: dict[int, Packet] = {}
         self._asked: set[int] = set()
         self._requests = 0
-        """Number of requests for the next missing packet."""
         self._in_vain = 0
 
     @property

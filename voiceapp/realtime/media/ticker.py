@@ -29,7 +29,6 @@ class Ticker:
 
     @property
     def is_resting(self) -> bool:
-        """Return whether nothing is subscribed."""
         return self._running is None
 
     def join(self, tick: Tick) -> None:

@@ -90,5 +90,4 @@ class RecordQueue:
         return EventNote(kinds)
 
     def updated(self) -> None:
-        """Changed settings were told of now."""
         self._updated_at = asyncio.get_running_loop().time()

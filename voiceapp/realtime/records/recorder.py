@@ -50,7 +50,6 @@ KEEP_TRYING_S = 3600.0
 MOST_UNFINISHED = 1000
 """So many conversations may wait to be written after their end; of more, the one that ended first is given up."""
 AWAY = (OperationalError, InterfaceError, DatabaseUnavailable)
-"""Errors of a database that is locked, full, frozen or gone."""
 
 P = ParamSpec("P")
 
@@ -148,7 +147,6 @@ def _refusal(end: Callable[[], None]) -> Exception | None:
 
 
 ends = per_loop(Ends)
-"""Ends of sessions of the running event loop."""
 
 
 class Recorder:

@@ -77,6 +77,5 @@ class _Kept(File):
         self._object = kept
 
     def seek(self, offset: int) -> None:
-        """Go to this byte, before anything was read."""
         self.file.close()
         self.file = self._object.get(Range=f"bytes={offset}-")["Body"]

@@ -31,7 +31,6 @@ from voiceapp.tasks.storage import files, storage_use
 SCHEME = "oss://"
 FOLDER = "uploads"
 POLICY_S = 600
-"""Lifetime of a policy; one serves any number of files."""
 MAX_NAME = 200
 MAX_UPLOADS = 1000
 """Uploads of one account at a time."""

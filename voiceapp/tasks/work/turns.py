@@ -19,7 +19,6 @@ class Turns:
         self._last: int | None = None
 
     def shares(self, room: int, kept_free: int) -> Counter[int]:
-        """Return how many tasks of which account are next."""
         live = Task.objects.filter(status=Status.RUNNING, due_at__gt=Now())
         under_way = Counter(live.values_list("account_id", flat=True))
         turns = self._waiting(room, under_way)
