@@ -118,15 +118,6 @@ AOQ_TLS_CERT: str = env.str("AOQ_TLS_CERT", default="")
 AOQ_TLS_KEY: str = env.str("AOQ_TLS_KEY", default="")
 if bool(AOQ_TLS_CERT) != bool(AOQ_TLS_KEY):
     raise ImproperlyConfigured("AOQ_TLS_CERT and AOQ_TLS_KEY belong together: set both or none.")
-AOQ_UPSTREAM_RELAY: str = env.str("AOQ_UPSTREAM_RELAY", default="").rstrip("/")
-"""Another MoQ relay, such as https://relay.example.org:4443, that callers and this server both connect to;
-empty has callers connect to this server."""
-if AOQ_UPSTREAM_RELAY and not re.fullmatch(r"https://[^/?#@\s]+", AOQ_UPSTREAM_RELAY):
-    raise ImproperlyConfigured("AOQ_UPSTREAM_RELAY must be an address such as https://relay.example.org:4443.")
-AOQ_UPSTREAM_FINGERPRINT: str = env.str("AOQ_UPSTREAM_FINGERPRINT", default="").lower()
-"""SHA-256 of that relay's certificate in hexadecimal; empty for one that a public authority has signed."""
-if not re.fullmatch(r"([0-9a-f]{64})?", AOQ_UPSTREAM_FINGERPRINT):
-    raise ImproperlyConfigured("AOQ_UPSTREAM_FINGERPRINT must have 64 hexadecimal digits.")
 AOQ_TRANSPORT_HEADER: str = env.str("AOQ_TRANSPORT_HEADER", default="x-service-rtc-transport")
 """Header whose value `moq` asks for a grant; x-dashscope-rtc-transport, which client programs send, counts as well."""
 

@@ -11,6 +11,7 @@ REMOVED = {
     r"UPSTREAM_(\w+_)?VOICE": "1.1.0: set UPSTREAM_CHAT_MODELS or CHAT_BASE_URL to speak a service's replies here",
     r"UPSTREAM_(\w+_)?WARM": "1.1.0: each session dials its own connection, so remove it",
     r"UPSTREAM_WEBHOOK_(URL|ACCOUNT)": "1.1.0: manage webhook endpoints of a service at that service, and remove it",
+    r"AOQ_UPSTREAM_(RELAY|FINGERPRINT)": "1.1.0: callers connect to relays of this server, so remove it",
 }
 """Name → the version that removed it, and what to set instead."""
 

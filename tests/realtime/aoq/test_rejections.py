@@ -155,17 +155,8 @@ async def test_a_replaced_certificate_needs_a_new_grant(alice: Member, settings:
         assert await close_code(url, current) == Rejection.EXPIRED + SHOWN
 
 
-async def test_tokens_are_those_that_stock_relays_verify(settings: Settings) -> None:
-    import jwt
-
+async def test_tokens_of_the_secret_before_count(settings: Settings) -> None:
     settings.SECRET_KEY = "a secret"
     token = tokens.sign("5" * 32, issued_at=1_000, expires_at=2_000)
-    key = jwt.PyJWK(tokens.public_jwk()).key
-    claims = jwt.decode(token, key, algorithms=["EdDSA"], audience="aoq-relay", options={"verify_exp": False})
-    assert (claims["root"], claims["put"], claims["get"], claims["exp"]) == (
-        *(f"aoq/{'5' * 32}", ["client"], ["server"]),
-        2_000,
-    )
-    assert jwt.get_unverified_header(token)["kid"] == tokens.public_jwk()["kid"]
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", ["a secret"]
     assert tokens.verify(token).sid == "5" * 32

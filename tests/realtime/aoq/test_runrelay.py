@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.ports import free_udp_port
@@ -36,10 +35,3 @@ async def test_a_relay_process_carries_the_sessions_that_a_server_grants(serve: 
         assert product.rows("SELECT port FROM realtime_aoqrelay") == []
     finally:
         relay.kill()
-
-
-def test_it_prints_the_public_key(tmp_path: Path) -> None:
-    run = Process("runrelay", "--public-key", environment={"SECRET_KEY": "a", "DEBUG": "1", "VAR_DIR": str(tmp_path)})
-    assert run.wait(START_S) == 0, run.log
-    key = json.loads(run.log.splitlines()[-1])
-    assert (key["kty"], key["crv"], key["key_ops"]) == ("OKP", "Ed25519", ["verify"])

@@ -13,8 +13,6 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.auth import Caller
 from voiceapp.errors import InvalidParameter
 from voiceapp.realtime.aoq import grants, relays
-from voiceapp.realtime.aoq.upstream import upstream
-from voiceapp.realtime.aoq.visits import Visit
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.handshake import listening_model
@@ -54,12 +52,9 @@ async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_
         )
     if arrival.session is None and not door.runs_tasks:
         await admitted.prepared()
-        if not settings.AOQ_UPSTREAM_RELAY:  # the caller who comes to our own relay is admitted anew
-            admitted.provider.abandon(admitted.call)
+        admitted.provider.abandon(admitted.call)  # the caller is admitted anew by the relay
     routes = await relays.routes_for(client_ip or address_of_request(request))
     issued = await grants.issue(admitted, routes, session_key=session_key, runs_tasks=door.runs_tasks)
-    if settings.AOQ_UPSTREAM_RELAY:
-        await upstream().expect(Visit(door, arrival), issued)
     return JsonResponse(issued.to_wire(), headers=NO_STORE)
 
 

@@ -9,7 +9,6 @@ from enum import IntEnum
 from typing import Any
 from urllib.parse import parse_qs
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.utils import timezone
@@ -25,8 +24,6 @@ from voiceapp.realtime.records.recorder import Beginning
 
 MAX_UNUSED = 1000
 """Unused grants of one account, or of the guests at one address; of more, the oldest are deleted."""
-UPSTREAM_WAIT_S = 120
-"""Seconds that this server waits at another relay for the caller with a grant."""
 KEPT = timedelta(hours=1)
 """After its expiry, so that a second use is told apart from a grant that never was."""
 
@@ -60,8 +57,6 @@ class Issued:
     sid: str
     token: str
     routes: list[AoqRelay]
-    lifetime_s: int
-    """Lifetime of the token. Another relay ends the session with it."""
     expires_in_s: int
     """Seconds within which the grant has to be used."""
     workspace_id: int
@@ -89,10 +84,10 @@ def workspace_hash(workspace_id: int) -> str:
 
 async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str, runs_tasks: bool = False) -> Issued:
     """A fresh grant for a session that may begin; it holds no seat until a client connects with it."""
-    begun, lifetime_s = admitted.beginning, int(admitted.seat.lifetime_s)
+    begun, expires_in_s = admitted.beginning, int(admitted.seat.lifetime_s)
     caller = begun.caller
-    expires_in_s = min(lifetime_s, UPSTREAM_WAIT_S) if settings.AOQ_UPSTREAM_RELAY else lifetime_s
     now = timezone.now()
+    expires_at = now + timedelta(seconds=expires_in_s)
     sid = secrets.token_hex(16)
     await AoqGrant.objects.acreate(
         sid=sid,
@@ -109,16 +104,11 @@ async def issue(admitted: Admitted, routes: list[AoqRelay], *, session_key: str,
         languages=",".join(admitted.call.languages),
         client_address=begun.client_address,
         issued_at=now,
-        expires_at=now + timedelta(seconds=expires_in_s),
+        expires_at=expires_at,
     )
     await _bound(begun)
-    token = tokens.sign(
-        sid,
-        issued_at=now.timestamp(),
-        expires_at=now.timestamp() + lifetime_s,
-        is_upstream=bool(settings.AOQ_UPSTREAM_RELAY),
-    )
-    return Issued(sid, token, routes, lifetime_s, expires_in_s, caller.workspace_id)
+    token = tokens.sign(sid, issued_at=now.timestamp(), expires_at=expires_at.timestamp())
+    return Issued(sid, token, routes, expires_in_s, caller.workspace_id)
 
 
 async def _bound(begun: Beginning) -> None:

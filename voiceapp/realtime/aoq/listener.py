@@ -22,7 +22,6 @@ from voiceapp.realtime.aoq import moq_adapter, relays
 from voiceapp.realtime.aoq.certificate import RelayCertificate
 from voiceapp.realtime.aoq.grants import GrantRejected, Rejection
 from voiceapp.realtime.aoq.moq_adapter import ConnectionLost, Incoming, Listening
-from voiceapp.realtime.aoq.upstream import upstream
 from voiceapp.realtime.aoq.visits import admit_visit
 
 logger = logging.getLogger(__name__)
@@ -200,10 +199,7 @@ async def relay_beside(host: str, port: int) -> AsyncIterator[None]:
     """The relay of a serving process that listens on `host`, for as long as the block runs; none where it cannot be."""
     async with AsyncExitStack() as running:
         place = RelayPlace.of(host, port)
-        if settings.AOQ_UPSTREAM_RELAY:
-            logger.info("AOQ: behind the relay %s", settings.AOQ_UPSTREAM_RELAY)
-            running.push_async_callback(upstream().close)
-        elif port == 0:
+        if port == 0:
             logger.info("AOQ: switched off by AOQ_PORT=0")
         elif not moq_adapter.is_installed():
             logger.info("AOQ: off, because requirements-aoq.txt is not installed")

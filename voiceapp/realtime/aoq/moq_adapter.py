@@ -58,15 +58,6 @@ class MoqConnection:
         self._written_bytes = 0
         self._sent_before = self._sent_bytes
 
-    async def wait_caller(self) -> None:
-        """Wait until the caller has a namespace.
-
-        Raises:
-            ConnectionLost: the connection ended before.
-        """
-        with _translated():
-            await self._consuming.consume().announced_broadcast("client")
-
     async def subscribe(self) -> None:
         """Wait for the caller's namespace and subscribe to both of its tracks.
 
@@ -167,61 +158,6 @@ class MoqConnection:
                 self._group.finish()
             self._data.finish()
             self._audio.finish()
-
-
-class RelayedConnection(MoqConnection):
-    """A connection to another relay, which the caller connects to as well."""
-
-    def __init__(self, session: moq.Session, published: _Published, consuming: moq.OriginProducer) -> None:
-        super().__init__(session, published, consuming)
-        self._left = asyncio.Event()
-
-    async def events(self) -> AsyncIterator[bytes]:
-        try:
-            async for payload in super().events():
-                yield payload
-        finally:
-            self._left.set()  # the relay stays, and says nothing else of a caller who is gone
-
-    async def wait_closed(self) -> ConnectionLost:
-        left = asyncio.create_task(self._left.wait(), name="AOQ caller")
-        closed = asyncio.create_task(super().wait_closed(), name="AOQ relay")
-        try:
-            await asyncio.wait((left, closed), return_when=asyncio.FIRST_COMPLETED)
-            return closed.result() if closed.done() else ConnectionLost(None)
-        finally:
-            left.cancel()
-            closed.cancel()
-
-
-@asynccontextmanager
-async def connect(url: str, fingerprint: str, *, within_s: float) -> AsyncIterator[RelayedConnection]:
-    """Connect to another relay as the other side of a session, its tracks published.
-
-    `fingerprint` is the SHA-256 of its certificate; empty for one that a public authority has signed.
-
-    Raises:
-        ConnectionLost: the relay cannot be reached, or does not let this server in.
-    """
-    import moq
-
-    _use_loop()
-    publishing, consuming = (moq.OriginProducer(cache_capacity_bytes=CACHE_BYTES) for _ in range(2))
-    published = _publish(publishing, "server")
-    trusted = [fingerprint] if fingerprint else None
-    options: dict[str, Any] = {"tls_fingerprints": trusted, "websocket_enabled": False, "reconnect": False}
-    client = moq.Client(url, publish=publishing, subscribe=consuming, **options)
-    try:
-        async with asyncio.timeout(within_s):
-            with _translated():
-                await client.__aenter__()
-    except TimeoutError:
-        raise ConnectionLost(None) from None
-    try:
-        assert client.session is not None
-        yield RelayedConnection(client.session, published, consuming)
-    finally:
-        await client.__aexit__(None, None, None)
 
 
 class Incoming:

@@ -6,7 +6,6 @@ import ipaddress
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import Error as DatabaseFailure
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_S = 5.0
 LIVE = timedelta(seconds=3 * HEARTBEAT_S)
 FORGOTTEN = timedelta(hours=1)
-HTTPS_PORT = 443
 MAX_ROUTES = 3
 """Relays in one grant."""
 
@@ -64,8 +62,6 @@ async def live_relays() -> list[AoqRelay]:
 
 async def open_relays() -> list[Relay]:
     """Relays to which a page may connect; none while the database is away."""
-    if settings.AOQ_UPSTREAM_RELAY:
-        return [Relay(settings.AOQ_UPSTREAM_RELAY, own_name())]
     try:
         return [Relay(f"https://{host(relay.endpoint)}:{relay.port}", relay.served_by) for relay in await live_relays()]
     except DatabaseFailure as error:
@@ -81,8 +77,6 @@ async def routes_for(address: str) -> list[AoqRelay]:
     Raises:
         EngineUnavailable: no relay lives.
     """
-    if settings.AOQ_UPSTREAM_RELAY:
-        return [_upstream()]
     region = region_of(address)
 
     def distance(relay: AoqRelay) -> tuple[bool, bool, float, int]:
@@ -97,13 +91,6 @@ async def routes_for(address: str) -> list[AoqRelay]:
             "`manage.py runrelay`.",
         )
     return [relay for relay in relays if relay.fingerprint == relays[0].fingerprint][:MAX_ROUTES]
-
-
-def _upstream() -> AoqRelay:
-    """The other relay, as grants name it."""
-    found = urlsplit(settings.AOQ_UPSTREAM_RELAY)
-    fingerprint = settings.AOQ_UPSTREAM_FINGERPRINT
-    return AoqRelay(endpoint=found.hostname, port=found.port or HTTPS_PORT, fingerprint=fingerprint)
 
 
 def region_of(address: str) -> str:

@@ -1,12 +1,10 @@
 """Grant tokens: JWTs signed with EdDSA, in the claims that stock MoQ relays verify (`root`, `put`, `get`, `exp`).
 
-The key pair follows from SECRET_KEY, so every process of an installation has it, and another relay needs
-the public half only (`manage.py runrelay --public-key`).
+The key pair follows from SECRET_KEY, so every process of an installation has it.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
@@ -41,11 +39,9 @@ def path_of(sid: str) -> str:
     return f"aoq/{sid}"
 
 
-def sign(sid: str, *, issued_at: float, expires_at: float, is_upstream: bool = False) -> str:
-    """A token for one session; the times are epoch seconds.
-
-    Another relay (`is_upstream`) refuses tokens with an audience that it does not know of.
-    """
+def sign(sid: str, *, issued_at: float, expires_at: float) -> str:
+    """A token for one session; the times are epoch seconds."""
+    key = _private_key(settings.SECRET_KEY)
     claims = {
         "root": path_of(sid),
         "put": ["client"],
@@ -54,19 +50,9 @@ def sign(sid: str, *, issued_at: float, expires_at: float, is_upstream: bool = F
         "exp": int(expires_at),
         "sid": sid,
         "iss": ISSUER,
+        "aud": AUDIENCE,
         "jti": sid,
     }
-    return _signed(claims if is_upstream else {**claims, "aud": AUDIENCE})
-
-
-def sign_server(sid: str, *, issued_at: float, expires_at: float) -> str:
-    """The token with which this server is the other side of a session at another relay."""
-    times = {"iat": int(issued_at), "exp": int(expires_at)}
-    return _signed({"root": path_of(sid), "put": ["server"], "get": ["client"], "iss": ISSUER, **times})
-
-
-def _signed(claims: dict[str, Any]) -> str:
-    key = _private_key(settings.SECRET_KEY)
     return jwt.encode(claims, key, algorithm=ALGORITHM, headers={"kid": _key_id(key)})
 
 
@@ -97,20 +83,10 @@ def verify(text: str) -> GrantToken:
     raise TokenInvalid
 
 
-def public_jwk() -> dict[str, Any]:
-    """The public key as a JSON Web Key (RFC 8037), in the form that `moq-relay --auth-key` reads."""
-    key = _private_key(settings.SECRET_KEY)
-    x = base64.urlsafe_b64encode(_public_bytes(key)).rstrip(b"=").decode()
-    return {"kty": "OKP", "crv": "Ed25519", "alg": ALGORITHM, "key_ops": ["verify"], "kid": _key_id(key), "x": x}
-
-
 def _private_key(secret: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(hmac.digest(secret.encode(), SALT, "sha256"))
 
 
-def _public_bytes(key: Ed25519PrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-
-
 def _key_id(key: Ed25519PrivateKey) -> str:
-    return hashlib.sha256(_public_bytes(key)).hexdigest()[:16]
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return hashlib.sha256(public).hexdigest()[:16]

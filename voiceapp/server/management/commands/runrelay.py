@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -16,7 +15,6 @@ from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
 from voiceapp.realtime.aoq import moq_adapter
 from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace
-from voiceapp.realtime.aoq.tokens import public_jwk
 from voiceapp.server.limits import ServerLimits
 from voiceapp.server.management.commands.serve import warm_up
 from voiceapp.server.runner import Life
@@ -54,14 +52,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for every interface")
         parser.add_argument("--port", type=int, default=settings.AOQ_PORT, help="of UDP; default: AOQ_PORT")
-        parser.add_argument(
-            "--public-key", action="store_true", help="print the public key of grant tokens as a JWK, and end"
-        )
 
-    def handle(self, *, host: str, port: int, public_key: bool, **options: Any) -> None:
-        if public_key:
-            self.stdout.write(json.dumps(public_jwk()))
-            return
+    def handle(self, *, host: str, port: int, **options: Any) -> None:
         if not moq_adapter.is_installed():
             raise CommandError("The MoQ library is missing. Install it: pip install -r requirements-aoq.txt")
         place = RelayPlace.of(host, port)
