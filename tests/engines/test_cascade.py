@@ -29,7 +29,6 @@ from voiceapp.engines.interfaces import (
 from voiceapp.engines.models.lanes import moment_needed
 from voiceapp.engines.reply import SPARE_S
 from voiceapp.errors import EngineUnavailable, FloodError
-from voiceapp.protocol.reminders import ReminderChange
 from voiceapp.protocol.speaking.playout import QUEUE_LIMIT_MS
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
@@ -167,7 +166,6 @@ class Talk:
         *,
         speculates: bool = False,
         is_far: bool = False,
-        next_task_end: Callable[[], Awaitable[str]] | None = None,
         chat: ChatModel | None = None,
     ) -> None:
         self.turns, self.ear, self.writer, self.mouth = Turns(), Ear(), Writer(), Mouth()
@@ -181,7 +179,6 @@ class Talk:
                 model="voice",
                 time_zone="Europe/Paris",
                 before_response=before_response,
-                next_task_end=next_task_end,
             ),
             tasks,
             detector=Level(),
@@ -303,29 +300,6 @@ async def test_each_response_is_asked_about_before_it_begins() -> None:
     ]
     assert (done["status"], done["output"][0]["content"][0]["text"]) == ("completed", "Nothing is left.")
     assert len(talk.writer.requests) == 1, "the model did not reply to the second"
-
-
-async def test_the_end_of_a_task_is_said_without_being_asked_again() -> None:
-    ends, waits = asyncio.Event(), 0
-
-    async def next_task_end() -> str:
-        nonlocal waits
-        waits += 1
-        await ends.wait()
-        return "Your task is done."
-
-    async with talking(next_task_end=next_task_end) as talk:
-        talk.writer.deltas = [AssistantDelta(text="Yes.", reminders=ReminderChange(awaits_task=True))]
-        for count in (1, 2):
-            await talk.ask("Tell me when my task is done.")
-            await talk.wait(ev.ResponseDone, count)
-        ends.set()
-        done = await talk.wait(ev.ResponseDone, 3)
-
-    assert done.response["output"][0]["content"][0]["transcript"] == "Your task is done."
-    assert talk.mouth.said[-1] == "Your task is done."
-    assert (waits, len(talk.writer.requests)) == (1, 2)
-    assert talk.writer.requests[0].facts.knows_tasks
 
 
 async def test_a_sentence_is_spoken_before_the_next_is_written() -> None:

@@ -677,24 +677,3 @@ def test_every_template_can_be_reached() -> None:
                 earlier.append(Phrases(template))
     assert len(earlier) > 200
     assert dead == []
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Tell me when my task is done.",
-        "Please let me know when the transcription has finished.",
-        "tell me when my job finishes",
-        "Can you notify me as soon as my batch is ready?",
-    ],
-)
-def test_it_watches_the_callers_tasks_where_it_can(said: str) -> None:
-    found = skills.reply(said, Scene(now=FRIDAY_EVENING, facts=SessionFacts(knows_tasks=True)))
-    assert found is not None
-    assert found.reminders is not None
-    assert found.reminders.awaits_task
-    assert say(said) == "I do not know your tasks here."
-
-
-def test_the_end_of_other_things_is_nothing_that_it_watches() -> None:
-    assert say("Tell me when the train is ready.") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.protocol.conversations import Conversation, Wire, counted_ids
-from voiceapp.protocol.reminders import MAX_CHARS, MAX_PENDING, MAX_REMINDER_S, Reminder, ReminderChange, Reminders
+from voiceapp.protocol.reminders import MAX_CHARS, MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange, Reminders
 from voiceapp.protocol.work import ReplyReminders, Respond
 
 TEA = Reminder("the 3 minute timer", 180.0, "Your 3 minute timer is up.")
@@ -142,7 +142,7 @@ TEA_ON_WIRE = {"id": "a", "name": "the timer", "text": "Tea.", "due_in_ms": 1000
         [{**TEA_ON_WIRE, "due_in_ms": -1}],
         [{**TEA_ON_WIRE, "due_in_ms": True}],
         [TEA_ON_WIRE, {**TEA_ON_WIRE, "id": "b", "due_in_ms": MAX_REMINDER_S * 1000 + 1}],
-        [{**TEA_ON_WIRE, "id": str(number)} for number in range(MAX_PENDING + 1)],
+        [{**TEA_ON_WIRE, "id": str(number)} for number in range(MAX_REMINDERS + 1)],
     ],
 )
 def test_what_is_no_reminder_is_refused_whole(talk: Conversation, given: object) -> None:

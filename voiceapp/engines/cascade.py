@@ -7,7 +7,7 @@ results are handed back, timers fire, and events go out in order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -36,7 +36,6 @@ from voiceapp.errors import FloodError, InvalidParameter
 from voiceapp.protocol.audio import AudioFormat, Meter
 from voiceapp.protocol.configuration import SessionConfig, configured
 from voiceapp.protocol.items import Author
-from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.session import Session
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
@@ -133,8 +132,6 @@ class CascadeStream:
         `is_far`: on another server; `calls_tools`: the operator's, in every conversation. `replies_in_english`: see
         `Session`."""
         self._tasks = tasks
-        self._next_task_end = call.next_task_end
-        self._is_watching = False
         self._detector = detector
         self._now = asyncio.get_running_loop().time
         self._session = Session(
@@ -297,28 +294,11 @@ class CascadeStream:
                 self._replies.confirm(work.response_id)
             else:
                 self._spawn(work.item_id, self._hearing.carry_out(work))
-        self._watch_tasks()
         if self._session.has_room_for_audio:
             self._room.set()
         else:
             self._room.clear()
         self._changed.set()
-
-    def _watch_tasks(self) -> None:
-        """Begin to wait for the end of a task of the caller's, if a reply has asked for that."""
-        wait = self._next_task_end
-        if self._session.reminders.take_wait_for_task() and wait is not None and not self._is_watching:
-            self._is_watching = True
-            self._tasks.create_task(self._tell_of_task(wait), name="wait for a task of the caller")
-
-    async def _tell_of_task(self, wait: Callable[[], Awaitable[str]]) -> None:
-        """Say it once, when the caller is quiet."""
-        try:
-            said = Reminder("your task", 0.0, await wait())
-        finally:
-            self._is_watching = False
-        self._session.reminders.change(ReminderChange(sets=said), self._now())
-        self._follow()
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks.create_task(work)

@@ -190,8 +190,6 @@ class SessionFacts:
     reminders: tuple[Reminder, ...] = ()
     are_tools_ours: bool = False
     """The functions are the operator's, and not a program's: skills come before them."""
-    knows_tasks: bool = False
-    """The caller's tasks can be watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +419,6 @@ class Call:
     the model reply. None lets it always."""
     charge: Callable[[str], AbstractAsyncContextManager[SpeechMeter]] | None = None
     """Stands around each response that reads text aloud, with its id."""
-    next_task_end: Callable[[], Awaitable[str]] | None = None
-    """Waits until a task of the caller's ends; returns what is said then. None where the caller has none."""
 
 
 class RealtimeStream(Protocol):

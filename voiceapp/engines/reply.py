@@ -473,7 +473,6 @@ class ReplyPipeline:
                 is_idle_prompt=work.is_idle_prompt,
                 speaks=config.speaks,
                 reminders=self._reminders(),
-                knows_tasks=self._call.next_task_end is not None,
             ),
             briefing=self._call.briefing,
         )

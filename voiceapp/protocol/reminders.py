@@ -15,8 +15,6 @@ from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.protocol.wire.values import read_number, read_text
 
 MAX_REMINDERS = 10
-MAX_PENDING = MAX_REMINDERS + 1
-"""These, and the news of a task."""
 MAX_REMINDER_S = 2 * 3600
 """A conversation lasts so long at most."""
 MAX_CHARS = 500
@@ -45,8 +43,6 @@ class Reminder:
 class ReminderChange:
     sets: Reminder | None = None
     cancels_all: bool = False
-    awaits_task: bool = False
-    """The caller wants to be told when the next of their tasks ends."""
 
 
 class Reminders:
@@ -57,7 +53,6 @@ class Reminders:
         self._due: list[tuple[float, Reminder]] = []
         self._known: deque[str] = deque(maxlen=MAX_KNOWN)
         self._has_news = False
-        self._awaits_task = False
 
     def change(self, change: ReminderChange, now: float) -> None:
         """Do what a reply asked for."""
@@ -66,7 +61,6 @@ class Reminders:
             self._due.clear()
         if change.sets is not None:
             self._add(replace(change.sets, id=self._new_id("reminder")), now)
-        self._awaits_task = self._awaits_task or change.awaits_task
 
     def restore(self, given: Iterable[JsonObject], now: float) -> None:
         """Take up those of a session whose connection was lost; one that this session had already is left alone.
@@ -76,16 +70,11 @@ class Reminders:
         """
         found = [_read(wire, f"reminders[{position}]") for position, wire in enumerate(given)]
         new = {reminder.id: reminder for reminder in found if reminder.id not in self._known}
-        if len(self._due) + len(new) > MAX_PENDING:
-            raise InvalidParameter(f"A session keeps {MAX_PENDING} reminders at most.", param="reminders")
+        if len(self._due) + len(new) > MAX_REMINDERS:
+            raise InvalidParameter(f"A session keeps {MAX_REMINDERS} reminders at most.", param="reminders")
         for reminder in new.values():
             self._add(reminder, now)
         self._has_news = True  # the client hears what stands now, whatever was new
-
-    def take_wait_for_task(self) -> bool:
-        """Return whether the caller asked to be told of the end of a task, and forget it."""
-        awaits, self._awaits_task = self._awaits_task, False
-        return awaits
 
     def take_news(self) -> bool:
         """Return whether the client has yet to be told what is pending, and forget it."""

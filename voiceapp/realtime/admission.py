@@ -139,7 +139,6 @@ async def admit(
         languages=languages_of(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
         has_track=door.decoded_rate_hz is not None,
-        next_task_end=beginning.next_task_end,
         **answerer.terms(zone),
     )
     limits = end_conditions(

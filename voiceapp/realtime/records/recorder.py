@@ -33,7 +33,6 @@ from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn, sessi
 from voiceapp.realtime.records import webhook_events
 from voiceapp.realtime.records.queue import EventNote, RecordQueue, TurnRecord
 from voiceapp.realtime.records.turn_charges import TurnCharges
-from voiceapp.tasks.ends import next_end
 from voiceapp.webhooks.events import EventKind
 
 logger = logging.getLogger(__name__)
@@ -75,11 +74,6 @@ class Beginning:
     def is_passed_on(self) -> bool:
         """Another service is told of it, and it is not seen here."""
         return self.transport == str(TransportKind.RELAYED)
-
-    @property
-    def next_task_end(self) -> Callable[[], Awaitable[str]] | None:
-        """See `Call.next_task_end`; None for a guest, who has no tasks."""
-        return None if self.caller.is_guest else partial(next_end, self.caller.account_id, self.caller.key_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,6 @@ from voiceapp.engines.assistant.skills.units import seconds_of
 from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange
 
 _TEMPLATES, _ = load("timers")
-_TASK_WORDS = re.compile(
-    r"\b(?:tasks?|jobs?|transcriptions?|transcripts?|batch(?:es)?|images?|pictures?|videos?|films?|recordings?)$"
-)
 NONE_SET = "No timer is set."
 
 
@@ -39,10 +36,6 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         if seconds > MAX_REMINDER_S:
             return SkillReply(f"That is in {duration(int(seconds))}, and I keep timers for two hours at most.")
         return _set(seconds, what, scene)
-    if (slots := _TEMPLATES["task"].match(said)) is not None and _TASK_WORDS.search(slots["kind"]):
-        if not scene.facts.knows_tasks:
-            return SkillReply("I do not know your tasks here.")
-        return SkillReply("I will tell you when it is done.", reminders=ReminderChange(awaits_task=True))
     running = scene.facts.reminders
     if _TEMPLATES["cancel"].fits(said) or (_TEMPLATES["cancel_it"].fits(said) and running and goes_on):
         if not running:
