@@ -122,17 +122,3 @@ async def test_who_only_reads_reads_the_last_words(product: Product) -> None:
         await talker.ask(QUESTION)
         assert (await talker.wait("response.text.done"))["text"] == LAST_WORDS
         assert await talker.wait_closed() == 4402
-
-
-async def test_a_session_that_only_transcribes_ends_with_its_budget(product: Product, voices: Any) -> None:
-    forget(product)
-    give(product, 3)
-    async with call(product.url, product.keys["good"], query="&intent=transcription", has_microphone=True) as talker:
-        await talker.say(voices(QUESTION))
-        await talker.say(voices(QUESTION))
-        closing = await talker.wait("session.closing")
-        assert (closing["code"], await talker.wait_closed()) == (4402, 4402)
-        assert talker.all("error")[-1]["error"]["code"] == "budget_used_up"
-
-    row, lines = await books(product, talker.heard[0].event["session"]["id"])
-    assert (row["close_code"], sum(line["quantity"] for line in lines) >= 3) == (4402, True)

@@ -170,51 +170,6 @@ async def test_a_function_is_called_by_the_client_and_its_answer_spoken(
     assert called["tool_calls"][0]["function"]["name"] == "weather"
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("Answer 500", "The chat server failed with status 500."),
-        ("Answer 401", "The chat server refused the key of this server."),
-        ("Answer 400", "The chat server refused the request: No, and no again."),
-        ("Answer 429", "The chat server is busy: it answered 429, too many requests."),
-    ],
-)
-async def test_a_refusal_elsewhere_fails_the_answer_and_not_the_session(
-    product: Product, question: str, said: str
-) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
-        await talker.ask(question)
-
-        done = (await talker.wait("response.done"))["response"]
-
-        assert done["status"] == "failed"
-        assert done["status_details"]["error"]["message"] == said
-        (item,) = done["output"]
-        assert item["content"][0]["transcript"] == "I am sorry, I cannot answer right now."
-        assert talker.audio()
-        await still_answers(talker)
-
-
-async def test_a_stream_that_breaks_off_fails_the_answer_and_not_the_session(product: Product) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
-        await talker.ask("Now break off.")
-
-        done = (await talker.wait("response.done"))["response"]
-
-        assert done["status"] == "failed"
-        assert done["status_details"]["error"]["message"].endswith(".")
-        assert done["output"][0]["status"] == "incomplete"
-        assert done["output"][0]["content"][0]["transcript"].endswith("I am sorry, I cannot go on.")
-        await still_answers(talker)
-        await talker.send("session.finish")
-        await talker.wait_closed()
-
-    session_id = talker.heard[0].event["session"]["id"]
-    await product.row("select 1 from realtime_realtimesession where id = ? and ended_at is not null", session_id)
-    turns = product.rows("select status from realtime_turn where session_id = ? order by ordinal", session_id)
-    assert turns == [{"status": "failed"}, {"status": "completed"}]
-
-
 async def test_a_server_that_is_down_fails_the_answer_until_it_is_back(
     product: Product, chat_server: ChatServer
 ) -> None:

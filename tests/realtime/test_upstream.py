@@ -18,7 +18,7 @@ from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Talker, call, samples_at
-from tests.realtime.test_chat_elsewhere import WEATHER, answer_of
+from tests.realtime.test_chat_elsewhere import answer_of
 from tests.realtime.webrtc import caller as webrtc
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
@@ -187,24 +187,6 @@ async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> Non
     assert "response.audio.delta" not in types
 
 
-async def test_what_the_service_does_not_accept_is_told(ours: Product) -> None:
-    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-        await talker.send("session.update", session={"temperature": "hot"}, event_id="mine")
-        error = (await talker.wait("error"))["error"]
-        assert (error["param"], error["event_id"]) == ("session.temperature", "mine")
-        await talker.socket.send("{")
-        assert (await talker.wait("error", count=2))["error"]["code"] == "invalid_json"
-        await talker.send("input_audio_buffer.append", audio="?!")
-        assert (await talker.wait("error", count=3))["error"]["param"] == "audio"
-        await talker.send("session.imagine")
-        assert (await talker.wait("error", count=4))["error"]["code"] == "unknown_event_type"
-        await talker.ask("Are you there?")
-        assert answer_of(await talker.wait("response.done")) == ANSWER
-        await talker.send("session.finish")
-        assert await talker.wait_closed() == 1000
-    assert talker.types[-1] == "session.finished"
-
-
 # ── Services of OpenAI's family ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -218,34 +200,6 @@ async def test_a_session_of_text_alone_is_answered_in_text_by_either_dialect(our
     assert response["modalities"] == ["text"]
     assert response["output"][0]["content"] == [{"type": "text", "text": ANSWER}]
     assert not [kind for kind in talker.types if kind.startswith("response.audio")]
-
-
-async def test_speech_at_another_rate_is_understood_there(ours: Product, voices: Voices) -> None:
-    """The caller speaks at 16 kHz, which such a service does not take."""
-    async with call(ours.url, ours.keys["good"], model="newer", has_microphone=True) as talker:
-        await talker.say(voices(QUESTION))
-        assert answer_of(await talker.wait("response.done")) == ANSWER
-        session_id = session_of(talker)
-    (transcript,) = talker.all("conversation.item.input_audio_transcription.completed")
-    assert word_errors(QUESTION, transcript["transcript"]) <= 1
-    row = await turn_of(ours, session_id)
-    assert (row["user_text"], row["assistant_text"]) == (transcript["transcript"], ANSWER)
-    assert row["output_audio_ms"] == round(len(talker.audio()) / 48)
-
-
-async def test_tools_are_the_callers(ours: Product) -> None:
-    async with call(ours.url, ours.keys["good"], model="newer") as talker:
-        await talker.send("session.update", session={"tools": [WEATHER], "turn_detection": {"type": "semantic_vad"}})
-        settings = (await talker.wait("session.updated"))["session"]
-        assert (settings["tools"], settings["turn_detection"]["type"]) == ([WEATHER], "semantic_vad")
-        await talker.ask("How is the weather?")
-        done = await talker.wait("response.function_call_arguments.done")
-        assert (done["name"], json.loads(done["arguments"])) == ("weather", {"city": "Paris"})
-        await talker.wait("response.done")
-        output = {"type": "function_call_output", "call_id": done["call_id"], "output": '{"degrees": 21}'}
-        await talker.send("conversation.item.create", item=output)
-        await talker.send("response.create")
-        assert answer_of(await talker.wait("response.done", count=2)) == "It is 21 degrees."
 
 
 async def test_a_service_that_is_full_is_a_status_here_and_a_killed_one_an_error(

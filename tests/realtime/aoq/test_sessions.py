@@ -62,19 +62,6 @@ async def test_messages_are_read_as_on_a_socket(product: Product) -> None:
         assert (await peer.wait("response.done"))["response"]["status"] == "completed"
 
 
-async def test_formats_of_sockets_change_nothing(product: Product) -> None:
-    async with calling(await granted(product.origin, product.keys["good"])) as peer:
-        telephone = {"output": {"format": {"type": "g711_ulaw"}}}
-        await peer.send("session.update", session={"output_audio_format": "g711_alaw", "audio": telephone})
-        assert (await peer.wait("session.updated"))["session"]["output_audio_format"] == "pcm16"
-        await peer.ask(QUESTION)
-        await peer.wait("response.done")
-        await peer.send("session.finish")
-        await peer.wait_closed()
-    heard = (await Moonshine().recognize(peer.speech())).text
-    assert min(word_errors(answer, heard) for answer in ANSWERS) <= 2, heard
-
-
 async def test_who_sends_too_much_is_told_so(product: Product) -> None:
     async def flood(of: str) -> tuple[str, int | None]:
         async with calling(await granted(product.origin, product.keys["good"])) as peer:

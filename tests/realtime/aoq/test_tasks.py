@@ -7,13 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from tests.engines.speech import word_errors
-from tests.realtime.aoq.peer import Peer, allocate, calling, close_code, granted, url_of
+from tests.realtime.aoq.peer import Peer, allocate, calling, granted
 from tests.realtime.product import Product
 from voiceapp.engines.interfaces import Samples
-from voiceapp.realtime.aoq.grants import Rejection
 
 QUESTION = "What is twelve times twelve?"
 SPELLINGS = (QUESTION, "What is 12 times 12?")
@@ -84,37 +81,6 @@ async def test_what_is_refused_ends_with_a_sentence(product: Product) -> None:
         assert "WebSocket" in failed["header"]["error_message"]
         assert (await peer.wait("close"))["code"] == 1000
         assert await peer.wait_closed() == 1000
-
-
-async def test_messages_that_are_no_text_end_a_connection_without_tasks(product: Product) -> None:
-    async with connected(product) as peer:
-        peer.send_bytes(b"\xff\xfe")
-        assert (await peer.wait("task-failed"))["header"]["error_code"] == "invalid_frame"
-        assert await peer.wait_closed() == 1000
-
-
-async def test_who_sends_too_much_is_told_so(product: Product) -> None:
-    async with connected(product) as peer:
-        await begin(peer)
-        peer.send_bytes(b" " * (1024 * 1024 + 1))
-        assert (await peer.wait("task-failed"))["header"]["error_code"] == "message_too_large"
-        assert await peer.wait_closed() == 4408
-
-
-async def test_who_connects_and_says_nothing_is_not_kept(product: Product) -> None:
-    grant = await granted(product.origin, product.keys["good"], operation="inference", model=MODEL)
-    url, fingerprint = url_of(grant), grant["clientRelayCertFingerprint"]
-    assert await close_code(url, fingerprint) == 4408
-    assert await close_code(url, fingerprint) == Rejection.USED + 64
-
-
-@pytest.mark.parametrize(("model", "status", "code"), [(None, 400, "InvalidParameter"), ("x", 404, "ModelNotFound")])
-async def test_grants_are_refused_as_for_conversations(
-    product: Product, model: str | None, status: int, code: str
-) -> None:
-    refused, told = await allocate(product.origin, product.keys["good"], model=model, operation="inference")
-    assert (refused, told["code"]) == (status, code)
-    assert (await allocate(product.origin, None, model=MODEL, operation="inference"))[0] == 401
 
 
 async def test_an_offer_is_refused_with_the_way_to_go(product: Product) -> None:

@@ -11,7 +11,7 @@ from tests.engines.speech import word_errors
 from tests.realtime.product import Product
 from tests.realtime.webrtc.caller import calling, post_offer
 from tests.realtime.webrtc.network import Faults
-from tests.realtime.webrtc.test_turns import QUESTION, Voices, ask_aloud, question_errors
+from tests.realtime.webrtc.test_turns import QUESTION, Voices
 
 
 async def test_what_is_said_before_the_session_is_created_is_not_heard(product: Product, voices: Voices) -> None:
@@ -84,37 +84,3 @@ async def test_an_event_larger_than_the_caller_takes_is_left_out(product: Produc
         assert (error["code"], "session.updated" in error["message"]) == ("event_too_large", True)
         await caller.ask(QUESTION)
         assert (await caller.wait("response.done"))["response"]["status"] == "completed"
-
-
-async def test_a_turn_ends_by_its_sense(product: Product, voices: Voices) -> None:
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.send("session.update", session={"turn_detection": {"type": "semantic_vad"}})
-        updated = (await caller.wait("session.updated"))["session"]
-        assert updated["turn_detection"]["type"] == "semantic_vad"
-        understood, _ = await ask_aloud(caller, voices(QUESTION))
-    assert word_errors(QUESTION, understood) <= 1
-
-
-async def test_answers_of_words_alone_leave_the_track_silent(product: Product) -> None:
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.ask(QUESTION, modalities=["text"])
-        done = (await caller.wait("response.done"))["response"]
-        await asyncio.sleep(0.6)
-    assert "144" in json.dumps(done["output"])
-    assert "response.text.done" in caller.types
-    assert not [sound for sound in caller.sounds if sound.peak > 300]
-
-
-async def test_finishing_ends_the_turn_that_is_being_spoken(product: Product, voices: Voices) -> None:
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.microphone.say(voices(QUESTION))
-        await caller.send("session.finish")
-        await caller.wait("session.finished")
-        await caller.wait_closed()
-        row = await product.row(
-            "select * from realtime_realtimesession where id = ? and ended_at is not null",
-            caller.heard[0].event["session"]["id"],
-        )
-    (transcript,) = caller.all("conversation.item.input_audio_transcription.completed")
-    assert question_errors(transcript["transcript"]) <= 1
-    assert row["close_code"] == 1000
