@@ -21,25 +21,6 @@ SpokenPage = Callable[..., VoicePage]
 RESUMED = '.event[data-type="session.resumed"]'
 
 
-def test_a_cut_connection_comes_back_and_the_conversation_goes_on(open_page: OpenPage, proxy: Proxy) -> None:
-    voice = open_page()
-    voice.type("What is two plus two?")
-    voice.wait("ai-speaking")
-    voice.wait("listening")
-    before = voice.turns()
-    proxy.set_down(True)
-    proxy.cut()
-    voice.wait("reconnecting")
-    proxy.set_down(False)
-    voice.wait("listening")
-    assert voice.turns() == before
-    assert [voice.sent(f"session.{event}") for event in ("created", "resumed")] == [1, 1]
-    assert voice.sent("conversation.item.create") == 1
-    voice.type("Can you repeat that?")
-    voice.wait("ai-speaking")
-    expect(voice.caption("assistant")).to_contain_text("4")
-
-
 def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPage, proxy: Proxy) -> None:
     voice = open_page()
     voice.talk()
