@@ -22,7 +22,13 @@ PATIENCE_S = 60.0
 async def test_a_full_disk_refuses_what_is_new_and_loses_nothing(home: Home, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", DISK_MIB) as disk:
         # No reserve: the disk is filled to its last byte, so that writing itself fails.
-        product = Product(home, disk.folder / "served", DISK_RESERVE_BYTES="0", TASK_LEASE_S="3")
+        product = Product(
+            home,
+            disk.folder / "served",
+            DISK_RESERVE_BYTES="0",
+            TASK_LEASE_S="3",
+            RATE_LIMITS="tasks.create=off,tasks.query=off",
+        )
         try:
             async with call(product.url, product.keys["good"]) as talker:
                 session_id = await in_writing(talker)

@@ -9,7 +9,7 @@ const CHANNEL = "svc-events";
 const GATHERING_TIMEOUT_MS = 2000; // what was found by then must do; the server never hears of later candidates
 const ANSWER_TIMEOUT_MS = 10000;
 const DISCONNECTED_PATIENCE_MS = 2000; // on top of the five seconds or so after which the browser says so
-const GOODBYE_MS = 300;
+const GOODBYE_MS = 3000; // for a server that does not answer
 const ABANDONED_MS = 10000; // by then the session goes on over another connection, or not at all
 const LEFT = 1001;
 const LOST = 1006;
@@ -259,8 +259,10 @@ export class WebRTCTransport extends EventTarget {
       setTimeout(() => peer.close(), ABANDONED_MS); // a goodbye that gets through would end the session
     } else if (this.#wasOpen) {
       this.#sender.replaceTrack(null).catch(() => {});
-      this.#channel.close(); // after what is still on its way, such as the word that we are finished
-      setTimeout(() => peer.close(), GOODBYE_MS);
+      const over = () => peer.close();
+      this.#channel.addEventListener("close", over); // once the server has what is on its way, such as that we are finished
+      this.#channel.close();
+      setTimeout(over, this.#channel.readyState === "closed" ? 0 : GOODBYE_MS);
     } else {
       peer?.close();
     }
