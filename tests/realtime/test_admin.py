@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -141,3 +142,33 @@ def test_it_needs_no_inline_script_or_style(desk: Client, alice: Member) -> None
         assert "<style" not in page
         assert ' style="' not in page
         assert " onclick=" not in page
+
+
+def test_a_conversation_is_exported(desk: Client, alice: Member) -> None:
+    session = begin(alice)
+    at = session.started_at + timedelta(seconds=3)
+    turn = {"started_at": at, "first_audio_ms": 500, "input_audio_ms": 1200, "output_audio_ms": 4000}
+    Turn.objects.create(session=session, ordinal=1, status="completed", user_text="Hi", assistant_text="Hello.", **turn)
+    Turn.objects.create(
+        session=session,
+        ordinal=2,
+        status="cancelled",
+        interrupted=True,
+        user_text="And?",
+        assistant_text="One. Two.",
+        heard_text="One.",
+        started_at=at + timedelta(seconds=9),
+    )
+
+    def exported(form: str) -> str:
+        return desk.get(reverse("admin:realtime_export", args=[quote(session.pk), form])).content.decode()
+
+    assert exported("txt") == "Caller: Hi\nAssistant: Hello.\nCaller: And?\nAssistant: One.\n"
+    assert exported("srt").startswith(
+        "1\n00:00:01,800 --> 00:00:03,500\nCaller: Hi\n\n2\n00:00:03,500 --> 00:00:07,500\nAssistant: Hello.\n"
+    )
+    whole = json.loads(exported("json"))
+    assert whole["id"] == session.pk
+    assert [turn["heard_text"] for turn in whole["turns"]] == ["", "One."]
+    assert desk.get(reverse("admin:realtime_export", args=[quote(session.pk), "exe"])).status_code == 404
+    assert Client().get(reverse("admin:realtime_export", args=[quote(session.pk), "txt"])).status_code == 302

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from unfold.admin import ModelAdmin
 
 from voiceapp.accounts.models import Quota, UsageRecord
 from voiceapp.formats import dollars
-from voiceapp.http.admin import RecordsAdmin
+from voiceapp.http.admin import RecordsAdmin, csv_download
 
 MOST_SUMS = 100
 MOST_EXPORTED = 100_000
@@ -145,14 +144,8 @@ class UsageRecordAdmin(RecordsAdmin):
             )
             address = reverse("admin:accounts_usagerecord_changelist")
             return HttpResponseRedirect(f"{address}?{request.GET.urlencode()}")
-        response = HttpResponse(content_type="text/csv; charset=utf-8")
-        response.headers["Content-Disposition"] = 'attachment; filename="usage.csv"'
-        response.headers["Cache-Control"] = "no-store"
-        lines = csv.writer(response)
-        lines.writerow(COLUMNS)
-        for row in records.iterator(chunk_size=2000):
-            lines.writerow([_cell(getattr(row, column)) for column in COLUMNS])
-        return response
+        rows = records.iterator(chunk_size=2000)
+        return csv_download("usage.csv", COLUMNS, ([getattr(row, column) for column in COLUMNS] for row in rows))
 
 
 @admin.register(Quota)
@@ -168,9 +161,3 @@ class QuotaAdmin(ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
-
-
-def _cell(value: Any) -> str:
-    """A value as text that no spreadsheet takes for a formula: people choose the names of accounts and keys."""
-    text = value.isoformat() if hasattr(value, "isoformat") else "" if value is None else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

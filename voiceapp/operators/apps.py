@@ -11,3 +11,4 @@ class OperatorsAdminConfig(AdminConfig):
     def ready(self) -> None:
         super().ready()  # Django's own pages of users and groups, which ours replace
         import_module("voiceapp.operators.people")
+        import_module("voiceapp.operators.audit")

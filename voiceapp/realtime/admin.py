@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.decorators import display
 
@@ -16,6 +19,7 @@ from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn
 from voiceapp.realtime.records import webhook_events
+from voiceapp.realtime.records.export import FORMATS
 from voiceapp.webhooks.events import EventKind
 
 
@@ -110,6 +114,7 @@ class RealtimeSessionAdmin(LiveAdmin):
     search_fields = ("id", "account__name", "client_address")
     date_hierarchy = "started_at"
     inlines = (TurnInline,)
+    change_form_template = "admin/realtime/realtimesession/change_form.html"
     fields = (
         "id",
         "account",
@@ -141,6 +146,23 @@ class RealtimeSessionAdmin(LiveAdmin):
         return Turn.objects.order_by("-pk").values_list("pk", flat=True).first(), list(
             opened.values_list("pk", flat=True)
         )
+
+    def get_urls(self) -> list[URLPattern]:
+        export = self.admin_site.admin_view(self.export)
+        return [path("<path:object_id>/export.<slug:form>", export, name="realtime_export"), *super().get_urls()]
+
+    def export(self, request: HttpRequest, object_id: str, form: str) -> HttpResponse:
+        """Download a conversation in one of the forms of `export.FORMATS`."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None or form not in FORMATS:
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        media_type, write = FORMATS[form]
+        response = HttpResponse(write(row), content_type=f"{media_type}; charset=utf-8")
+        response.headers["Content-Disposition"] = f'attachment; filename="{row.pk}.{form}"'
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:

@@ -69,6 +69,7 @@ UNFOLD: dict[str, Any] = {
                     _rows("Webhook endpoints", "webhook", "webhooks.webhookendpoint"),
                     _rows("Users", "person", "auth.user"),
                     _rows("Groups", "group", "auth.group"),
+                    _rows("Audit", "history", "admin.logentry"),
                 ],
             },
         ],
