@@ -12,7 +12,7 @@ from tests.engines.speech import word_errors
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import Talker, call, samples_at
-from tests.realtime.webrtc.caller import Caller, calling
+from tests.realtime.webrtc.caller import Caller
 from voiceapp.accounts.budgets import month_of
 from voiceapp.engines.embedded.asr import Moonshine
 from voiceapp.engines.interfaces import Samples
@@ -93,19 +93,6 @@ async def test_a_budget_that_is_used_up_ends_the_conversation_within_a_turn(prod
     (spent,) = product.rows("select spent_nano from accounts_monthlyspend")
     assert spent["spent_nano"] == lines[0]["cost_nano"] <= (USUAL_REPLY_S + 2) * SECOND
     assert not product.rows("select * from accounts_hold")
-
-
-async def test_the_last_words_are_heard_over_webrtc(product: Product) -> None:
-    forget(product)
-    give(product, 5)
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.ask(QUESTION)
-        await assert_told(caller, turns=1)
-        await caller.wait_closed()
-        await assert_audible(caller.speech())
-
-    row, lines = await books(product, caller.heard[0].event["session"]["id"])
-    assert (row["close_code"], lines) == (4402, [])
 
 
 async def test_who_only_reads_reads_the_last_words(product: Product) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 import websockets
-from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from tests.engines.speech import word_errors
@@ -200,32 +199,3 @@ async def test_a_session_of_text_alone_is_answered_in_text_by_either_dialect(our
     assert response["modalities"] == ["text"]
     assert response["output"][0]["content"] == [{"type": "text", "text": ANSWER}]
     assert not [kind for kind in talker.types if kind.startswith("response.audio")]
-
-
-async def test_a_service_that_is_full_is_a_status_here_and_a_killed_one_an_error(
-    serve: Serve, chat_server: ChatServer
-) -> None:
-    theirs = serve(
-        CHAT_BASE_URL=chat_server.base_url, CHAT_API_KEY=KEY, CHAT_MODEL="bard", MAX_SESSIONS_PER_ACCOUNT="1"
-    )
-    ours = serve(UPSTREAM_BASE_URL=theirs.origin, UPSTREAM_API_KEY=theirs.keys["good"], UPSTREAM_REALTIME_MODEL="voice")
-    async with call(ours.url, ours.keys["good"], model=MODEL) as talker:
-        with pytest.raises(InvalidStatus) as full:
-            async with call(ours.url, ours.keys["good"], model=MODEL):
-                pass
-        assert full.value.response.status_code == 429
-        assert int(full.value.response.headers["Retry-After"]) >= 1
-        await talker.ask("Tell me something endless.")
-        await talker.wait("response.audio.delta", count=3)
-        await asyncio.to_thread(theirs.kill)
-        assert (await talker.wait("response.done"))["response"]["status"] == "failed"
-        assert (await talker.wait("error"))["error"]["code"] == "upstream_connection_lost"
-        with pytest.raises(InvalidStatus) as gone:
-            async with call(ours.url, ours.keys["good"], model=MODEL):
-                pass
-        assert gone.value.response.status_code == 503
-        assert json.loads(gone.value.response.body)["code"] == "ModelUnavailable"
-        status, refused = await aoq.allocate(ours.origin, ours.keys["good"], model=MODEL)
-        assert (status, refused["message"]) == (503, "The service that runs this model cannot be reached.")
-        assert await talker.wait_closed(60) == 4503
-    assert [event["error"]["type"] for event in talker.all("error")] == ["server_error"] * 2
