@@ -29,7 +29,7 @@ ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --n
 CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
 LIGHT_CLIENTS := openai-agents
 
-.PHONY: run install llm whisper models key test pytest test-fast test-clients lint format bench bench-webrtc soak lock screenshot clean
+.PHONY: run install llm whisper models key test pytest test-fast test-clients lint format bench soak lock screenshot clean
 
 # Languages beside English bring a recognizer with them.
 WHISPER := $(if $(SPEECH_LANGUAGES)$(shell grep -sE '^SPEECH_LANGUAGES=.' .env),whisper)
@@ -111,10 +111,6 @@ soak: .venv/tests.stamp models .venv/system.stamp
 	CALLS_IN_A_ROW=5000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/webrtc/test_ends.py -k nothing_behind $(ARGS)
 	VANISHING_CLIENTS=200 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/server/test_vanishing.py $(ARGS)
 
-# Calls per core beside FastRTC, which brings a gigabyte with it into an environment of its own.
-bench-webrtc: .venv/tests.stamp models var/fastrtc/stamp
-	FASTRTC_PYTHON=var/fastrtc/bin/python $(BIN)/python -m tests.bench.webrtc $(ARGS)
-
 # The pictures in the README, made by the browser tests.
 screenshot: .venv/tests.stamp models .venv/system.stamp
 	README_SCREENSHOT=docs/screenshot.png $(BIN)/python -m pytest tests/browser -k screenshot
@@ -125,8 +121,6 @@ lock: .venv/tests.stamp
 		requirements.in -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		tests/requirements.in -o tests/requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		tests/bench/fastrtc-requirements.in -o tests/bench/fastrtc-requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		requirements-celery.in -o requirements-celery.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
@@ -172,11 +166,6 @@ clean:
 .venv/tests.stamp: .venv/runtime.stamp tests/requirements.txt
 	@echo "Installing the packages of the tests." >&2
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r tests/requirements.txt >&2
-	touch $@
-
-var/fastrtc/stamp: tests/bench/fastrtc-requirements.txt
-	[ -x var/fastrtc/bin/python ] || $(PYTHON) -m venv var/fastrtc
-	var/fastrtc/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 var/clients/javascript/stamp: $(addprefix tests/clients/javascript/,package.json package-lock.json)

@@ -1,8 +1,7 @@
-"""`python -m tests.bench.webrtc`: the same echo bot on this media path and on FastRTC.
+"""`python -m tests.bench.webrtc`: what calls cost, with an echo bot on this product's media path.
 
-FastRTC brings a gigabyte with it and is no dependency: `make bench-webrtc` gives it an environment of its own and names
-its Python in FASTRTC_PYTHON. Callers send Opus that was encoded before and decode nothing, so that they disturb the
-bots little; they share the machine all the same.
+Callers send Opus that was encoded before and decode nothing, so that they disturb the bot little; they share the
+machine all the same.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ LEAST_PACKETS_PER_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One bot with so many calls."""
+    """The bot with so many calls."""
 
-    bot: str
     calls: int
     core_share: float
     calls_per_core: float
@@ -117,50 +115,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.webrtc", description=__doc__)
     parser.add_argument("--calls", type=int, nargs="+", default=[1, 10, 30])
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--bots", nargs="+", default=["ours", "fastrtc"])
     parser.add_argument("--output", type=Path, default=ROOT / "var" / "bench" / "webrtc.json")
     chosen = parser.parse_args()
-    python = {"fastrtc": os.environ.get("FASTRTC_PYTHON", "")}
     found: list[Measured] = []
-    print("bot      calls  core %  calls/core  jitter p99 ms  late %  connect p50 ms  MB/call  packets/s")
+    print("calls  core %  calls/core  jitter p99 ms  late %  connect p50 ms  MB/call  packets/s")
     with tempfile.TemporaryDirectory(prefix="voiceapp-webrtc-") as folder:
         clip = Path(folder) / "reply.pcm"
         clip.write_bytes(asyncio.run(_speech()))
-        for bot in chosen.bots:
-            if not python.get(bot, sys.executable):
-                print(f"{bot:8} left out: FASTRTC_PYTHON names no Python that has it")
-                continue
-            for calls in chosen.calls:
-                with _serving(python.get(bot) or sys.executable, bot, clip) as (process_id, port):
-                    path = "webrtc/offer" if bot == "fastrtc" else "offer"
-                    url = f"http://127.0.0.1:{port}/{path}"
-                    row = asyncio.run(_measure(bot, process_id, url, calls, chosen.seconds, clip.read_bytes()))
-                if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
-                    raise SystemExit(f"{bot} says {row.packets_per_call_s:.1f} packets a second: it does not talk.")
-                found.append(row)
-                print(
-                    f"{row.bot:8} {row.calls:5d} {row.core_share * 100:7.1f} {row.calls_per_core:11.0f} "
-                    f"{row.jitter_p99_ms:14.2f} {row.late_percent:7.2f} {row.connect_p50_ms:15.0f} "
-                    f"{row.mb_per_call:8.2f} {row.packets_per_call_s:10.1f}",
-                    flush=True,
-                )
-    for line in _ratios(found):
-        print(line)
+        for calls in chosen.calls:
+            with _serving(clip) as (process_id, port):
+                url = f"http://127.0.0.1:{port}/offer"
+                row = asyncio.run(_measure(process_id, url, calls, chosen.seconds, clip.read_bytes()))
+            if calls == 1 and row.packets_per_call_s < LEAST_PACKETS_PER_S:
+                raise SystemExit(f"{row.packets_per_call_s:.1f} packets a second: the bot does not talk.")
+            found.append(row)
+            print(
+                f"{row.calls:5d} {row.core_share * 100:7.1f} {row.calls_per_core:11.0f} "
+                f"{row.jitter_p99_ms:14.2f} {row.late_percent:7.2f} {row.connect_p50_ms:15.0f} "
+                f"{row.mb_per_call:8.2f} {row.packets_per_call_s:10.1f}",
+                flush=True,
+            )
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n")
-
-
-def _ratios(found: list[Measured]) -> Iterator[str]:
-    """This media path beside each other one, call number by call number."""
-    ours = {row.calls: row for row in found if row.bot == "ours"}
-    for row in found:
-        if row.bot != "ours" and row.calls in ours:
-            mine = ours[row.calls]
-            yield (
-                f"ours beside {row.bot}, {row.calls} calls: {mine.calls_per_core / row.calls_per_core:.1f} x the calls "
-                f"per core, {mine.jitter_p99_ms / row.jitter_p99_ms:.2f} x the jitter p99"
-                + (f"; {row.bot} did not keep up" if row.packets_per_call_s < LEAST_PACKETS_PER_S else "")
-            )
 
 
 async def _speech() -> bytes:
@@ -172,19 +148,18 @@ async def _speech() -> bytes:
 
 
 @contextmanager
-def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
-    """A bot in a process of its own: process id and port."""
+def _serving(clip: Path) -> Iterator[tuple[int, int]]:
+    """The bot in a process of its own: process id and port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    script = Path(__file__).parent / f"echo_{bot}.py"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT) if bot == "ours" else ""}
+    script, log = Path(__file__).parent / "echo_bot.py", clip.parent / "bot.log"
     process = subprocess.Popen(
-        [python, str(script), str(port), str(clip)],
+        [sys.executable, str(script), str(port), str(clip)],
         cwd=ROOT,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=(clip.parent / f"{bot}.log").open("ab"),
+        stderr=log.open("ab"),
     )
     try:
         deadline = time.monotonic() + START_S
@@ -194,7 +169,7 @@ def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit(f"{bot}:\n{(clip.parent / f'{bot}.log').read_text()}") from None
+                    raise SystemExit(log.read_text()) from None
                 time.sleep(0.05)
         yield process.pid, port
     finally:
@@ -202,7 +177,7 @@ def _serving(python: str, bot: str, clip: Path) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
-async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: float, sound: bytes) -> Measured:
+async def _measure(process_id: int, url: str, calls: int, seconds: float, sound: bytes) -> Measured:
     encoder = opus.Encoder()
     packets = [
         encoder.encode(sound[at : at + opus.FRAME_BYTES])
@@ -230,7 +205,6 @@ async def _measure(bot: str, process_id: int, url: str, calls: int, seconds: flo
         await caller.hang_up()
     share = (after.cpu_s - before.cpu_s) / (after.at - before.at)
     return Measured(
-        bot=bot,
         calls=calls,
         core_share=share,
         calls_per_core=calls / share,
