@@ -1,4 +1,4 @@
-"""Calls with the real server and its real engines: spoken, typed, interrupted, over a bad network, two at once."""
+"""Calls with the real server and its real engines: spoken, typed, interrupted, over a bad network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ Voices = Callable[[str], Samples]
 
 QUESTION = "What is twelve times twelve?"
 ANSWERS = ("12 times 12 is 144.", "12 x 12 is 144.", "12-144.", "Twelve times twelve is one hundred forty four.")
-SENTENCE = "She opened the window and looked at the garden."
 STUCK_S = 3.0
 """From the last word spoken to the event of the answer, through a bad network, without what the server takes to
 recognise the words; about half a second, unless events get stuck."""
@@ -102,24 +101,6 @@ async def test_every_question_gets_through_a_bad_network(product: Product, voice
     assert (sum(map(sum, copies)) > 0) == has_copies
 
 
-async def test_two_calls_do_not_hear_each_other(product: Product, voices: Voices) -> None:
-    async def spoken() -> tuple[str, str]:
-        async with calling(product.origin, product.keys["good"]) as caller:
-            return await ask_aloud(caller, voices(QUESTION))
-
-    async def typed() -> str:
-        async with calling(product.origin, product.keys["good"]) as caller:
-            await caller.ask(f"Say after me {SENTENCE}")
-            await caller.wait("response.done")
-            await caller.wait_quiet()
-            return (await Moonshine().recognize(caller.speech())).text
-
-    (understood, first), second = await asyncio.gather(spoken(), typed())
-    assert word_errors(QUESTION, understood) <= 1
-    assert answer_errors(first) <= 3, first
-    assert word_errors(SENTENCE, second) <= 3, second
-
-
 async def silence_after(product: Product, speech: Samples | None) -> float:
     """Seconds from the event (that it is over, if nothing is said) to the last loud frame of an answer cut short.
 
@@ -175,17 +156,6 @@ async def test_sound_is_paced_and_silence_is_not_sent(product: Product) -> None:
     assert (positions[-1] - positions[0]) / 48_000 == pytest.approx(spoken_s, rel=0.1)
     silent = [sound for sound in caller.sounds if ended - 1.2 < sound.at < ended]
     assert len(silent) < 12
-
-
-async def test_a_call_is_finished_in_words_and_sound(product: Product) -> None:
-    async with calling(product.origin, product.keys["good"]) as caller:
-        await caller.ask(QUESTION)
-        await caller.wait("response.created")
-        await caller.send("session.finish")
-        await caller.wait("session.finished")
-        await caller.wait_closed()
-        heard = await Moonshine().recognize(caller.speech())
-    assert answer_errors(heard.text) <= 2, heard.text
 
 
 async def test_formats_of_sockets_change_nothing_and_audio_is_no_event(product: Product) -> None:
