@@ -61,7 +61,6 @@ class Member:
 
     @property
     def authorization(self) -> str:
-        """The value of an Authorization header."""
         return f"Bearer {self.key}"
 
 

@@ -21,7 +21,6 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """What `work` returns or raises."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     def call(self, action: Callable[[], object]) -> None:

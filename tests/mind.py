@@ -33,7 +33,6 @@ class Habit:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
-    """Of a refusal."""
     refuses: str = ""
     """Name of a field that is refused, wherever it is sent."""
     reads_bytes: int = 0
@@ -127,7 +126,6 @@ class Mind:
 
 @asynccontextmanager
 async def mind(*habits: Habit) -> AsyncIterator[Mind]:
-    """A server with these habits."""
     found = Mind(list(habits))
 
     async def models(request: web.Request) -> web.StreamResponse:

@@ -24,8 +24,6 @@ IN_A_HURRY = ("fsync=off", "full_page_writes=off", "max_connections=200")
 
 
 class PostgresServer:
-    """A server that runs; it can be stopped and started again, and frozen."""
-
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         self._folder = folder
@@ -40,7 +38,6 @@ class PostgresServer:
         self._run(*made)
 
     def url(self, database: str) -> str:
-        """A value of DATABASE_URL; the database is made when there is none of this name."""
         with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
             known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone()
             if not known:

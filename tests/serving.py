@@ -107,7 +107,6 @@ class Process:
                 self._news.wait(min(left_s, 0.5))
 
     def wait_until_logged(self, part: str) -> None:
-        """Until its log, from the start, has had `part` in it."""
         with self._news:
             assert self._news.wait_for(lambda: part in self.log, PATIENCE_S), f"{part} was never said:\n{self.log}"
 
@@ -143,12 +142,10 @@ class Process:
 
     @property
     def memory_mb(self) -> float:
-        """The most memory this process ever had."""
         return self._memory_mb("VmHWM")
 
     @property
     def resident_mb(self) -> float:
-        """The memory that this process has now."""
         return self._memory_mb("VmRSS")
 
     def _memory_mb(self, name: str) -> float:
@@ -221,7 +218,6 @@ class ServerProcess(Process):
             time.sleep(every_s)
 
     def wait_until_answering(self) -> None:
-        """Until it answers at all."""
         deadline = time.monotonic() + START_S
         while self.reasons() is None:
             if self.has_ended or time.monotonic() > deadline:
@@ -231,8 +227,6 @@ class ServerProcess(Process):
 
 
 class _Fresh:
-    """A Python of its own."""
-
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Connection) -> None:
         self._popen = subprocess.Popen(
             [sys.executable, "-u", *command],

@@ -13,7 +13,6 @@ ENTRY = re.compile(r"    [A-Za-z][\w.]*: \S")
 
 
 def documented(source: str) -> Iterator[tuple[str, str]]:
-    """Name and docstring of each module, class and function."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)

@@ -62,7 +62,6 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 
 
 def codes() -> set[str]:
-    """The code of every class of error that has a status of its own."""
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.parse(path.read_text()).body:

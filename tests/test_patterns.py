@@ -58,7 +58,6 @@ def _within(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def letters_of(parsed: Any) -> Iterator[int]:
-    """The literals of a pattern, and the first of each range."""
     for item in parsed:
         if isinstance(item, tuple) and len(item) == 2 and item[0] in (_constants.LITERAL, _constants.RANGE):
             yield item[1] if isinstance(item[1], int) else item[1][0]

@@ -34,13 +34,11 @@ def wanted(member: Member, **changes: object) -> dict[str, object]:
 
 
 def ask_to_revoke(desk: Client, *rows: ApiKey, **more: str) -> str:
-    """What the page says on which keys are to be revoked."""
     chosen = {"action": "revoke", "_selected_action": [row.pk for row in rows]}
     return desk.post(reverse(KEYS), {**chosen, **more}, follow=True).content.decode()
 
 
 def revoke(desk: Client, *rows: ApiKey) -> str:
-    """The same, and confirm it."""
     return ask_to_revoke(desk, *rows, confirmed="yes")
 
 

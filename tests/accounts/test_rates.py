@@ -25,8 +25,6 @@ TWENTY_AN_HOUR = Rate(20, 3600.0)
 
 
 class House:
-    """Limits with a clock that the test moves."""
-
     def __init__(self, rate: Rate | None = TWENTY) -> None:
         self.now = 5000.0
         self.rates = Rates(limit_of=lambda operation: rate, clock=lambda: self.now)
@@ -138,7 +136,6 @@ def redis_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Re
 
 @asynccontextmanager
 async def two(redis_server: RedisServer, rate: Rate) -> AsyncIterator[tuple[Rates, Rates]]:
-    """What two processes have, with a Redis between them."""
     pair = [Rates(shared=RedisLog(redis_server.url), limit_of=lambda operation: rate) for _ in range(2)]
     yield (pair[0], pair[1])
     for one in pair:

@@ -36,8 +36,6 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class House:
-    """Seats with a clock that the test moves, and sessions of other processes."""
-
     def __init__(self, **changes: int) -> None:
         self.now = 5000.0
         self.in_others: Sequence[str] = ()

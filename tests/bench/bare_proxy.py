@@ -25,8 +25,6 @@ def echoed(text: str) -> str:
 
 
 async def serve(port: int) -> None:
-    """The service."""
-
     async def talk(socket: ServerConnection) -> None:
         await socket.send(CREATED)
         async for text in socket:

@@ -99,7 +99,6 @@ def _ours(service_port: int) -> Iterator[Way]:
 
 @contextlib.contextmanager
 def _running(*command: str, port: int) -> Iterator[int]:
-    """A process that listens on a port."""
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_S

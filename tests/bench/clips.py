@@ -30,15 +30,12 @@ Pcm = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """One thing to say."""
-
     name: str
     pcm: Pcm
     """Mono int16 at 16 kHz."""
     end_sample: int
     """Just behind the last sample of speech."""
     reference: str
-    """The words said."""
 
     @property
     def seconds(self) -> float:
@@ -46,7 +43,6 @@ class Clip:
 
 
 def load() -> tuple[str, list[Clip]]:
-    """Where the clips are from, and the clips."""
     folder = Path(os.environ.get("SPEECH_DIR") or ROOT.parent / "shared" / "audio")
     manifest = folder / "manifest.tsv"
     if not manifest.is_file():

@@ -24,8 +24,6 @@ COMPLETED = "conversation.item.input_audio_transcription.completed"
 
 
 class Counting(Moonshine):
-    """The recognizer, and what it was asked for."""
-
     def __init__(self) -> None:
         self.readings = 0
         self.seconds = 0.0

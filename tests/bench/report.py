@@ -19,8 +19,6 @@ STAGES = ("end_of_turn_ms", "recognition_ms", "first_token_ms", "first_audio_ms"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Several callers talking at once."""
-
     callers: int
     begin_over_s: float
     """Within which they began to talk; 0: together."""

@@ -40,7 +40,6 @@ class Quality:
     rerank: float
     sparse: float
     dense: dict[int, float]
-    """By dimension."""
     elsewhere: dict[str, dict[int, float]]
     """The same for the questions in another language, by that."""
     rerank_elsewhere: dict[str, float]

@@ -110,7 +110,6 @@ def process_cost(root: int) -> Cost:
 
 
 def _tree(process_id: int) -> list[int]:
-    """A process and all its descendants."""
     found = [process_id]
     for parent in found:
         try:

@@ -27,8 +27,6 @@ AT_ONCE = (1, 4, 16)
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One sentence."""
-
     first_sound_ms: float
     seconds: float
     sound_s: float

@@ -73,7 +73,6 @@ class Caller:
         self.pings_ms: list[float] = []
 
     async def talk(self, clips: Sequence[Clip], *, after_s: float = 0.0) -> None:
-        """Say all clips, one exchange after the other."""
         await asyncio.sleep(after_s)
         async with websockets.connect(
             self._url, additional_headers={"Authorization": f"Bearer {self._key}"}, ping_interval=None

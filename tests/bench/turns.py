@@ -210,7 +210,6 @@ def _trimmed(sound: Samples) -> Samples:
 
 
 def main() -> None:
-    """Measure."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
     if sys.argv[1:]:

@@ -47,8 +47,6 @@ LEAST_PACKETS_PER_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The bot with so many calls."""
-
     calls: int
     core_share: float
     calls_per_core: float

@@ -14,7 +14,6 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @functools.cache
 def axe_source() -> str:
-    """The accessibility rules."""
     return (packages() / "axe-core" / "axe.min.js").read_text()
 
 

@@ -120,7 +120,6 @@ def quiet_browser(quiet_browsers: Callable[..., Browser]) -> Browser:
 
 @pytest.fixture(scope="session")
 def operator_state(quiet_browser: Browser, server: Server) -> StorageState:
-    """What a browser keeps in which the operator of `server` has signed in."""
     make_operator(server)
     return signed_in(quiet_browser, server)
 

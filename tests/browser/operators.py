@@ -10,7 +10,6 @@ NAME, PASSWORD = "olga", "olgas-long-password"
 
 
 def make_operator(server: Server) -> None:
-    """Give an installation its operator."""
     command = ("createsuperuser", "--noinput", "--username", NAME, "--email", "olga@example.org")
     server.manage(*command, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
 
@@ -34,6 +33,5 @@ def signed_in(browser: Browser, server: Server) -> StorageState:
 
 
 def check_fits(page: Page, width: int) -> None:
-    """Assert that nothing on the page is wider than a window of this width."""
     page.set_viewport_size({"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"wider than a window of {width}"

@@ -92,7 +92,6 @@ class VoicePage:
         return int(self.page.locator(f'.event[data-type="{kind}"]').count())
 
     def set_switch(self, identifier: str, is_on: bool) -> None:
-        """Throw a switch in the settings."""
         self.page.click("#open-settings")
         self.page.set_checked(f"#{identifier}", is_on)
         self.page.keyboard.press("Escape")

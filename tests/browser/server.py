@@ -48,7 +48,6 @@ class Server(ServerProcess):
             self.wait_until_answering()
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        """What its database says."""
         with contextlib.closing(sqlite3.connect(self._place / "voiceapp.sqlite3")) as database:
             return database.execute(query).fetchall()
 

@@ -51,7 +51,6 @@ def write_microphone(path: Path, *parts: str | float, voice: str = "en-us+m3") -
 
 
 def channels(path: Path) -> list[np.ndarray]:
-    """The channels of a 16 kHz recording as floats in [-1, 1]."""
     with wave.open(str(path)) as file:
         assert file.getframerate() == ENGINE_SAMPLE_RATE_HZ
         pcm = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").astype(np.float32) / 32768

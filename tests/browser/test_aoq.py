@@ -57,7 +57,6 @@ def add_relay(server: Server, port: int, fingerprint: str) -> None:
 
 @contextmanager
 def proxied(port: int, faults: Faults) -> Iterator[int]:
-    """The port of a proxy in front of a relay, which runs in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

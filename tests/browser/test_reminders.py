@@ -16,7 +16,6 @@ RUNG = "Your 1 hour timer is up."
 
 
 def with_timer(open_page: OpenPage) -> VoicePage:
-    """A page on which a timer of an hour was just set."""
     voice = open_page()
     voice.type(SET)
     expect(voice.page.locator("#reminders")).to_contain_text("1 hour timer")

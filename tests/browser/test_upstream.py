@@ -71,7 +71,6 @@ def ours(elsewhere: tuple[Server, str], tmp_path_factory: pytest.TempPathFactory
 
 
 def wait_for_session(server: Server, condition: str) -> None:
-    """Until there is one like this."""
     assert server.row(f"SELECT DISTINCT 1 FROM realtime_realtimesession WHERE {condition}") == (1,)
 
 

@@ -17,7 +17,6 @@ def body(said: Any, **more: Any) -> dict[str, Any]:
 
 
 async def chunks(ask: Asker, said: Any, **more: Any) -> list[Any]:
-    """The data of the events; `[DONE]` as it is."""
     response = await ask.post(PATH, body(said, stream=True, **more))
     assert response["Content-Type"].startswith("text/event-stream")
     events = (await text_of(response)).split("\n\n")

@@ -39,7 +39,6 @@ def old(product: Product) -> dict[str, Any]:
 
 @pytest.fixture
 def new(product: Product) -> Iterator[dashscope.Client]:
-    """The 2.x library."""
     with dashscope.Client(api_key=product.keys["good"], base_url=f"{product.origin}/api/v1", max_retries=0) as client:
         yield client
 

@@ -63,8 +63,6 @@ MADE_UP_BY_THE_SERVER = re.compile(
 
 @dataclass
 class Belongings:
-    """A row of every kind that belongs to an account."""
-
     rows: dict[type[models.Model], models.Model] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     """What stands in them and nowhere else."""

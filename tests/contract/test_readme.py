@@ -66,7 +66,6 @@ def test_a_program_prints_what_it_promises(product: Product, tmp_path: Path, num
 
 
 async def offer(folder: Path) -> None:
-    """Write an SDP offer as a program would make it."""
     peer = RTCPeerConnection()
     peer.addTransceiver("audio")
     peer.createDataChannel("events")

@@ -65,7 +65,6 @@ class Front:
         return found
 
     async def text(self, path: str, body: Any, **headers: str) -> str:
-        """A streamed response as it was sent."""
         response = await self.post(path, body, **headers)
         assert isinstance(response, StreamingHttpResponse)
         return "".join([bytes(piece).decode() async for piece in response])
@@ -280,7 +279,6 @@ def test_the_key_of_a_service_is_in_nothing_that_a_server_writes(far: Product, h
 
 
 def called(server: Product, path: str, body: Any = None) -> tuple[int, Message, str]:
-    """The status, headers and body of a response, to a POST where there is a body."""
     headers = {"Authorization": f"Bearer {server.keys['good']}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(server.origin + path, data, headers)

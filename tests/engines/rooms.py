@@ -81,8 +81,6 @@ class Room:
 
 @dataclass(slots=True)
 class Happened:
-    """What became of one reply."""
-
     events: list[tuple[float, ev.ServerEvent | PlayoutCut]] = field(default_factory=list)
     cancelled_at: float | None = None
     """When the reply was cut, in seconds from its beginning; later cuts are of further replies."""
@@ -91,7 +89,6 @@ class Happened:
     """Processor time of the canceller."""
 
     def of(self, kind: type[ev.ServerEvent]) -> list[tuple[float, Any]]:
-        """Events of one kind."""
         return [(at, event) for at, event in self.events if type(event) is kind]
 
     @property
@@ -100,8 +97,6 @@ class Happened:
 
 
 class Visit:
-    """One reply in one room, with what the caller says while it is heard."""
-
     def __init__(
         self,
         reply: list[Sentence],

@@ -96,8 +96,6 @@ class Ear:
 
 
 class Writer:
-    """A chat model that writes `deltas`, and waits before one of them until `go` is set."""
-
     def __init__(self) -> None:
         self.deltas: list[ChatDelta] = [ChatDelta(text="One sentence. "), ChatDelta(text="Another one.")]
         self.requests: list[ChatRequest] = []

@@ -25,8 +25,6 @@ SOUND = (np.sin(np.arange(24_000) / 20) * 8000).astype("<i2").tobytes()
 
 
 class SpeechServer:
-    """Handlers as the test says, and keeps what it was asked."""
-
     def __init__(self) -> None:
         self.base_url = ""
         self.asked: list[dict[str, Any]] = []

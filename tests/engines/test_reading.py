@@ -48,7 +48,6 @@ def documents(tmp_path: Path) -> RetrievalAssistant:
 
 
 async def reply(chat: ReadingChat, *messages: ChatMessage, **options: Any) -> tuple[str, list[str]]:
-    """What is said, and the titles of the sources."""
     request = ChatRequest(messages or (ChatMessage("user", ASKED),), **options)
     deltas = [delta async for delta in chat.stream(request)]
     return "".join(delta.text for delta in deltas), [

@@ -356,8 +356,6 @@ AUDIO = np.zeros(1600, dtype=np.float32)
 
 
 class Here:
-    """The engines of this server."""
-
     languages = ("en",)
     voices = (Voice("joe", "Joe"),)
     default_voice = "joe"

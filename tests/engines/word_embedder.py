@@ -14,8 +14,6 @@ WIDTH = 256
 
 
 class WordEmbedder:
-    """Each word is one of 256 directions."""
-
     def __init__(self, *, is_present: bool = True) -> None:
         self.is_present = is_present
         self.embedded: list[str] = []

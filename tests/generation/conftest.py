@@ -36,7 +36,6 @@ def _models(settings: Settings) -> Iterator[None]:
 
 @pytest.fixture
 def engine() -> Obedient:
-    """The one behind `obedient`."""
     found: Obedient = provider_of(catalogue().get("obedient", "chat"))
     return found
 
@@ -49,8 +48,6 @@ def plain() -> Obedient:
 
 
 class Asker:
-    """Posts JSON with a key."""
-
     def __init__(self, member: Member) -> None:
         self._member = member
         self._client = AsyncClient(raise_request_exception=False)
@@ -68,7 +65,6 @@ class Asker:
         return await self._client.get(path, headers={"Authorization": self._member.authorization})
 
     async def native(self, said: Any, path: str = TEXT, model: str = "qwen-plus", **parameters: Any) -> Any:
-        """The reply to one message."""
         body = {"model": model, "input": {"messages": [{"role": "user", "content": said}]}, "parameters": parameters}
         return await self.post(path, body)
 
@@ -84,11 +80,9 @@ def ask(alice: Member) -> Asker:
 
 
 async def text_of(response: HttpResponseBase) -> str:
-    """All that a streamed response says."""
     return b"".join([part async for part in response]).decode()
 
 
 async def bodies_of(response: HttpResponseBase) -> list[dict[str, Any]]:
-    """The data of its frames."""
     frames = (await text_of(response)).split("\n\n")
     return [json.loads(frame.partition("data:")[2]) for frame in frames if "data:{" in frame.replace("data: ", "data:")]

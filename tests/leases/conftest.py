@@ -54,7 +54,6 @@ class House:
         self.server.stop()
 
     def create(self, pause_s: float, parts: int = 1) -> str:
-        """The id of a task that was accepted."""
         _, answer = self.ask("services/test/pausing/pausing", {"pause_s": pause_s, "parts": parts})
         return str(answer["output"]["task_id"])
 
@@ -65,7 +64,6 @@ class House:
         return status == 200
 
     def ask(self, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """Status and body of an answer."""
         try:
             with urllib.request.urlopen(self._request(path, body), timeout=PATIENCE_S) as answer:
                 return answer.status, json.load(answer)
@@ -74,7 +72,6 @@ class House:
                 return refusal.code, json.load(refusal)
 
     def follow(self, task_id: str, until: str = "") -> dict[str, Any]:
-        """The task when it is over, or has this status, by its stream of events."""
         with urllib.request.urlopen(self._request(f"tasks/{task_id}/events"), timeout=PATIENCE_S) as stream:
             for line in stream:
                 if line.startswith(b"data:"):

@@ -27,14 +27,12 @@ PAGE = "/admin/assistant/voice/"
 
 @pytest.fixture
 def found(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
-    """A chat server at the usual port of one."""
     monkeypatch.setattr(model_servers, "WELL_KNOWN", {chat_server.port: "Ollama"})
     monkeypatch.setattr("voiceapp.engines.models.local_servers.WELL_KNOWN", {chat_server.port: "Ollama"})
     return chat_server
 
 
 def chosen(client: Client, action: str, **fields: Any) -> str:
-    """What the page says after a choice."""
     return client.post(PAGE, {"action": action, **fields}, follow=True).content.decode()
 
 

@@ -85,8 +85,6 @@ def test_charts_count_turns_and_failures_by_their_time(alice: Member) -> None:
 
 
 class OutOfOrder(Provider):
-    """A speech server that does not answer."""
-
     trouble = EngineUnavailable("The speech server cannot be reached.", remedy="Check TTS_BASE_URL.")
 
 

@@ -57,7 +57,6 @@ def create(product: Product, sentences: int = 5) -> Reply:
 
 
 def accepted(product: Product, sentences: int = 5) -> str:
-    """The id of a task that must be accepted."""
     reply = create(product, sentences)
     assert reply.status == 200, reply
     return str(reply.body["output"]["task_id"])
@@ -88,7 +87,6 @@ async def until_accepted(product: Product) -> str:
 
 
 async def until_over(product: Product, tasks: Iterable[str]) -> None:
-    """All of these tasks succeed."""
     deadline = time.monotonic() + PATIENCE_S
     left = set(tasks)
     while left:

@@ -54,8 +54,6 @@ def proxies() -> Iterator[list[FaultProxy]]:
 
 @pytest.fixture(scope="module")
 def proxied(proxies: list[FaultProxy]) -> Proxied:
-    """Makes proxies before ports: `proxied(5432)`."""
-
     def before(port: int) -> FaultProxy:
         proxies.append(FaultProxy(port))
         return proxies[-1]

@@ -29,7 +29,6 @@ Message = tuple[str, str]
 
 
 def page_messages() -> set[Message]:
-    """What the templates and views of the pages say."""
     found = set[Message]()
     for template in pages():
         source = template.read_text()
@@ -52,7 +51,6 @@ def pages() -> Iterator[Path]:
 
 
 def module_messages() -> set[Message]:
-    """What the page's modules say."""
     modules = (path for path in (ROOT / "static").rglob("*.js") if "vendor" not in path.parts)
     return {(json.loads(words), "") for module in modules for words in JAVASCRIPT_CALL.findall(module.read_text())}
 
@@ -67,7 +65,6 @@ DOMAINS = {"django": page_messages, "djangojs": module_messages}
 
 
 def catalogues() -> Iterator[tuple[Path, set[Message]]]:
-    """Each catalogue, and what it must hold."""
     for name, messages in DOMAINS.items():
         wanted = messages()
         for place in sorted(LOCALES.iterdir()):

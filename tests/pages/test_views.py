@@ -159,7 +159,6 @@ OPERATORS_WORDS = re.compile(r"fetch_models|manage\.py|make models|[A-Z]+_[A-Z]+
 
 
 def not_ready(client: Client) -> str:
-    """What a visitor reads while the models are missing."""
     [reason] = client.get("/voice/config").json()["reasons"]
     assert reason["code"] == "models_missing"
     return str(reason["message"])

@@ -123,7 +123,6 @@ class Conversation:
     # ── The engines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take(self, kind: type[Kind]) -> Kind:
-        """The first work of this kind that was asked for and not taken."""
         found = next((work for work in self.work if isinstance(work, kind)), None)
         assert found is not None, f"no {kind.__name__} was asked for, only {self.work}"
         self.work.remove(found)
@@ -257,7 +256,6 @@ class Conversation:
         assert self.unread_types() == list(kinds)
 
     def assert_no_event(self, *kinds: str) -> None:
-        """None of the unread events is of these types; without types, there is none at all."""
         unread = [event["type"] for event in self.events[self._unread :]]
         assert not [kind for kind in unread if not kinds or kind in kinds]
 
@@ -272,11 +270,9 @@ class Conversation:
         self._unread = len(self.events)
 
     def of(self, kind: str) -> list[Wire]:
-        """All events of this type, from the beginning."""
         return [event for event in self.events if event["type"] == kind]
 
     def audio_ms(self, response_id: str) -> float:
-        """Audio that was sent for a response, in the session's output format."""
         pieces = [event["delta"] for event in self.of("response.audio.delta") if event["response_id"] == response_id]
         return self.session.config.output_format.duration_ms(sum(len(base64.b64decode(piece)) for piece in pieces))
 

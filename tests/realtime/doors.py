@@ -28,8 +28,6 @@ FORWARDED = "upstream"
 
 @dataclass(frozen=True)
 class Visitor:
-    """What a request of theirs carries."""
-
     headers: dict[str, str] = field(default_factory=dict)
     origin: str | None = None
     """Of a page; a program has none."""

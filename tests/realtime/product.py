@@ -128,7 +128,6 @@ class Product(ServerProcess):
         self.wait_until_ready(or_lacking=not self._is_ready)
 
     async def logged(self, part: str, *, within_s: float = WRITTEN_S) -> None:
-        """Until its log has `part` in it."""
         deadline = time.monotonic() + within_s
         while part not in self.log:
             assert time.monotonic() < deadline, f"{part} was never said:\n{self.log}"

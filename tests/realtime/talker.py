@@ -44,7 +44,6 @@ class EventsHeard:
         self._news = asyncio.Condition()
 
     async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
-        """The `count`th event of this type."""
         try:
             await self.until(lambda: len(self.all(type_)) >= count, timeout_s=timeout_s)
         except TimeoutError:
@@ -59,7 +58,6 @@ class EventsHeard:
             await self._news.wait_for(lambda: is_so() or self.is_closed)
 
     async def wait_closed(self, timeout_s: float = PATIENCE_S) -> int | None:
-        """The close code, where the transport has one."""
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(lambda: self.is_closed)
         return self.close_code
@@ -226,7 +224,6 @@ def in_order(types: Iterable[str]) -> list[str]:
 
 
 def pcm_at(speech: Samples, rate_hz: int) -> bytes:
-    """Samples at 16 kHz as int16 PCM at another rate."""
     pcm = (np.clip(speech, -1, 1) * 32767).astype("<i2")
     if rate_hz == ENGINE_SAMPLE_RATE_HZ:
         return pcm.tobytes()

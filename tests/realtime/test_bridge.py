@@ -93,8 +93,6 @@ class Line:
 
 
 class Stream:
-    """A realtime stream that says what it is given, and fails where it is told to."""
-
     def __init__(self, tasks: asyncio.TaskGroup, failure: Exception | None) -> None:
         self.outgoing: asyncio.Queue[ev.ServerEvent | TurnEnded | None] = asyncio.Queue()
         self.idle = asyncio.Event()
@@ -141,14 +139,11 @@ class Model:
 
 
 class Conversation:
-    """One run of the bridge, with a row in the books."""
-
     def __init__(self, alice: Member, line: Line, model: Model, **limits: Any) -> None:
         self.alice = alice
         self.line = line
         self.model = model
         self.name = "voice"
-        """That of the model."""
         self.id = identifier("sess")
         self.stopping = asyncio.Event()
         self.revoked = asyncio.Event()

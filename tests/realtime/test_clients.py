@@ -60,7 +60,6 @@ class Ears(OmniRealtimeCallback):
         self.closed.set()
 
     def wait(self, type_: str) -> list[dict[str, Any]]:
-        """Events up to the next one of this type."""
         found: list[dict[str, Any]] = []
         while not found or found[-1]["type"] != type_:
             found.append(self.events.get(timeout=PATIENCE_S))

@@ -25,8 +25,6 @@ PATIENCE_S = 20.0
 
 
 class House:
-    """A process's seats, and the forwarded sessions that take them."""
-
     def __init__(self, *, lifetime_s: int = 7200, listening_for: timedelta = timedelta(hours=1)) -> None:
         rules = SeatRules(100, 100, 100, 100, 100, lifetime_s=lifetime_s, guest_lifetime_s=lifetime_s)
         self.seats = Seats(rules)

@@ -25,7 +25,6 @@ def product(serve: Serve) -> Product:
 
 
 def scrape(product: Product, **headers: str) -> dict[tuple[str, ...], float]:
-    """Samples by name and the values of their labels."""
     request = urllib.request.Request(f"{product.origin}/metrics", headers=headers)
     with urllib.request.urlopen(request, timeout=30) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=")

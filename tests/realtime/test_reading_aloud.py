@@ -45,7 +45,6 @@ class Ears(QwenTtsRealtimeCallback):
         self.closed.set()
 
     def wait(self, type_: str) -> list[dict[str, Any]]:
-        """Events up to the next one of this type."""
         found: list[dict[str, Any]] = []
         while not found or found[-1]["type"] != type_:
             found.append(self.events.get(timeout=PATIENCE_S))
@@ -65,7 +64,6 @@ def opened(product: Product, model: str = MODEL, key: str = "good") -> Iterator[
 
 
 def heard(socket: ClientConnection, type_: str) -> dict[str, Any]:
-    """The next event of a type."""
     while True:
         event: dict[str, Any] = json.loads(socket.recv(timeout=PATIENCE_S))
         if event["type"] == type_:
@@ -77,8 +75,6 @@ def tell(socket: ClientConnection, kind: str, **fields: Any) -> None:
 
 
 class TestLibrary:
-    """`dashscope.audio.qwen_tts_realtime.QwenTtsRealtime`."""
-
     def test_text_is_read_as_it_comes(self, product: Product) -> None:
         ears = Ears()
         reader = QwenTtsRealtime(model=MODEL, callback=ears, url=product.url)

@@ -37,7 +37,6 @@ class Program:
         )
 
     async def ok(self, path: str, body: Any) -> dict[str, Any]:
-        """The body of an answer that must be 200."""
         answer = await self.post(path, body)
         assert answer.status_code == 200, answer.content
         found: dict[str, Any] = answer.json()
@@ -45,7 +44,6 @@ class Program:
         return found
 
     async def refusal(self, path: str, body: Any, status: int, **headers: str) -> dict[str, Any]:
-        """The body of an answer that must have this status."""
         answer = await self.post(path, body, **headers)
         assert answer.status_code == status, answer.content
         found: dict[str, Any] = answer.json()

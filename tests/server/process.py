@@ -24,7 +24,6 @@ class Served(ServerProcess):
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **options: Any
     ) -> tuple[int, dict[str, Any], http.client.HTTPMessage]:
-        """Status, JSON and headers of one request on a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request(method, path, body=body, headers=headers or {}, **options)
@@ -46,7 +45,6 @@ class Served(ServerProcess):
             assert time.monotonic() < deadline, "it never gets warm"
 
     def socket_of(self, peer: socket.socket) -> str:
-        """The inode of its end of a connection."""
         ends = f":{self.port:04X}", f":{peer.getsockname()[1]:04X}"
         for line in Path("/proc/net/tcp").read_text().splitlines():
             fields = line.split()
@@ -55,7 +53,6 @@ class Served(ServerProcess):
         raise AssertionError("it has no such connection")
 
     def wait_until_closed(self, inodes: Collection[str]) -> None:
-        """Until it has none of these sockets open."""
         deadline = time.monotonic() + PATIENCE_S
         while left := self.sockets & set(inodes):
             assert time.monotonic() < deadline, f"{len(left)} connections stay open:\n{self.log}"

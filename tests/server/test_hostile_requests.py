@@ -141,7 +141,6 @@ def request(
     host: str | None = None,
     key: str | None = "good",
 ) -> bytes:
-    """A request as bytes, whatever is in it."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {product.address if host is None else host}", "Connection: close"]
     if key and not any(header.startswith("Authorization:") for header in headers):
         lines.append(f"Authorization: Bearer {product.keys[key]}")

@@ -278,7 +278,6 @@ def everything(peer: socket.socket) -> bytes:
 
 
 def assert_again_free(server: Served) -> None:
-    """Closed connections are counted out."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def german_server(settings: Settings) -> Iterator[None]:
-    """A server with SPEECH_LANGUAGES=de."""
     with offered(settings, voice_cards(languages=("en", "de"), whisper=whisper_folder("", settings.MODELS_DIR))):
         yield
 

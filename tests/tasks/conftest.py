@@ -34,8 +34,6 @@ PATIENCE_S = 200.0
 
 @dataclass
 class Program:
-    """Somebody's program, with their key."""
-
     member: Member
 
     async def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
@@ -51,7 +49,6 @@ class Program:
         return await AsyncClient().get(path, query, headers={"Authorization": self.member.authorization})
 
     async def create(self, kind: str, body: Any) -> str:
-        """The id of a task that must be accepted."""
         answer = await self.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
         assert answer.status_code == 200, answer.content
         assert answer.json()["output"]["task_status"] == "PENDING"
@@ -112,7 +109,6 @@ class PlainKind:
 
 
 def accept(member: Member, kind: type[PlainKind], **part: Any) -> Task:
-    """A task of this kind with one part."""
     payload = Payload("none", [part])
     return store.accept(caller_of_key(member.row.pk), kind_at(kind.path), payload, request_id="test")
 

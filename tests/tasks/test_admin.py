@@ -164,7 +164,6 @@ def test_a_priority_has_an_end_either_way(desk: Client, alice: Member) -> None:
 
 
 def next_one() -> Task:
-    """The task that a worker takes now."""
     (lease,) = TaskQueue().claim("worker", 2)
     task: Task = Task.objects.get(pk=lease.row_id)
     return task

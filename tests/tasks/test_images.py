@@ -93,7 +93,6 @@ class Service:
     usage: dict[str, Any] = field(default_factory=dict)
     looks_needed: int = 2
     status: str = "RUNNING"
-    """Until it is done."""
     is_canceling: bool = True
     """Whether it gives up what has not begun."""
     canceled: list[str] = field(default_factory=list)

@@ -216,7 +216,6 @@ async def test_a_file_of_which_no_line_succeeds_fails_with_its_first_reason(prog
 
 
 async def lines_after(program: Program, kind: str, model: str, file: bytes, **parameters: Any) -> list[dict[str, Any]]:
-    """What a task made of each line of a file."""
     async with files_at({"in": file}) as at:
         body = {"model": model, "input": {"url": at("in")}, "parameters": parameters}
         task = await program.follow(await program.create(kind, body))

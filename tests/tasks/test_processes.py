@@ -51,7 +51,6 @@ def asked(product: Product, path: str, body: Any = None) -> dict[str, Any]:
 
 
 def followed(product: Product, task_id: str) -> dict[str, Any]:
-    """A task when it is over, by its stream of events."""
     with urllib.request.urlopen(request(product, f"tasks/{task_id}/events"), timeout=SETTLED_S) as stream:
         events = [json.loads(line[5:])["output"] for line in stream if line.startswith(b"data:")]
     last: dict[str, Any] = events[-1]

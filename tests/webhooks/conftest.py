@@ -68,7 +68,6 @@ class Receiver:
         return Webhook(secret).verify(self.bodies[call], self.calls[call])
 
     async def until(self, count: int) -> None:
-        """Until it was called so often."""
         async with asyncio.timeout(PATIENCE_S), self.came:
             await self.came.wait_for(lambda: len(self.calls) >= count)
 
@@ -83,7 +82,6 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The address of a receiver."""
     async with listening(everywhere(handler), tls=tls) as origin:
         yield f"{origin}/"
 
@@ -103,8 +101,6 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @dataclass
 class Program:
-    """Somebody's program, with their key."""
-
     member: Member
     root: str = "/api/v1/agentstudio/webhook_endpoints"
 
@@ -123,7 +119,6 @@ class Program:
         return found
 
     async def bad(self, method: str, path: str = "", body: Any = None, **query: object) -> tuple[int, str, str]:
-        """Status, code and message of a call that must be refused."""
         answer = await self.call(method, path, body, **query)
         found = answer.json()
         assert found.keys() == {"type", "error", "request_id"}
@@ -137,7 +132,6 @@ class Program:
     async def happen(
         self, kind: EventKind = EventKind.TASK_FINISHED, data_id: str = "task-1", thread_id: str = ""
     ) -> None:
-        """Something happens in the member's workspace."""
         await sync_to_async(publish)(self.member.workspace.pk, [Event(kind, data_id, thread_id)])
 
     async def log(self, endpoint: dict[str, Any], **query: object) -> list[dict[str, Any]]:
@@ -145,7 +139,6 @@ class Program:
         return found
 
     async def until(self, endpoint: dict[str, Any], *statuses: str) -> list[dict[str, Any]]:
-        """The log when all its deliveries stand at one of these."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 found = await self.log(endpoint, limit=100)
@@ -166,7 +159,6 @@ def stranger(charlie: Member) -> Program:
 
 @asynccontextmanager
 async def sending(line: DeliveryQueue) -> AsyncIterator[Loop]:
-    """A loop that delivers."""
     loop = Loop([line], poll_s=0.05)
     forget = on_wake(loop.wake)
     running = asyncio.create_task(loop.run())

@@ -35,7 +35,6 @@ LOCAL: dict[str, Any] = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
 SETTLED_S = 120.0
 ROUNDS = 6 if IS_THOROUGH else 2
 CHANGES = 30
-"""At most, in a round."""
 
 PRODUCER = """
 import sys
@@ -59,8 +58,6 @@ for _ in sys.stdin:
 
 @dataclass
 class Receiver:
-    """Somebody's receiver on a thread of its own; `flaky` of its answers are 503."""
-
     flaky: float = 0.0
     calls: list[tuple[str, dict[str, str], bytes, int]] = field(default_factory=list)
     """Path, headers, body and answer of every call."""
@@ -71,7 +68,6 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/{path}"
 
     def taken(self, path: str = "") -> dict[str, bytes]:
-        """Bodies that were taken, by `webhook-id`."""
         return {
             headers["webhook-id"]: body
             for at, headers, body, status in list(self.calls)

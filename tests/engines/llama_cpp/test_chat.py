@@ -39,7 +39,6 @@ def text(deltas: list[ChatDelta]) -> str:
 
 
 def calls(deltas: list[ChatDelta]) -> list[tuple[str, dict[str, Any]]]:
-    """Name and arguments of each function call."""
     found: dict[int, list[str]] = {}
     for delta in deltas:
         if (call := delta.tool_call) is not None:

@@ -62,8 +62,6 @@ def card(name: str, kind: ModelKind = "asr", **options: Any) -> ModelCard:
 
 
 class Elsewhere(Noting):
-    """A server that is out of order."""
-
     @property
     def trouble(self) -> EngineError:
         return EngineUnavailable("The speech server cannot be reached.")

@@ -50,7 +50,6 @@ def pieces_of(played: Samples, heard: Samples, mode: EchoCancellation = "auto") 
 
 
 def pass_through(played: Samples, heard: Samples, mode: EchoCancellation = "auto") -> Cleaned:
-    """The same in one piece."""
     out = pieces_of(played, heard, mode)
     return Cleaned(joined([each.to_detect for each in out]), joined([each.to_read for each in out]))
 

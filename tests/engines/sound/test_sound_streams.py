@@ -33,7 +33,6 @@ def test_a_tone_is_the_same_tone_however_it_is_cut(kind: str, size: int) -> None
 
 @cache
 def encoded(kind: str, rate_hz: int, layout: str) -> bytes:
-    """One second of the tone."""
     container, codec = CODECS[kind]
     sink = io.BytesIO()
     with av.open(sink, "w", format=container) as file:

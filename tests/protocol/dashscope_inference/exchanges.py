@@ -34,8 +34,6 @@ SENTENCE = wire.sentence(1, TEXT, begin_ms=0, end_ms=900)
 
 @dataclass
 class Told:
-    """What came of one class."""
-
     sent: list[tuple[str, Json | bytes]] = field(default_factory=list)
     """Methods, and the command or the audio that each sent; one that sent several has several."""
     read: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -48,8 +46,6 @@ Method = Callable[[Json | bytes], str]
 
 
 class Noted(dict[str, Any]):
-    """A JSON object that notes which fields are looked at."""
-
     def __init__(self, fields: Json, read: set[str], place: str = "") -> None:
         inner = {
             name: Noted(value, read, f"{place}{name}.") if isinstance(value, dict) else value
@@ -80,7 +76,6 @@ def noted(event: Json, told: Told) -> Noted:
 
 
 def answers(command: Json, *, fails: bool) -> list[Json]:
-    """What the server says to a command."""
     header = command["header"]
     task_id, is_whole = header["task_id"], header["streaming"] == "out"
     done = [
@@ -146,8 +141,6 @@ def lines(told: Told, method: Method, begun: threading.Event | None = None, *, f
 
 
 class Ends(RecognitionCallback):
-    """Knows when a recognition is over."""
-
     def __init__(self) -> None:
         self.over = threading.Event()
 

@@ -55,7 +55,6 @@ class Recorder:
 
 
 def sent_by(client: Any) -> Iterator[tuple[str, inspect.Signature, Json]]:
-    """Each method of a client that sends an event: its name, its parameters and the event."""
     for name, method in inspect.getmembers(client, inspect.ismethod):
         if name.startswith(("_", "get_")) or name in SILENT:
             continue

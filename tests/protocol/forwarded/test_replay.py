@@ -25,7 +25,6 @@ def created(item: dict[str, Any], previous: str | None = None) -> dict[str, Any]
 
 
 def told(kept: ConversationReplay) -> list[tuple[str, str]]:
-    """Id and words, or output, of the items."""
     return [
         (item["id"], item["content"][0]["text"] if item["type"] == "message" else item.get("output", "call"))
         for item in kept.items()

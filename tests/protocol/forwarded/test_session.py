@@ -21,8 +21,6 @@ DONE: dict[str, Any] = {"response": {"id": "resp_1", "status": "completed"}}
 
 
 class Service:
-    """The core, opened, with a service that says what a test tells it."""
-
     def __init__(self, **about: Any) -> None:
         self.core = ForwardedSession("sess_1", "upstream", {}, **about)
         self.created = self.core.opened({"type": "session.created", "session": dict(SESSION)}, 0.0)

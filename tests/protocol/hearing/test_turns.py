@@ -16,7 +16,6 @@ from voiceapp.protocol.states import TurnState
 
 
 def feed(detector: TurnDetector, *spans: tuple[float, int]) -> list[tuple[int, Signal]]:
-    """Push (probability, frames) spans; returns signals with the number of their frame, from 1."""
     probabilities = itertools.chain.from_iterable([probability] * frames for probability, frames in spans)
     signals = ((number, detector.push(probability)) for number, probability in enumerate(probabilities, 1))
     return [(number, signal) for number, signal in signals if signal is not None]

@@ -22,7 +22,6 @@ from voiceapp.protocol.work import PlayoutCut, Respond
 
 
 def names_of(events: Any) -> dict[str, Any]:
-    """The library's types, by the names of their events."""
     return {kind.model_fields["type"].annotation.__args__[0]: kind for kind in events.__origin__.__args__}
 
 
@@ -70,8 +69,6 @@ class Call(Conversation):
 
 
 class OlderCall(Call):
-    """The same in the older dialect."""
-
     dialect_class = OlderDialect
     names = names_of(beta.RealtimeServerEvent)
 

@@ -70,8 +70,6 @@ def sound_of(samples: Samples, kind: str) -> bytes:
 
 
 class TestRecognition:
-    """`dashscope.audio.asr.Recognition`."""
-
     @pytest.mark.parametrize(("model", "kind"), [("fun-asr-realtime", "pcm"), ("paraformer-realtime-v2", "opus")])
     def test_it_recognizes_a_stream(self, product: Product, voices: Voices, model: str, kind: str) -> None:
         notes = Notes()

@@ -25,8 +25,6 @@ PATIENCE_S = 10.0
 
 
 class Client:
-    """A client and its WebSocket."""
-
     def __init__(self) -> None:
         self.to_server: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self.received: list[Mapping[str, Any]] = []

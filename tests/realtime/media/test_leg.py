@@ -39,8 +39,6 @@ class Line:
 
 
 class Call:
-    """A leg and its line, whose clock the test turns."""
-
     def __init__(self) -> None:
         self.heard = b""
         self.vanished = 0

@@ -30,8 +30,6 @@ def packets(count: int) -> list[bytes]:
 
 
 class Caller:
-    """Sends packets into a microphone and keeps what is heard."""
-
     def __init__(self) -> None:
         self.heard = b""
         self.asked: list[int] = []
@@ -137,7 +135,6 @@ def test_cutting_leaves_a_fade_and_no_step() -> None:
 
 
 def loudness_of(speaker: Speaker, ticks: int) -> list[float]:
-    """Of each packet, as a listener decodes it."""
     decoder = opus.Decoder()
     packets = [speaker.take() for _ in range(ticks)]
     return [float(np.abs(np.frombuffer(decoder.decode(each[0]), dtype="<i2")).mean()) for each in packets if each]

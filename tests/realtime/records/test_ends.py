@@ -30,7 +30,6 @@ PROMPT_S = 15.0
 
 @pytest.fixture(scope="module")
 def relayed(serve: Serve) -> Product:
-    """A server with a relay."""
     return serve(AOQ_PORT=str(free_udp_port()))
 
 

@@ -59,8 +59,6 @@ class Line:
 
 
 class Session:
-    """A session's transport, and what it asked for its own end."""
-
     def __init__(self, grace_s: float = LONG_S) -> None:
         self.ended = asyncio.Event()
         self.transport = ResumableTransport("sess_1", "secret", grace_s, self.end)

@@ -86,8 +86,6 @@ class Sound:
 
 
 class Caller(EventsHeard):
-    """One call from the caller's side."""
-
     def __init__(self, connection: RTCPeerConnection) -> None:
         super().__init__()
         self.connection = connection

@@ -32,8 +32,6 @@ class Faults:
 
 
 class _Side(asyncio.DatagramProtocol):
-    """One socket of the proxy."""
-
     def __init__(self, proxy: Proxy, *, is_front: bool) -> None:
         self._proxy = proxy
         self._is_front = is_front

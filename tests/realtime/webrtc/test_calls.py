@@ -25,7 +25,6 @@ REPLY = "12 times 12 is 144."
 
 @pytest.fixture(scope="module")
 def held(serve: Serve) -> Product:
-    """It holds the calls."""
     return serve()
 
 

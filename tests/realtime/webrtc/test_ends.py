@@ -47,7 +47,6 @@ def media_sockets(product: Product) -> int:
 
 
 async def all_gone(product: Product, gone: float) -> None:
-    """Until no peer is left, by `PROMPT_S` after `gone`."""
     while media_sockets(product):
         assert time.monotonic() - gone < PROMPT_S, "a peer is still there"
         await asyncio.sleep(0.05)

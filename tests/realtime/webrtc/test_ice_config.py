@@ -194,7 +194,6 @@ def test_a_server_starts_with_settings_that_calls_can_use() -> None:
 
 
 def started_with(**variables: str) -> subprocess.CompletedProcess[str]:
-    """A process that reads the settings."""
     environment = {**os.environ, "DEBUG": "1", **variables}
     command = [sys.executable, "-c", "import voiceapp.settings"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)

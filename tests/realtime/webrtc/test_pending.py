@@ -23,8 +23,6 @@ HERE, THERE, ELSEWHERE, NOWHERE = "198.51.100.7", "203.0.113.9", "198.51.100.77"
 
 
 class TimedOffers:
-    """Pending offers with a clock that the test moves."""
-
     def __init__(self, *, total: int = 100, per_account: int = 6, per_address: int = 3) -> None:
         self.now = 100.0
         self.offers = PendingOffers(

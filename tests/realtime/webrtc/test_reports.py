@@ -54,7 +54,6 @@ async def program(product: Product, key: str = "good") -> AsyncIterator[aiohttp.
 
 @asynccontextmanager
 async def page(product: Product) -> AsyncIterator[aiohttp.ClientSession]:
-    """The page in a fresh browser."""
     async with aiohttp.ClientSession(product.origin, headers=(await guest(product)).sent) as browser:
         yield browser
 

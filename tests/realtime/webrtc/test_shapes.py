@@ -157,7 +157,6 @@ SHAPES = {
 
 
 async def offering(kinds: tuple[str, ...]) -> tuple[RTCPeerConnection, asyncio.Event, str]:
-    """A caller, what is set when its channel is open, and its offer."""
     caller = RTCPeerConnection(RTCConfiguration(iceServers=[], alwaysNegotiateDataChannels=kinds[0] == CHANNEL))
     opened = asyncio.Event()
     for kind in kinds:

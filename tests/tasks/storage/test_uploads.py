@@ -38,7 +38,6 @@ async def sent(authorization: str, file: SimpleUploadedFile) -> HttpResponse:
 
 
 async def address_of(program: Program, file: SimpleUploadedFile) -> str:
-    """Of a file that must be taken."""
     answer = await sent(program.member.authorization, file)
     assert answer.status_code == 200, answer.content
     return str(answer.json()["output"]["url"])

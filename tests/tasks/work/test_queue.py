@@ -33,7 +33,6 @@ def narrow(settings: Any) -> None:
 
 @pytest.fixture
 def dora(db: None) -> Program:
-    """A third account's program."""
     account = Account.objects.create(name="Dora's")
     return Program(join("dora", Workspace.objects.create(account=account, name="Default")))
 

@@ -100,8 +100,6 @@ class Session:
 
 
 class Service:
-    """The service: each connection follows the next script."""
-
     def __init__(self, *scripts: Script) -> None:
         self.sessions: list[Session] = []
         self.handshakes: list[web.Request] = []

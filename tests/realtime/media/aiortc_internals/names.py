@@ -9,7 +9,6 @@ from aioice.ice import StunProtocol
 from aiortc import RTCPeerConnection, RTCRtpTransceiver
 
 VERSIONS = {"aiortc": "1.16.0", "aioice": "0.13.0", "pylibsrtp": "1.0.0"}
-"""For which it was written."""
 
 INSIDE: dict[type, Sequence[str]] = {
     aioice.Connection: (
