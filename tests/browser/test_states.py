@@ -94,7 +94,7 @@ def test_a_full_server_says_so_tries_again_and_can_be_left(
         expect(second.page.locator("#welcome")).to_contain_text("All lines are busy.")
         expect(second.page.locator("#welcome")).to_contain_text("This page tries again by itself")
         expect(second.page.locator("#status")).to_contain_text("All lines are busy: trying again in")
-        assert violations(second) == []
+        assert violations(second.page) == []
         second.page.screenshot(path=screenshots / "queued.png")
         third = open_page(address, transport="webrtc")
         third.orb.click()

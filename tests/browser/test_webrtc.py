@@ -206,7 +206,7 @@ def interrupted(spoken_page: SpokenPage) -> tuple[float, float]:
 
 
 def test_a_muted_microphone_sends_silence(spoken_page: SpokenPage) -> None:
-    voice = spoken_page(10.0, "How do I create an API key?", transport="webrtc")
+    voice = spoken_page(6.0, "How do I create an API key?", transport="webrtc")
     voice.page.evaluate(WATCH_MICROPHONE)
     voice.talk()
     voice.page.click("#mute")
