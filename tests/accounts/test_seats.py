@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from voiceapp.accounts import seats
 from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.rates import Rates
 from voiceapp.accounts.seats import Check, Seat, SeatRules, Seats
 from voiceapp.errors import Throttled
 
@@ -45,7 +46,8 @@ class House:
         """How often the other processes were asked."""
         self.written_after = 0
         """After so many looks, the ends of those sessions are written."""
-        self.seats = Seats(dataclasses.replace(RULES, **changes), shared=lambda: self, clock=lambda: self.now)
+        self.begun = Rates(clock=lambda: self.now)
+        self.seats = Seats(dataclasses.replace(RULES, **changes), shared=lambda: self, begun=self.begun)
 
     async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
         await self.seats.check(caller, address)
@@ -237,16 +239,6 @@ async def test_it_gives_guests_shorter_conversations() -> None:
     house = House()
     assert (await house.take(member(1), "")).lifetime_s == 7200
     assert (await house.take(GUEST, "")).lifetime_s == 180
-
-
-async def test_it_remembers_a_bounded_number_of_addresses() -> None:
-    house = House()
-    for number in range(seats.REMEMBERED_ADDRESSES + 500):
-        (await house.take(GUEST, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")).release()
-    assert house.seats.remembered_addresses == seats.REMEMBERED_ADDRESSES
-    house.now += 3600
-    (await house.take(GUEST, "192.0.2.1")).release()
-    assert house.seats.remembered_addresses == 1
 
 
 def test_it_reads_its_rules_from_the_settings(settings: Settings) -> None:

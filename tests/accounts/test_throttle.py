@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from tests.accounts.redis import RedisServer
 from voiceapp.accounts.throttle import FAILURES_PER_ADDRESS, LoginAttempt
 from voiceapp.errors import Throttled
 
@@ -87,3 +93,39 @@ def test_it_signs_an_operator_in_after_a_typing_error(operator: User) -> None:
     assert sign_in(client, "wrong") is not None
     assert sign_in(client, "operator-password") is None
     assert client.get(reverse("admin:index")).status_code == 200
+
+
+PROGRAM = """
+import django
+django.setup()
+from voiceapp.accounts.throttle import LoginAttempt
+from voiceapp.errors import Throttled
+try:
+    for number in range(9):
+        LoginAttempt("192.0.2.1", "operator").begin()
+        print(number)
+        {after}
+except Throttled:
+    pass
+"""
+
+
+def tried(redis: RedisServer, after: str = "") -> int:
+    """How often a process of its own may try."""
+    variables = {"DJANGO_SETTINGS_MODULE": "voiceapp.settings", "DEBUG": "1", "REDIS_URL": redis.url}
+    program = [sys.executable, "-c", PROGRAM.format(after=after)]
+    done = subprocess.run(program, env=os.environ | variables, capture_output=True, text=True, timeout=120)
+    assert not done.stderr
+    return len(done.stdout.split())
+
+
+def test_processes_count_together_in_redis_and_alone_without_it(tmp_path: Path) -> None:
+    redis = RedisServer(tmp_path)
+    redis.start()
+    try:
+        assert tried(redis, after="if number == 2: break") == 3
+        assert tried(redis) == 2
+        redis.stop()
+        assert tried(redis) == 5
+    finally:
+        redis.stop()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -90,33 +88,3 @@ async def offer() -> AsyncIterator[str]:
     await connection.setLocalDescription(await connection.createOffer())
     yield connection.localDescription.sdp
     await connection.close()
-
-
-@pytest.fixture
-def other() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The name that another process of this host gives itself, and that process."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from voiceapp.realtime.lifetime.processes import own_name; print(own_name(), flush=True); input()",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip(), process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def dead() -> str:
-    """The name of a process of this host that is no more."""
-    program = "from voiceapp.realtime.lifetime.processes import own_name; print(own_name())"
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
-    ).stdout.strip()

@@ -13,17 +13,19 @@ from tests.realtime.talker import call
 
 ONE_AFTER_THE_OTHER = 40
 ROUNDS = 5
+LEASE_S = "8"
+KILLED_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def product(serve: Serve) -> Product:
-    return serve(MAX_SESSIONS_PER_ACCOUNT="1")
+    return serve(MAX_SESSIONS_PER_ACCOUNT="1", TASK_LEASE_S=LEASE_S)
 
 
 @pytest.fixture(scope="module")
 def beside(product: Product, serve: Serve) -> Product:
     """Another process of the same installation."""
-    return serve(MAX_SESSIONS_PER_ACCOUNT="1", DATABASE_URL=product.environment["DATABASE_URL"])
+    return serve(MAX_SESSIONS_PER_ACCOUNT="1", TASK_LEASE_S=LEASE_S, DATABASE_URL=product.environment["DATABASE_URL"])
 
 
 async def held_and_finished(product: Product) -> None:
@@ -58,3 +60,20 @@ async def test_of_two_who_ask_two_processes_at_once_for_the_last_seat_one_gets_i
             False,
             True,
         ]
+
+
+async def test_what_a_killed_process_held_is_closed_by_the_others_when_its_lease_is_over(
+    product: Product, beside: Product
+) -> None:
+    for killed, other in ((product, beside), (beside, product)):
+        async with call(killed.url, killed.keys["good"]) as talker:
+            session_id = talker.all("session.created")[0]["session"]["id"]
+            await product.row("select 1 from realtime_realtimesession where id = ?", session_id)
+            killed.kill()
+        with pytest.raises(InvalidStatus):
+            async with call(other.url, other.keys["good"]):
+                pass
+        ended = "select 1 from realtime_realtimesession where id = ? and close_code = 1006"
+        await product.row(ended, session_id, within_s=KILLED_S)
+        await held_and_finished(other)
+        killed.start()

@@ -176,19 +176,25 @@ class Rates:
             Throttled: if they have used up their calls; this one is not counted then.
         """
         rate = self._limit_of(operation)
-        if rate is None:
-            return
-        key = f"{who}:{operation}"
+        if rate is not None and (wait_s := await self.count(f"{who}:{operation}", rate)):
+            raise Throttled(retry_after_s=max(1, math.ceil(wait_s)))
+
+    def wait_s(self, key: str, rate: Rate) -> float:
+        """Return after how many seconds a call would be let through, as far as this process knows."""
+        return self._own.wait_s(key, rate)
+
+    async def count(self, key: str, rate: Rate) -> float:
+        """Let a call through and return 0, or return after how many seconds it would be."""
         asked_at = self._clock()
         wait_s = self._own.wait_s(key, rate)
         if not wait_s:
             answer_s = await self._ask_shared(key, rate)
             # Without an answer: other calls may have been let through since this process last looked.
             wait_s = self._own.wait_s(key, rate) if answer_s is None else answer_s
-        if wait_s:
-            raise Throttled(retry_after_s=max(1, math.ceil(wait_s)))
-        # The time of asking lies before the time that Redis noted, so this log never refuses what Redis would not.
-        self._own.record(key, rate, asked_at)
+        if not wait_s:
+            # The time of asking lies before the time that Redis noted, so this log never refuses what Redis would not.
+            self._own.record(key, rate, asked_at)
+        return wait_s
 
     async def _ask_shared(self, key: str, rate: Rate) -> float | None:
         """Ask the shared log; None when there is none, or none that answers."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -22,12 +21,12 @@ from django.conf import settings
 
 from voiceapp.accounts.addresses import neighbourhood
 from voiceapp.accounts.auth import Caller
+from voiceapp.accounts.rates import Rate, Rates, rates
 from voiceapp.errors import Throttled
 
 T = TypeVar("T")
 
 HOUR_S = 3600.0
-REMEMBERED_ADDRESSES = 10_000
 CONCURRENCY = "Throttling.Concurrency"
 LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
 """Pauses before other processes are asked again."""
@@ -78,7 +77,7 @@ class SeatRules:
     guests_total: int
     guests_per_address: int
     guests_per_hour: int
-    """Begun in this process from one address within any 60 minutes."""
+    """Begun from one address within any 60 minutes: in this process, or in all where they share a Redis."""
     lifetime_s: int
     guest_lifetime_s: int
 
@@ -148,27 +147,22 @@ class Seats:
         rules: SeatRules,
         *,
         shared: Callable[[], SharedSeats] = Alone,
-        clock: Callable[[], float] = time.monotonic,
+        begun: Rates | None = None,
     ) -> None:
+        """`begun` counts how often guests of an address begin."""
         self._rules = rules
         self._shared = shared
-        self._clock = clock
+        self._begun = begun or Rates()
         self._open = 0
         self._leaving = 0
         """Sessions that have ended, and are being written down."""
         self._guests = 0
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by address too; holders of none are not kept."""
-        self._begun: OrderedDict[str, deque[float]] = OrderedDict()
-        """Times at which guests of an address began, within the last hour; the latest address stands last."""
 
     @property
     def open_sessions(self) -> int:
         return self._open
-
-    @property
-    def remembered_addresses(self) -> int:
-        return len(self._begun)
 
     def lifetime_s(self, caller: Caller) -> int:
         """Return the longest duration of a session of this caller."""
@@ -196,22 +190,14 @@ class Seats:
             Throttled: if a limit is reached; nothing has been counted then.
         """
         self._check(caller, address)  # a full process refuses without asking for the others
-        begun_at = self._clock()
-        uncount = self._count(caller, address, begun_at)  # first: two callers never get the same seat
-        check = partial(self._check_shared, caller, address)
-        try:
-            let_go = await _patiently(lambda: self._shared().hold(caller, address, check))
-        except BaseException:
-            uncount()
+        with ExitStack() as taken:
+            taken.callback(self._count(caller, address))  # first: two callers never get the same seat
+            check = partial(self._check_shared, caller, address)
+            taken.callback(await _patiently(lambda: self._shared().hold(caller, address, check)))
             if caller.is_guest:
-                self._forget(_place(caller, address), begun_at)
-            raise
-
-        def give_back() -> None:
-            uncount()
-            let_go()
-
-        return give_back
+                rate = self._hourly(caller)
+                _refuse_hourly(rate, await self._begun.count(_place(caller, address), rate))
+            return taken.pop_all().close
 
     @contextmanager
     def leaving(self, seat: Seat) -> Iterator[None]:
@@ -244,13 +230,11 @@ class Seats:
             raise _full(TOO_MANY_GUESTS)
         place = _place(caller, address)
         self._check_counts(caller, self._held[_account(caller)], self._held[place])
-        begun = self._begun_within_the_hour(place)
-        most = caller.limits.sessions_per_hour if caller.limits else self._rules.guests_per_hour
-        if len(begun) >= most:
-            raise Throttled(
-                f"Guests may begin {most} conversations an hour from one address. Try again later, or sign in.",
-                retry_after_s=max(1, math.ceil(begun[0] + HOUR_S - self._clock())) if begun else int(HOUR_S),
-            )
+        rate = self._hourly(caller)
+        _refuse_hourly(rate, self._begun.wait_s(place, rate) if rate.calls else HOUR_S)
+
+    def _hourly(self, caller: Caller) -> Rate:
+        return Rate(caller.limits.sessions_per_hour if caller.limits else self._rules.guests_per_hour, HOUR_S)
 
     def _check_counts(self, caller: Caller, count: int, from_here: int) -> None:
         rules = self._rules
@@ -265,35 +249,9 @@ class Seats:
                 "End one of them first, or sign in."
             )
 
-    def _begun_within_the_hour(self, address: str) -> deque[float]:
-        """Also forgets the addresses from which no session began for an hour; they stand first."""
-        now = self._clock()
-        while self._begun and next(iter(self._begun.values()))[-1] <= now - HOUR_S:
-            self._begun.popitem(last=False)
-        begun = self._begun.get(address) or deque[float]()
-        while begun and begun[0] <= now - HOUR_S:
-            begun.popleft()
-        return begun
-
-    def _forget(self, place: str, begun_at: float) -> None:
-        """Take back a beginning; an address without one is not kept, and may have been forgotten meanwhile."""
-        begun = self._begun.get(place)
-        if begun and begun_at in begun:
-            begun.remove(begun_at)
-        if begun is not None and not begun:
-            del self._begun[place]
-
-    def _count(self, caller: Caller, address: str, begun_at: float) -> Callable[[], None]:
-        guests, holders = int(caller.is_guest), [_account(caller)]
-        if guests:
-            place = _place(caller, address)
-            holders.append(place)
-            begun = self._begun_within_the_hour(place)
-            begun.append(begun_at)
-            self._begun[place] = begun
-            self._begun.move_to_end(place)
-            while len(self._begun) > REMEMBERED_ADDRESSES:
-                self._begun.popitem(last=False)
+    def _count(self, caller: Caller, address: str) -> Callable[[], None]:
+        guests = int(caller.is_guest)
+        holders = [_account(caller), *([_place(caller, address)] if guests else [])]
         self._open += 1
         self._guests += guests
         for holder in holders:
@@ -329,6 +287,14 @@ def _place(caller: Caller, address: str) -> str:
     return f"address {neighbourhood(address)} of {caller.account_id}"
 
 
+def _refuse_hourly(rate: Rate, wait_s: float) -> None:
+    if wait_s:
+        raise Throttled(
+            f"Guests may begin {rate.calls} conversations an hour from one address. Try again later, or sign in.",
+            retry_after_s=max(1, math.ceil(wait_s)),
+        )
+
+
 def _full(message: str) -> Throttled:
     return Throttled(message, code=CONCURRENCY, retry_after_s=TRY_AGAIN_S)
 
@@ -336,4 +302,4 @@ def _full(message: str) -> Throttled:
 @functools.cache
 def seats() -> Seats:
     """The seats of this process, by the settings."""
-    return Seats(SeatRules.from_settings(), shared=_shared)
+    return Seats(SeatRules.from_settings(), shared=_shared, begun=rates())

@@ -1,23 +1,32 @@
 """Slows down the guessing of passwords: 5 failures within 15 minutes for a name at an address, then a pause.
 
-Counts are kept in Django's cache: in this process by default, shared between processes when the cache is. An attempt is
-counted before the password is looked at and forgiven when it was right, so that a hundred attempts at once get no
-further than a hundred in a row.
+Counts are kept in Django's caches: in this process, and beside it in Redis where there is one, for all processes.
+While Redis is gone, each process counts alone. An attempt is counted before the password is looked at and forgiven when
+it was right, so that a hundred attempts at once get no further than a hundred in a row.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
-from django.core.cache import cache
+from django.core.cache import caches
+from django.core.cache.backends.base import BaseCache
 from django.core.exceptions import ValidationError
 from unfold.forms import AuthenticationForm as AdminAuthenticationForm
 
 from voiceapp.accounts.addresses import address_of_request, neighbourhood
 from voiceapp.errors import Throttled
+
+try:
+    from redis.exceptions import RedisError
+except ImportError:  # an optional requirement
+    _UNAVAILABLE: tuple[type[Exception], ...] = ()
+else:
+    _UNAVAILABLE = (RedisError,)
 
 WINDOW_S = 15 * 60
 FAILURES_PER_NAME = 5
@@ -49,11 +58,10 @@ class LoginAttempt:
     def succeeded(self) -> None:
         """Forgive this name's failures, and this attempt to the address."""
         by_name, by_address = self._limits
-        cache.delete(by_name)
-        try:
-            cache.decr(by_address)
-        except ValueError:  # the window ended meanwhile
-            return
+        for cache in caches.all():
+            with suppress(*_UNAVAILABLE, ValueError):  # the latter where the window ended meanwhile
+                cache.delete(by_name)
+                cache.decr(by_address)
 
 
 class ThrottledLogin(AuthenticationForm):
@@ -86,6 +94,14 @@ def _cache_key(kind: str, *parts: str) -> str:
 
 def _count(key: str) -> int:
     """The number of attempts within the window that the first of them opened, this one included."""
+    count = 0
+    for cache in caches.all():
+        with suppress(*_UNAVAILABLE):
+            count = max(count, _count_in(cache, key))
+    return count
+
+
+def _count_in(cache: BaseCache, key: str) -> int:
     cache.add(key, 0, timeout=WINDOW_S)
     try:
         return int(cache.incr(key))

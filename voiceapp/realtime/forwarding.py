@@ -23,7 +23,6 @@ from voiceapp.formats import duration
 from voiceapp.http.schemas import Schema
 from voiceapp.realtime.admission import Admitted
 from voiceapp.realtime.close_codes import LIFETIME_OVER, NORMAL, left_with
-from voiceapp.realtime.forwarded_seats import forwarded_seats
 from voiceapp.realtime.lifetime.stale_sessions import close_rows
 from voiceapp.realtime.models import Entrance, RealtimeSession, TransportKind
 from voiceapp.realtime.records.recorder import Beginning, record_relayed
@@ -45,7 +44,7 @@ class Report(Schema):
 
 
 async def forward(admitted: Admitted, ask: Callable[[], Awaitable[Response]]) -> Response:
-    """Return the response of the service to `ask`. Its session is not seen here, so the seat is taken now.
+    """Return the response of the service to `ask`. Its session is not seen here: its row counts as a seat.
 
     Raises:
         Throttled: no seat is free any more.
@@ -59,11 +58,9 @@ async def forward(admitted: Admitted, ask: Callable[[], Awaitable[Response]]) ->
             response = await ask()
             charge.used(conversations=1)
             await record_relayed(begun)
-    except BaseException:
+        return response
+    finally:
         seat.release()
-        raise
-    forwarded_seats().hold(begun.session_id, seat, is_guest=begun.caller.is_guest)
-    return response
 
 
 def report_headers(begun: Beginning) -> dict[str, str]:
@@ -90,9 +87,7 @@ async def take_report(caller: Caller, name: str, report: Report) -> None:
         return
     lifetime_s = seats().lifetime_s(caller)
     if not await run_in_db_thread(_write_sign_of_life, session_id, lifetime_s):
-        forwarded_seats().release(session_id)
         raise NotFound("This session is over.")
-    forwarded_seats().connected(session_id)
 
 
 async def ended(session_id: str, code: int = NORMAL) -> None:
@@ -101,7 +96,6 @@ async def ended(session_id: str, code: int = NORMAL) -> None:
     Raises:
         DatabaseUnavailable: if the database does not respond.
     """
-    forwarded_seats().release(session_id)
     await run_in_db_thread(_write_end, session_id, code)
 
 

@@ -1,23 +1,28 @@
-"""Seats that the server processes of this host hold, in a table: the limits of accounts and guests count over all."""
+"""Seats that all server processes hold, in a table: the limits of accounts and guests count over all of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
 from django.db import Error as DatabaseFailure
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.models import Account
-from voiceapp.accounts.seats import Check
+from voiceapp.accounts.seats import Check, seats
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.event_loops import per_loop
-from voiceapp.realtime.lifetime.processes import is_gone, own_host, own_name
-from voiceapp.realtime.models import HeldSeat
+from voiceapp.realtime.lifetime.process_lease import gone
+from voiceapp.realtime.lifetime.processes import own_name
+from voiceapp.realtime.lifetime.stale_sessions import SILENT, UNREPORTED
+from voiceapp.realtime.models import HeldSeat, RealtimeSession, TransportKind
 
 RETRY_S = 1.0
 """Pause before rows of seats that were given back are deleted again, when the database is away."""
@@ -26,7 +31,8 @@ RETRY_S = 1.0
 class HeldSeats:
     """The seats of one event loop beside those of other processes. See `SharedSeats`.
 
-    Those of other hosts do not count: which of them died with their host cannot be told here.
+    Those of a process whose lease is over do not count. A session that was passed on to another service counts by its
+    row, whichever process passed it on.
     """
 
     def __init__(self) -> None:
@@ -86,12 +92,21 @@ class HeldSeats:
             )
 
     def _open_seats(self, caller: Caller) -> list[str]:
-        rows = HeldSeat.objects.filter(
-            held_by__startswith=own_host(), is_guest=caller.is_guest, account_id=caller.account_id
+        whose = {"account_id": caller.account_id, "is_guest": caller.is_guest}
+        held = HeldSeat.objects.filter(**whose).exclude(held_by__in=gone().values("name"))
+        now, lifetime = timezone.now(), timedelta(seconds=seats().lifetime_s(caller))
+        unreported = lifetime if caller.is_guest else min(lifetime, UNREPORTED)
+        passed_on = RealtimeSession.objects.filter(
+            Q(reported_at__gte=now - SILENT) | Q(reported_at__isnull=True, started_at__gt=now - unreported),
+            transport=TransportKind.RELAYED,
+            ended_at__isnull=True,
+            started_at__gt=now - lifetime,
+            **whose,
         )
-        found = [row for row in rows if row.pk not in self._given_back]
-        gone = {name for name in {row.held_by for row in found} if is_gone(name)}
-        return [row.client_address for row in found if row.held_by not in gone]
+        return [
+            *(row.client_address for row in held if row.pk not in self._given_back),
+            *passed_on.values_list("client_address", flat=True),
+        ]
 
 
 held_seats = per_loop(HeldSeats)

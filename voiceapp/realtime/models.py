@@ -94,6 +94,19 @@ class RealtimeSession(models.Model):
         return f"{self.id}"
 
 
+class ServerProcess(models.Model):
+    """A process that may hold conversations. It lives while its lease lasts."""
+
+    name = models.CharField(primary_key=True, max_length=NAME_LENGTH)
+    """`processes.own_name`: `served_by` of its conversations."""
+    held_since = models.DateTimeField()
+    """Time from which on the lease was renewed without a break."""
+    lease_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name}"
+
+
 class HeldSeat(models.Model):
     """A seat that a server process holds, from a session's admission to its end."""
 

@@ -23,7 +23,7 @@ from voiceapp.database.thread import run_in_db_thread
 from voiceapp.engines.models.local_servers import local_servers
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
-from voiceapp.realtime.lifetime.stale_sessions import close_abandoned, close_overdue
+from voiceapp.realtime.lifetime.stale_sessions import close_overdue
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
@@ -35,9 +35,8 @@ HOUR_S = 3600.0
 
 
 async def set_in_order() -> None:
-    """Close what dead processes left open, publish the agents of AGENTS_DIR, where a mistake stops nothing, and tell of
-    model servers on this machine that might reply."""
-    await close_abandoned()
+    """Publish the agents of AGENTS_DIR, where a mistake stops nothing, and tell of model servers on this machine that
+    might reply."""
     if settings.AGENTS_DIR:
         for mistake in await run_in_db_thread(hold, Path(settings.AGENTS_DIR), logger.info):
             logger.error("agent %s", mistake)

@@ -131,7 +131,8 @@ nothing."""
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.str("REDIS_URL", default="")
-"""Redis in which processes count rate limits together (`requirements-redis.txt`); empty counts in each process."""
+"""Redis in which processes count rate limits, guests' beginnings and failed attempts to sign in together
+(`requirements-redis.txt`); empty counts in each process."""
 
 CACHES = {
     "default": {
@@ -139,6 +140,13 @@ CACHES = {
         "OPTIONS": {"MAX_ENTRIES": 10_000},  # login attempts are counted here; at 300, guessing would push counts out
     }
 }
+if REDIS_URL:
+    CACHES["shared"] = {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "voiceapp",
+        "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},
+    }
 
 # ── Files of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
 

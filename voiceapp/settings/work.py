@@ -33,7 +33,8 @@ TASK_CAPACITY: int = env.int("TASK_CAPACITY", default=4)
 """Tasks that one process works on at once; beside them, one of an account that has none under way."""
 
 TASK_LEASE_S: float = env.float("TASK_LEASE_S", default=30)
-"""After how many seconds without a sign of life from its worker a task, or a delivery, is begun again by another."""
+"""After how many seconds without a sign of life from its worker a task, or a delivery, is begun again by another, and
+from its server process a conversation counts as over."""
 
 FETCH_ALLOWED_NETWORKS: list[str] = env.list("FETCH_ALLOWED_NETWORKS", cast=network, default=[])
 """Networks, such as 192.168.7.0/24, that are no public ones and from which tasks may fetch files."""

@@ -15,6 +15,7 @@ from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
 from voiceapp.realtime.aoq import moq_adapter
 from voiceapp.realtime.aoq.listener import RelayListener, RelayPlace
+from voiceapp.realtime.lifetime.process_lease import keep_lease
 from voiceapp.server.limits import ServerLimits
 from voiceapp.server.management.commands.serve import warm_up
 from voiceapp.server.runner import Life
@@ -64,14 +65,10 @@ class Command(BaseCommand):
             process_readiness(),
             ServerLimits.from_settings(),
             warm_up=warm_up,
-            keep_house=_keep_nothing,
+            keep_house=keep_lease,
             close=providers.close,
         )
         try:
             asyncio.run(life.run(RelayAdapter(RelayListener(place)), f"udp://{host}:{port}"))
         except OSError as error:
             raise CommandError(f"The relay cannot start: {error}. Choose another port with --port.") from error
-
-
-async def _keep_nothing() -> None:
-    """The servers keep house."""

@@ -19,7 +19,7 @@ from voiceapp.health import process_readiness
 from voiceapp.leases.loop import Loop
 from voiceapp.realtime.aoq.listener import relay_beside
 from voiceapp.realtime.calls import calls
-from voiceapp.realtime.forwarded_seats import forwarded_seats
+from voiceapp.realtime.lifetime.process_lease import keep_lease
 from voiceapp.realtime.lifetime.resume import resumable_sessions
 from voiceapp.realtime.webrtc.peers import peers
 from voiceapp.server.housekeeping import keep_tidy, set_in_order
@@ -75,9 +75,10 @@ def refuse_development(host: str) -> None:
 
 
 async def _keep_house(host: str, port: int) -> None:
-    """Tidy, be a relay, probe other services and, unless other processes do, work on what waits; until
-    cancelled."""
+    """Hold the lease of this process, tidy, be a relay, probe other services and, unless other processes do, work on
+    what waits; until cancelled."""
     async with asyncio.TaskGroup() as beside:
+        beside.create_task(keep_lease(), name="lease of this process")
         beside.create_task(providers.look_at_services(), name="looks at services")
         if settings.TASK_ENGINE != "embedded":
             beside.create_task(watch_for_workers(), name="watches for workers")
@@ -112,7 +113,6 @@ async def _close() -> None:
     await resumable_sessions().close()
     await peers().close()  # those that the stop did not move; their requests are long over
     calls().close()
-    forwarded_seats().close()
     await providers.close()
 
 
