@@ -25,7 +25,7 @@ from voiceapp.drain import drain_event
 from voiceapp.engines.models import providers
 from voiceapp.engines.models.service_states import ServiceState
 from voiceapp.engines.models.weights import WeightsMissing
-from voiceapp.errors import EngineUnavailable
+from voiceapp.errors import EngineError
 from voiceapp.leases.rows import oldest_due_s
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,8 @@ class NotReadyReason:
     message: str
     remedy: str = ""
     """Remedy for operators; callers and visitors never read it."""
+    is_of_models: bool = False
+    """A model that conversations use cannot serve; others may."""
 
     @property
     def for_operators(self) -> str:
@@ -101,7 +103,7 @@ class Readiness:
         found = self._database()
         if shortage := disks().shortage():
             found.append(NotReadyReason(shortage.code, shortage.message, str(shortage)))
-        return found + [_reason(error) for error in providers.unavailable()]
+        return found + [reason_of(error) for error in providers.unavailable()]
 
     def _database(self) -> list[NotReadyReason]:
         connection = connections["default"]
@@ -147,9 +149,10 @@ def is_read_only(connection: BaseDatabaseWrapper) -> bool:
     return file.is_file() and not all(os.access(path, os.W_OK) for path in (file, file.parent))
 
 
-def _reason(error: EngineUnavailable) -> NotReadyReason:
+def reason_of(error: EngineError) -> NotReadyReason:
+    """The reason that a model which cannot serve gives."""
     code = "models_missing" if isinstance(error, WeightsMissing) else "model_unavailable"
-    return NotReadyReason(code, error.message, error.remedy)
+    return NotReadyReason(code, error.message, error.remedy, is_of_models=True)
 
 
 _process = Readiness()
@@ -161,8 +164,9 @@ def process_readiness() -> Readiness:
 
 
 async def readiness() -> list[NotReadyReason]:
-    """Return the reasons why no conversation can start in this process now; empty when one can."""
-    return await _process.reasons()
+    """Return the reasons why no conversation can start in this process now, with whichever model; each model's
+    provider knows of itself (`check`)."""
+    return [reason for reason in await _process.reasons() if not reason.is_of_models]
 
 
 async def readiness_answer(readiness: Readiness, *, for_operators: bool) -> tuple[int, dict[str, Any]]:

@@ -57,6 +57,10 @@ class Catalogue:
             return card
         raise ModelNotFound(f"This server has no {kind} model.")
 
+    def all(self) -> tuple[ModelCard, ...]:
+        """All cards, in the order of the setting."""
+        return self._cards
+
     def of_kind(self, kind: ModelKind) -> list[ModelCard]:
         """All cards of a kind, in the order of the setting."""
         return [card for card in self._cards if card.kind == kind]

@@ -95,6 +95,25 @@ def _without(card: ModelCard, taken: set[str]) -> ModelCard:
     )
 
 
+def without_embedded(cards: Sequence[ModelCard]) -> list[ModelCard]:
+    """The cards of models that other servers run. The first of each kind takes over the names that client programs have
+    built in from the models that run here."""
+    kept: list[ModelCard] = []
+    for card in (card for card in cards if not card.runs_here):
+        if card.kind not in {each.kind for each in kept}:
+            gone = [each for each in cards if each.runs_here and each.kind == card.kind]
+            names = [name for each in gone for name in (each.names if each.name == VOICE else each.aliases)]
+            taken = {name for each in cards if each not in gone and each.kind == card.kind for name in each.names}
+            listening = {name for each in gone for name in each.listens_only}  # the service gives responses
+            card = replace(
+                card,
+                aliases=(*card.aliases, *(name for name in names if name not in taken | listening)),
+                input_rates_hz={name: hz for each in gone for name, hz in each.input_rates_hz.items()},
+            )
+        kept.append(card)
+    return kept
+
+
 def talks_with(cards: Sequence[ModelCard], name: str) -> list[ModelCard]:
     """The cards with the chat model of a name first, which conversations then use, under the names that client programs
     have built in.

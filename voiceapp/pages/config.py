@@ -6,7 +6,7 @@ given here, or within another site by the token of its page.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,9 +24,10 @@ from voiceapp.accounts.caller import Caller
 from voiceapp.accounts.guests import guest_of, new_guest, remember_guest
 from voiceapp.accounts.page import SITE_PARAMETER, SignInRequired, may_visit, page_caller, site_caller
 from voiceapp.accounts.seats import CONCURRENCY, seats
+from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.models.providers import provider_of, recognized_languages
-from voiceapp.errors import AccessDenied, NotFound, Throttled, VoiceError
-from voiceapp.health import NotReadyReason, readiness
+from voiceapp.errors import AccessDenied, EngineError, NotFound, Throttled, VoiceError
+from voiceapp.health import NotReadyReason, readiness, reason_of
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.pages.page_models import described, page_cards, visited_agent
 from voiceapp.relays import Relay, open_relays
@@ -67,11 +68,15 @@ def _shown(reason: NotReadyReason, user: Any) -> dict[str, str]:
 
 
 async def _prospects(
-    request: HttpRequest, user: Any, find_caller: Callable[[], Awaitable[Caller]], limit_s: int
+    request: HttpRequest,
+    user: Any,
+    find_caller: Callable[[], Awaitable[Caller]],
+    limit_s: int,
+    cards: Sequence[ModelCard],
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
     """Return why a session would be refused now, which the browser cannot read from a refused handshake, and the
     ICE servers of a visitor who may talk."""
-    if reasons := await readiness():
+    if reasons := await readiness() or _unable(cards):
         return [_shown(reason, user) for reason in reasons], []
     try:
         caller = await find_caller()
@@ -84,6 +89,17 @@ async def _prospects(
     except AccessDenied as denied:
         return [{"code": "not_allowed", "message": denied.message}], []
     return [], servers
+
+
+def _unable(cards: Sequence[ModelCard]) -> list[NotReadyReason]:
+    """Return why none of these models can serve; empty when one can."""
+    found: list[NotReadyReason] = []
+    for card in cards:
+        try:
+            provider_of(card).check()
+        except EngineError as error:
+            found.append(reason_of(error))
+    return found[:1] if len(found) == len(cards) else []
 
 
 def _digest(relays: list[Relay]) -> str:
@@ -113,13 +129,13 @@ async def config(request: HttpRequest) -> HttpResponse:
         except VoiceError as error:
             refusal = error_response_of(error)
             return JsonResponse({"code": refusal.code, "message": refusal.message}, status=refusal.status)
+    named = request.GET.get("agent", "")[:100]
+    cards = page_cards(named)
     reasons, ice_servers = await _prospects(
-        request, user, lambda: page_caller(user, guest) if token is None else site_caller(token), limit_s
+        request, user, lambda: page_caller(user, guest) if token is None else site_caller(token), limit_s, cards
     )
     relays = await open_relays()
-    named = request.GET.get("agent", "")[:100]
     agent = await visited_agent(user, named)
-    cards = page_cards(named)
     voices = {voice.name: voice for card in cards for voice in provider_of(card).voices}
     response = JsonResponse(
         {

@@ -43,14 +43,13 @@ def page_cards(named: str) -> list[ModelCard]:
 def described(card: ModelCard, agent: Answering, *, has_relays: bool) -> dict[str, Any]:
     """One of these models, for a page of this agent."""
     shown = agent if card.name.partition("@")[0] == agent.name else Answering(card.name)
-    chat = shown.chat or catalogue().default("chat")
-    leaving = leaves(card)
+    chat, leaving = _chat(shown), leaves(card)
     return {
         "name": card.name,
         "title": shown.title or card.title,
         "transports": _transports(card, has_relays=has_relays),
-        "follows_instructions": card.is_held_elsewhere or chat.chat.instructions,
-        "leaves": "words" if leaving == "nothing" and not chat.runs_here else leaving,
+        "follows_instructions": card.is_held_elsewhere or (chat is not None and chat.chat.instructions),
+        "leaves": "words" if leaving == "nothing" and chat is not None and not chat.runs_here else leaving,
     }
 
 
@@ -64,9 +63,14 @@ def _transports(card: ModelCard, *, has_relays: bool) -> list[str]:
 
 def has_small_model(agent: Answering) -> bool:
     """Return whether the language model that replies is so small that visitors should know."""
-    return (agent.chat or catalogue().default("chat")).chat.is_small
+    return (chat := _chat(agent)) is not None and chat.chat.is_small
 
 
 def is_multilingual(agent: Answering) -> bool:
     """Return whether what replies knows other languages than English."""
-    return not (agent.chat or catalogue().default("chat")).chat.is_english
+    return (chat := _chat(agent)) is None or not chat.chat.is_english
+
+
+def _chat(agent: Answering) -> ModelCard | None:
+    """The chat model that replies; None on a server without one, whose conversations others hold."""
+    return agent.chat or next(iter(catalogue().of_kind("chat")), None)

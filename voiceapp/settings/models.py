@@ -21,7 +21,7 @@ from voiceapp.catalogue.defaults import (
 from voiceapp.catalogue.languages import KOKORO_LANGUAGES, speech_languages
 from voiceapp.catalogue.mcp_servers import McpServer, read_mcp_servers
 from voiceapp.catalogue.servers import ServerSettings
-from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services
+from voiceapp.catalogue.services import talks_with, with_fallbacks, with_services, without_embedded
 from voiceapp.catalogue.speech_servers import speech_cards
 from voiceapp.memory import memory_bytes
 from voiceapp.settings.environment import env, network, stripped
@@ -37,6 +37,8 @@ except ValueError as error:
     raise ImproperlyConfigured(f"SPEECH_LANGUAGES: {error}") from None
 """Languages of conversations and recordings (ISO 639-1), English first; empty where English alone is understood. Naming
 some, or `all`, brings a second recognizer, Whisper (`requirements-whisper.txt`)."""
+EMBEDDED_MODELS: bool = env.bool("EMBEDDED_MODELS", default=True)
+"""Off for a server whose models all run on others: it needs no weights, and is ready while one of its models is."""
 VOICE_THREADS: int = env.int("VOICE_THREADS", default=max(2, min(4, os.cpu_count() or 1)))
 """Threads for turn detection, recognition and neural voices; about the number of cores."""
 RECOGNITION_TERMS: list[str] = stripped(env.list("RECOGNITION_TERMS", default=[]))[:100]
@@ -167,7 +169,7 @@ _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""
 """Reason why a language model is not run here although none was refused; logged at the start."""
 _local: LocalModelSettings | None = None
-if CHAT_MODEL_FILE or not CHAT_BASE_URL:
+if EMBEDDED_MODELS and (CHAT_MODEL_FILE or not CHAT_BASE_URL):
     if find_spec("xllamacpp") is None:
         CHAT_ENGINE_NOTE = "xllamacpp is not installed (requirements-llm.txt): no language model runs here."
     elif CHAT_ENGINE != "model" and not CHAT_MODEL_FILE and memory_bytes() < LEAST_MODEL_MEMORY_BYTES:
@@ -208,7 +210,7 @@ _own: list[ModelCard] = [
         sees_images=CHAT_SEES_IMAGES,
         local=_local,
         engine=CHAT_ENGINE,
-        reads_documents=CHAT_READS_DOCUMENTS,
+        reads_documents=CHAT_READS_DOCUMENTS and EMBEDDED_MODELS,
         context_tokens=CHAT_CONTEXT,
     ),
     *speech_cards(
@@ -226,6 +228,8 @@ _own: list[ModelCard] = [
     *image_cards(ServerSettings(IMAGES_BASE_URL, IMAGES_API_KEY, IMAGES_MODEL, IMAGES_TIMEOUT_S)),
 ]
 _all = with_services(_own, UPSTREAMS)
+if not EMBEDDED_MODELS:
+    _all = without_embedded(_all)
 if CHAT_MODEL and not CHAT_BASE_URL and any(service.chat_models for service in UPSTREAMS):
     _all = talks_with(_all, CHAT_MODEL)
 VOICE_MODELS: list[ModelCard] = with_fallbacks(_all, MODEL_FALLBACKS)

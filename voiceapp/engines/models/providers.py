@@ -161,7 +161,8 @@ def recognized_languages() -> tuple[str, ...]:
 
 
 def _in_use() -> Iterator[ModelCard]:
-    for kind in CONVERSATION:
+    """The models that a conversation of this server's own uses; empty where all models run on others."""
+    for kind in CONVERSATION if settings.EMBEDDED_MODELS else ():
         yield from in_use(kind)
 
 
@@ -195,17 +196,29 @@ async def look_at_services() -> None:
 
 
 async def probe() -> None:
-    """Let the models of a conversation find out whether the servers that they need are there; 2 s at most."""
-    await asyncio.gather(*(provider_of(card).probe() for card in _in_use()))
+    """Let the models of a conversation find out whether the servers that they need are there; 2 s at most. A server
+    without conversations of its own asks the servers of all its models."""
+    cards = [*_in_use()]
+    if not cards:
+        cards = [*catalogue().all()]
+        await probe_services()
+    await asyncio.gather(*(provider_of(card).probe() for card in cards))
 
 
-def unavailable() -> list[EngineUnavailable]:
-    """Return why the models of a conversation cannot serve now; empty when they can. Missing weights are one reason."""
-    errors: list[EngineUnavailable] = []
-    for card in _in_use():
+def unavailable() -> list[EngineError]:
+    """Return why the models of a conversation cannot serve now; empty when they can. Missing weights are one reason.
+
+    A server without conversations of its own is available while one of its models is.
+    """
+    if not (cards := [*_in_use()]):
+        troubles = {state.name: state.trouble for state in service_states()}
+        found = [troubles.get(card.service) or provider_of(card).trouble for card in catalogue().all()]
+        return [] if not all(found) else [error for error in found[:1] if error is not None]
+    errors: list[EngineError] = []
+    for card in cards:
         try:
             provider_of(card).check()
-        except EngineUnavailable as error:
+        except EngineError as error:
             errors.append(error)
     titles = [title for error in errors if isinstance(error, WeightsMissing) for title in error.titles]
     others = [error for error in errors if not isinstance(error, WeightsMissing)]

@@ -253,7 +253,7 @@ def usable() -> tuple[ModelFiles, ...]:
     """The models that this installation has the packages for, and that its settings make use of."""
     return tuple(
         model
-        for model in MODELS
+        for model in (MODELS if settings.EMBEDDED_MODELS else ())
         if (not model.needs or find_spec(model.needs) is not None)
         and (not model.setting or getattr(settings, model.setting))
     )

@@ -24,6 +24,9 @@ class Command(BaseCommand):
     """It runs from build hooks, before a database or static files exist."""
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.EMBEDDED_MODELS:
+            self._line("EMBEDDED_MODELS is off: this server needs no models of its own.")
+            return
         folder = Path(settings.MODELS_DIR)
         networks = [ip_network(network) for network in settings.FETCH_ALLOWED_NETWORKS]
         try:
