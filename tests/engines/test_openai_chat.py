@@ -260,13 +260,18 @@ async def test_a_reason_is_cut_and_shows_no_key(server: ChatServer, chat: OpenAI
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(429, EngineUnavailable), (500, EngineUnavailable), (504, EngineTimeout)]
+    ("status", "error", "said"),
+    [
+        (429, EngineUnavailable, "is busy: it answered 429, too many requests."),
+        (500, EngineUnavailable, "failed with status 500."),
+        (504, EngineTimeout, "did not answer in time."),
+    ],
 )
 async def test_a_server_in_trouble_may_be_asked_again(
-    server: ChatServer, chat: OpenAIChat, status: int, error: type[EngineUnavailable]
+    server: ChatServer, chat: OpenAIChat, status: int, error: type[EngineUnavailable], said: str
 ) -> None:
     server.refuses(status, {})
-    with pytest.raises(error) as caught:
+    with pytest.raises(error, match=f"The chat server {said}") as caught:
         await ask(chat)
     assert caught.value.retryable
 
