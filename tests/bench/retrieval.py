@@ -56,15 +56,14 @@ def main() -> None:
 
 
 def sections() -> dict[tuple[str, str], str]:
-    """The manual by page and heading; a section is read below its page's title."""
+    """What is said of this program, by page and heading; a section is read below its page's title."""
     found: dict[tuple[str, str], str] = {}
-    for path in sorted((ROOT / "docs" / "manual").glob("*.md")):
-        opening, *rest = re.split(r"^##\s+(.*)$", path.read_text(), flags=re.MULTILINE)
-        title, _, text = opening.partition("\n")
-        title = title.removeprefix("# ").strip()
-        found[path.stem, ""] = f"{title}. {text.strip()}"
-        for heading, body in zip(rest[::2], rest[1::2], strict=True):
-            found[path.stem, heading.strip()] = f"{title}. {heading.strip()}. {body.strip()}"
+    for part in re.split(r"^# \[", (ROOT / "docs" / "spoken" / "manual.md").read_text(), flags=re.MULTILINE)[1:]:
+        opening, *rest = re.split(r"^##\s+(.*)$", part, flags=re.MULTILINE)
+        line, _, text = opening.partition("\n")
+        title, page = re.findall(r"(.*)\]\(.*/\d+-(.*)\.md\)", line)[0]
+        for heading, body in zip(["", *rest[::2]], [text, *rest[1::2]], strict=True):
+            found[page, heading.strip()] = ". ".join(filter(None, (title, heading.strip(), body.strip())))
     return found
 
 

