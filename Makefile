@@ -29,7 +29,7 @@ ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --n
 CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
 LIGHT_CLIENTS := openai-agents
 
-.PHONY: run install llm whisper models key test pytest test-fast test-clients lint format bench soak lock screenshot clean
+.PHONY: run install llm whisper models key test pytest test-fast test-clients contracts lint format bench soak lock screenshot clean
 
 # Languages beside English bring a recognizer with them.
 WHISPER := $(if $(SPEECH_LANGUAGES)$(shell grep -sE '^SPEECH_LANGUAGES=.' .env),whisper)
@@ -69,9 +69,14 @@ test-fast: .venv/tests.stamp
 	@echo "Left out: models, voices, sessions on real servers, tasks, webhooks, browsers, client libraries, outages, lint. make test runs them."
 
 # Every client library that is tried, those included that are too heavy for `make test`: about 1.5 GB in environments of
-# their own under var/clients. Those for JavaScript need Node 22.
+# their own under var/clients, with a Node of their own for those in JavaScript.
 test-clients: .venv/tests.stamp models .venv/system.stamp $(CLIENTS:%=var/clients/%/stamp) var/clients/javascript/stamp
 	TEST_CLIENTS=all $(BIN)/python -m pytest -n 0 tests/clients $(ARGS)
+
+# What the newest releases of client libraries would change in docs/contracts: their events, fields and operations.
+contracts: .venv/tests.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target var/contracts openai dashscope
+	PYTHONPATH=var/contracts DJANGO_SETTINGS_MODULE=tests.settings $(BIN)/python -m tests.contracts
 
 lint: .venv/tests.stamp var/javascript/stamp
 	$(BIN)/ruff check .

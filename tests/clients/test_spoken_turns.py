@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import wave
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.clients.conftest import QUESTION, Record
 from tests.clients.environments import is_tried, reached, run
 from tests.engines.speech import word_errors
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
-from tests.realtime.talker import pcm_at
-from voiceapp.engines.interfaces import Samples
 
-QUESTION = "What is twelve times twelve?"
 REPLY = "12 times 12 is 144."
 RATE_HZ = 24_000
 PROGRAMS = {
@@ -31,16 +27,6 @@ PROGRAMS = {
 """In which environment each runs."""
 MODELS = {"gpt-realtime": False, "voice": False, "own": True, "openai": True}
 """Whether a front passes each on: to a service in this server's dialect, and to one in OpenAI's."""
-
-
-@pytest.fixture
-def recording(voices: Callable[[str], Samples], tmp_path: Path) -> Path:
-    """The question and the silence behind it."""
-    path = tmp_path / "question.wav"
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, RATE_HZ, 0, "NONE", ""))
-        file.writeframes(pcm_at(voices(QUESTION), RATE_HZ) + bytes(2 * RATE_HZ))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +47,8 @@ def front(serve: Serve, product: Product) -> Product:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", [name for name, environment in PROGRAMS.items() if is_tried(environment)])
-def test_it_completes(name: str, model: str, product: Product, front: Product, recording: Path) -> None:
+def test_it_completes(name: str, model: str, product: Product, front: Product, record: Record) -> None:
+    recording = record(RATE_HZ)
     server = front if MODELS[model] else product
     program = Path(shutil.copy(Path(__file__).with_name("spoken") / name, recording.parent))
 

@@ -1,7 +1,6 @@
 """The contract of the inference dialect as tables, drawn from what the classes of the vendor's library send and read.
 
-`python -m tests.protocol.dashscope_inference.contract` writes it anew. What changes then is what a new release of the
-library changed: read the difference first, and let the server follow it.
+`make contracts` shows what a new release of the library changed, `python -m tests.contracts --write` writes it anew.
 """
 
 from __future__ import annotations
@@ -76,7 +75,3 @@ def _here(tasks: RunTasks, sent: Json) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
-
-
-if __name__ == "__main__":
-    TABLE.write_text(table(), encoding="utf-8")

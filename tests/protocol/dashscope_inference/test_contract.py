@@ -21,9 +21,7 @@ REFUSED = "refused: Recognition takes audio in binary frames, not continue-task.
 
 def test_the_tables_are_those_of_the_library() -> None:
     written = TABLE.read_text(encoding="utf-8").splitlines()
-    assert table().splitlines() == written, (
-        "Read what changed, then: python -m tests.protocol.dashscope_inference.contract"
-    )
+    assert table().splitlines() == written, "Read what changed, then: python -m tests.contracts --write"
 
 
 def test_every_command_is_read_but_the_context_of_a_recognition() -> None:

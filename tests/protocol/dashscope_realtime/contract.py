@@ -1,7 +1,6 @@
 """The contract of the vendor's realtime dialects as tables, drawn from what the methods of its own library send.
 
-`python -m tests.protocol.dashscope_realtime.contract` writes it anew. What changes then is what a new release of the
-library changed: read the difference first, and let the server follow it.
+`make contracts` shows what a new release of the library changed, `python -m tests.contracts --write` writes it anew.
 """
 
 from __future__ import annotations
@@ -93,7 +92,3 @@ def paths(value: Json, prefix: str = "") -> Iterator[str]:
             yield from paths(inner, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
-
-
-if __name__ == "__main__":
-    TABLE.write_text(table(), encoding="utf-8")

@@ -11,9 +11,7 @@ from voiceapp.protocol.wire.events import CLIENT_EVENTS, parse_client_event
 
 def test_the_tables_are_those_of_the_library() -> None:
     written = TABLE.read_text(encoding="utf-8").splitlines()
-    assert table().splitlines() == written, (
-        "Read what changed, then: python -m tests.protocol.dashscope_realtime.contract"
-    )
+    assert table().splitlines() == written, "Read what changed, then: python -m tests.contracts --write"
 
 
 def test_every_event_of_a_conversation_is_read() -> None:

@@ -1,7 +1,6 @@
 """The contract of OpenAI's realtime dialect as a table, drawn from the types of OpenAI's own library.
 
-`python -m tests.protocol.openai_realtime.contract` writes it anew. What changes then is what a new release of the
-library changed: read the difference first, and let the dialect follow it.
+`make contracts` shows what a new release of the library changed, `python -m tests.contracts --write` writes it anew.
 """
 
 from __future__ import annotations
@@ -112,7 +111,3 @@ def _type(field: Json) -> str:
     if field.get("type") == "array":
         return f"list of {_type(field.get('items', {}))}"
     return str(field.get("type", "any"))
-
-
-if __name__ == "__main__":
-    TABLE.write_text(table(), encoding="utf-8")

@@ -7,7 +7,7 @@ from tests.protocol.openai_realtime.contract import TABLE, table
 
 def test_the_table_is_that_of_the_library() -> None:
     written = TABLE.read_text(encoding="utf-8").splitlines()
-    assert table().splitlines() == written, "Read what changed, then: python -m tests.protocol.openai_realtime.contract"
+    assert table().splitlines() == written, "Read what changed, then: python -m tests.contracts --write"
 
 
 def test_every_event_has_its_place() -> None:
