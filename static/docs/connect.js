@@ -1,6 +1,6 @@
-/** A copy button at each program, and the program opened that the address names. */
+/** A copy button at each program and at a new key, and the program opened that the address names. */
 
-for (const code of document.querySelectorAll(".program pre > code")) {
+for (const code of document.querySelectorAll(":is(.program, .new-key) pre > code")) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy-program";

@@ -29,11 +29,14 @@ REPLY = "12 times 12 is 144."
 def site(quiet_browser: Browser, server: Server, operator_state: StorageState, tmp_path: Path) -> Iterator[str]:
     """The address of the page for browsers on a server of its own, both as printed, with a key made on the page."""
     server.manage("createkey", "--account", "Acme")  # the account that an operator talks in the name of
-    context = quiet_browser.new_context(storage_state=operator_state)
+    context = quiet_browser.new_context(storage_state=operator_state, permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_role("status")).to_contain_text("This is a new key")
+    page.locator(".new-key").get_by_role("button", name="Copy").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator(".new-key code").text_content() != ""
     port = str(free_port())
     for name in ("browser.html", "browser_server.py"):
         program = page.locator(f"#{name.replace('.', '-').replace('_', '-')} [data-program]").text_content() or ""
@@ -60,7 +63,10 @@ def test_the_page_that_talks_is_copied_and_talks(site: str, playwright: Playwrig
         for path in ("/browser_server.py", "/"):
             with urllib.request.urlopen(site.replace("/browser.html", path)) as response:
                 assert b"<button" in response.read(), "the server's file, which holds the key, is not served"
+        page.goto(f"file://{tmp_path}/browser.html")
+        expect(page.locator("pre")).to_contain_text("and open 127.0.0.1:")
         page.goto(site)
+        expect(page.locator("pre")).to_be_empty()
         page.click("button")
         expect(page.locator("pre")).to_contain_text(REPLY, timeout=PATIENCE_MS)
         page.wait_for_function(LOUD, timeout=PATIENCE_MS)
@@ -87,7 +93,7 @@ def test_programs_are_read_without_scripts(quiet_browser: Browser, server: Serve
     context = quiet_browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 640})
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
-    page.get_by_text("curl", exact=True).last.click()
+    page.locator("summary").filter(has_text="curl").click()
     expect(page.locator("#curl-sh [data-program]")).to_be_visible()
     assert page.get_by_role("button").count() == 0
     context.close()

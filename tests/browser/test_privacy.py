@@ -13,7 +13,7 @@ from .accessibility import violations
 from .conftest import OpenPage
 
 KEPT = "It keeps what is said as text for 30 days, and its operators can read it."
-LINKS = {"Privacy": "Privacy", "Help": "Talking on the page", "For developers": "HTTP reference"}
+LINKS = {"Privacy": "Privacy", "Help": "Talking on the page", "For developers": "Connect your program"}
 """By what a link says, the title of the page it leads to."""
 
 

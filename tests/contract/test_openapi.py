@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any, cast
 
 import pytest
 import schemathesis
 from django.test import AsyncClient, Client
 
+from tests.contract import openai_operations
 from voiceapp.api import openapi_document
-from voiceapp.http.openapi import FAILURES
+from voiceapp.http.openapi import FAILURES, FIELDS, described_fields
 
 WITHOUT_KEY = {"/api/v1/files/{token}/{name}", "/api/v1/uploads/direct"}
 """Where the address itself is the right to read, or a signed form the right to write."""
@@ -74,6 +76,18 @@ def test_it_describes_every_operation_for_people(path: str, operation: dict[str,
     assert operation["summary"]
     assert operation["description"]
     assert "requestBody" not in operation or operation["requestBody"]["required"] == (path not in BODY_OR_NONE)
+
+
+def test_every_field_has_a_description() -> None:
+    fields = list(described_fields(openapi_document()))
+    assert len(fields) > 600
+    assert [f"{place}{name}" for place, name, field in fields if not field.get("description")] == []
+    names = {name for _, name, _ in fields} | {f"{place}{name}" for place, name, _ in fields}
+    assert set(tomllib.loads(FIELDS.read_text())) <= names
+
+
+def test_the_table_of_operations_is_that_of_openais_library() -> None:
+    assert openai_operations.TABLE.read_text() == openai_operations.table(), "python -m tests.contracts --write"
 
 
 def test_every_reference_leads_somewhere() -> None:

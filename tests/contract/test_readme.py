@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from aiortc import RTCPeerConnection
 from django.conf import settings
 
 from tests.realtime.conftest import Serve
@@ -63,26 +60,6 @@ def test_a_program_prints_what_it_promises(product: Product, tmp_path: Path, num
     assert sounds
     for name in sounds:
         assert (tmp_path / name).stat().st_size > 2_000, f"{name} holds no sound"
-
-
-async def offer(folder: Path) -> None:
-    peer = RTCPeerConnection()
-    peer.addTransceiver("audio")
-    peer.createDataChannel("events")
-    await peer.setLocalDescription(await peer.createOffer())
-    (folder / "offer.sdp").write_text(peer.localDescription.sdp)
-    await peer.close()
-
-
-def test_the_commands_of_curl_are_answered(product: Product, tmp_path: Path) -> None:
-    asyncio.run(offer(tmp_path))
-    (call,) = (line for line in commands() if line.startswith("curl"))
-    done = subprocess.run(
-        shlex.split(addressed(call, product)), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("v=0")
-    assert "a=candidate:" in done.stdout
 
 
 def test_every_library_of_the_examples_is_installed_by_a_command_before() -> None:

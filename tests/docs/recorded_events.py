@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.protocol.conversations import Conversation, Wire
+from voiceapp.protocol import run_task
 from voiceapp.protocol.configuration import TurnDetection
 from voiceapp.protocol.openai_realtime.dialect import OpenAIRealtimeDialect
+from voiceapp.protocol.openai_realtime.older import OlderDialect
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.protocol.work import ListTools, ReplyToolCall, Respond, ToolsListed
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "events.json"
-DIALECTS: dict[str, Callable[[], Dialect]] = {"own": lambda: OWN, "openai": OpenAIRealtimeDialect}
+DIALECTS: dict[str, Callable[[], Dialect]] = {
+    "own": lambda: OWN,
+    "openai": OpenAIRealtimeDialect,
+    "beta": OlderDialect,
+}
 SHOWN = 24
 """Characters of audio that an example shows."""
 WEATHER = {
@@ -72,7 +78,7 @@ class Recorded(Conversation):
         self.say(ms) if speech else self.hush(ms)
 
     def configure(self, own: Wire, openai: Wire) -> None:
-        self.update(**(own if self.name == "own" else {"type": "realtime", **openai}))
+        self.update(**({"type": "realtime", **openai} if self.name == "openai" else own))
 
     def _keep(self, by: str, wire: Wire) -> None:
         for name in ("delta", "audio"):
@@ -116,7 +122,7 @@ def interrupted(dialect: str) -> Recorded:
 
 def ducked(dialect: str) -> Recorded:
     talk = Recorded(dialect)
-    talk.update(interruptions="duck", word_times=True, **({} if dialect == "own" else {"type": "realtime"}))
+    talk.update(interruptions="duck", word_times=True, **({"type": "realtime"} if dialect == "openai" else {}))
     talk.answer(talk.ask_in_writing("Tell me about the tides."), "The moon pulls at the water. ", ms=3000)
     talk.wait(1000)
     talk.sound(320)
@@ -208,6 +214,66 @@ def resumed(dialect: str) -> Recorded:
     return talk
 
 
+Lines = list[tuple[str, Wire | None]]
+"""Who says what in a connection of tasks; None is a binary frame."""
+
+
+def recognised() -> Lines:
+    begun = command("run-task", task_group="audio", task="asr", model="moonshine-tiny-en", function="recognition")
+    begun["payload"]["parameters"] = {"format": "pcm", "sample_rate": 16000, "language_hints": ["en"]}
+    partly = run_task.sentence(1, "What time", begin_ms=320)
+    whole = run_task.sentence(1, "What time is it?", begin_ms=320, end_ms=1500)
+    return [
+        ("client", begun),
+        ("server", run_task.task_started(TASK)),
+        ("client", None),
+        ("server", run_task.result_generated(TASK, partly)),
+        ("client", None),
+        ("server", run_task.result_generated(TASK, whole, {"duration": 2})),
+        ("client", command("finish-task")),
+        ("server", run_task.task_finished(TASK, {"duration": 2})),
+    ]
+
+
+def synthesised() -> Lines:
+    begun = command("run-task", task_group="audio", task="tts", model="hibari", function="SpeechSynthesizer")
+    begun["payload"]["parameters"] = {"voice": "woman", "format": "mp3", "sample_rate": 22050, "rate": 1, "volume": 50}
+    text = command("continue-task")
+    text["payload"]["input"] = {"text": "Good morning.", "flush": False}
+    return [
+        ("client", begun),
+        ("server", run_task.task_started(TASK)),
+        ("client", text),
+        ("server", None),
+        ("client", command("finish-task")),
+        ("server", None),
+        ("server", run_task.task_finished(TASK, {"characters": 13})),
+    ]
+
+
+def refused() -> Lines:
+    unknown = command("continue-task")
+    try:
+        run_task.RunTasks().take(run_task.read_command(json.dumps(unknown)))
+    except run_task.RunTaskError as error:
+        return [("client", unknown), ("server", run_task.task_failed(TASK, error.code, error.message))]
+    raise AssertionError("the task was never started")
+
+
+TASK = "2bf83b9abaeb4fdaaf1f40f9dbd2a1b5"
+
+
+def command(action: str, **payload: str) -> Wire:
+    header = {"action": action, "task_id": TASK, "streaming": "duplex"}
+    made = {"header": header, "payload": {**payload, "input": {}}}
+    return made
+
+
+TASK_SCENES: dict[str, Callable[[], Lines]] = {
+    "Recognition": recognised,
+    "Synthesis": synthesised,
+    "A task that fails": refused,
+}
 SCENES: dict[str, Callable[[str], Recorded]] = {
     "A typed turn": typed,
     "A spoken turn": spoken,
@@ -224,19 +290,31 @@ SCENES: dict[str, Callable[[str], Recorded]] = {
 
 def recorded() -> str:
     """The whole file: of each dialect an example of every event, and of each conversation what comes after what."""
-    return json.dumps({dialect: _told(dialect) for dialect in DIALECTS}, indent=1, ensure_ascii=False) + "\n"
+    told: dict[str, Any] = {
+        dialect: {title: scene(dialect).lines for title, scene in SCENES.items()} for dialect in DIALECTS
+    }
+    told["run-task"] = {title: scene() for title, scene in TASK_SCENES.items()}
+    return json.dumps({dialect: _told(scenes) for dialect, scenes in told.items()}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _told(dialect: str) -> Wire:
+def _told(scenes: dict[str, Any]) -> Wire:
     examples: dict[str, Wire] = {"client": {}, "server": {}}
     sequences: dict[str, list[str]] = {}
-    for title, scene in SCENES.items():
-        told = scene(dialect).lines
+    for title, told in scenes.items():
         for by, event in told:
-            examples[by].setdefault(event["type"], event)
-        steps = itertools.groupby(f"{by} {event['type']}" for by, event in told)
+            if event is not None:
+                examples[by].setdefault(kind_of(event), event)
+        steps = itertools.groupby(f"{by} {kind_of(event)}" for by, event in told)
         sequences[title] = [step for step, _ in steps]
     return {"examples": examples, "sequences": sequences}
+
+
+def kind_of(event: Wire | None) -> str:
+    """The event's name; a frame of sound has `binary`."""
+    if event is None:
+        return "binary"
+    header = event.get("header", {})
+    return str(event.get("type") or header.get("action") or header.get("event"))
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ CREATE, WRITE, READ = "CREATE TABLE keys (name TEXT)", "INSERT INTO keys VALUES 
 @pytest.fixture
 def blocks() -> list[str]:
     """The commands of the manual's section about backups."""
-    manual = Path(settings.BASE_DIR, "docs", "manual", "18-operating.md").read_text()
+    manual = Path(settings.BASE_DIR, "docs", "manual", "28-operating.md").read_text()
     section = manual.partition("## Backup")[2].partition("\n## ")[0]
-    return re.findall(r"```\n(.+?)```", section, flags=re.DOTALL)
+    return re.findall(r"```sh\n(.+?)```", section, flags=re.DOTALL)
 
 
 def run(commands: str, folder: Path, **variables: str) -> None:

@@ -52,6 +52,7 @@ def document(**operation: Any) -> dict[str, Any]:
         "summary": "Talk",
         "description": "Says *something*.",
         "tags": ["Chat"],
+        "x-error-codes": ["ModelNotFound", "NotFound"],
         "responses": {
             "200": {"description": "OK", "content": {"application/json": {"schema": {"type": "string"}}}},
             "400": {"$ref": "#/components/responses/Failure400"},
@@ -84,7 +85,7 @@ def test_an_operation_stands_on_the_page_of_its_family() -> None:
     assert (found.id, found.method, found.path, found.summary) == ("talk", "POST", PATH, "Talk")
     assert found.description == "<p>Says <em>something</em>.</p>\n"
     assert [answer.status for answer in found.answers] == ["200"]
-    assert [(answer.status, answer.description) for answer in found.failures] == [("400", "Wrong.")]
+    assert [(error.code, error.status) for error in found.errors] == [("NotFound", "404"), ("ModelNotFound", "404")]
 
 
 def test_an_operation_at_two_roots_is_shown_once() -> None:

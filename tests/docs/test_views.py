@@ -21,7 +21,7 @@ PAGES = [
         "/docs",
         "/docs/reference/errors",
         "/docs/reference/events",
-        "/docs/reference/events-openai",
+        *(f"/docs/reference/events-{dialect}" for dialect in ("openai", "beta", "run-task")),
         *FAMILY_PAGES,
         "/docs/search",
         "/docs/search?q=task",
@@ -30,6 +30,7 @@ PAGES = [
     *("/docs/manual", *(f"/docs/manual/{page.slug}" for page in pages())),
 ]
 SCRIPT = '<script type="module" src="/static/docs/docs.js"></script>'
+TRY = '<script type="module" src="/static/docs/try.js"></script>'
 THEME = '<script src="/static/voice/theme.js"></script>'
 
 
@@ -39,7 +40,8 @@ def client() -> AsyncClient:
 
 
 async def test_the_reference_tells_of_every_operation_once(client: AsyncClient) -> None:
-    shown = [html.unescape((await client.get(address)).content.decode()) for address in FAMILY_PAGES]
+    pages = [(await client.get(address)).content.decode() for address in FAMILY_PAGES]
+    shown = [html.unescape(re.sub(r"<span class=.*?>|</span>", "", page)) for page in pages]
     titles: list[str] = []
     for text in shown:
         headings = re.findall(r'<h2 id="(\w+)"><a class="place" href="#\1">([^<]+)', text)
@@ -81,7 +83,8 @@ async def test_every_page_works_without_scripts_and_its_links_lead_somewhere(cli
     assert "unsafe" not in answer["Content-Security-Policy"]
     text = answer.content.decode()
     assert (text.count(SCRIPT), text.count(THEME)) == (1, 1)
-    without = text.replace(SCRIPT, "").replace(THEME, "")
+    assert text.count(TRY) == (address in FAMILY_PAGES)
+    without = text.replace(SCRIPT, "").replace(THEME, "").replace(TRY, "")
     shown = re.sub(r"<code.*?</code>|https?://testserver", "", without, flags=re.DOTALL)
     for forbidden in ("<script", "<style", " style=", " onclick=", "http://", "https://"):
         assert forbidden not in shown
@@ -105,13 +108,22 @@ async def test_the_manual_is_read_from_page_to_page(client: AsyncClient) -> None
     text = (await client.get(f"/docs/manual/{second.slug}")).content.decode()
     assert f'rel="prev" href="/docs/manual/{first.slug}"' in text
     assert f'<a href="/docs/manual/{second.slug}" aria-current="page">' in text
+    for title in ("Talking", "Connecting programs", "Operating"):
+        assert f'<p class="side-title">{title}</p>' in text
 
 
 @pytest.mark.parametrize(
-    "address", ["/docs/manual/nothing", "/docs/manual/..", "/docs/nothing", "/docs/reference/nothing"]
+    "address",
+    [
+        "/docs/manual/nothing",
+        "/docs/manual/..",
+        "/docs/nothing",
+        "/docs/reference/nothing",
+        "/docs/reference/events-no",
+    ],
 )
 async def test_it_has_no_other_pages(client: AsyncClient, address: str) -> None:
-    assert (await client.get(f"/docs/{address}")).status_code == 404
+    assert (await client.get(address)).status_code == 404
 
 
 async def found(client: AsyncClient, query: str) -> list[str]:

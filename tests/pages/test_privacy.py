@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 TAG = re.compile(r"<[^>]+>")
 OPERATORS_WORDS = re.compile(r"\b[A-Z]{2,}_[A-Z_]+\b|manage\.py|admin")
-LINKS = ("/privacy", "/docs/manual/talking-on-the-page", "/docs")
+LINKS = ("/privacy", "/docs/manual/talking-on-the-page", "/docs/connect")
 
 
 @pytest.fixture(autouse=True)

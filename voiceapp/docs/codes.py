@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
-from voiceapp.http.error_responses import compatible_code
+from voiceapp.http.error_responses import compatible_code, written_code
 from voiceapp.realtime import close_codes
 
 from .writing import to_inline_html
@@ -22,6 +23,8 @@ class Code:
     """HTTP status, where the code comes with one."""
     compatible: str = ""
     """The code in OpenAI's style."""
+    events: tuple[str, ...] = ()
+    """The client's events that can get it; empty for errors of no event."""
 
     @property
     def remedy_html(self) -> SafeString:
@@ -104,6 +107,16 @@ REFUSALS = (
 )
 """Meanings of `code` of a refused request or a failed task."""
 
+
+def codes_at(path: str, codes: Sequence[str]) -> list[Code]:
+    """Refusals with these codes, as an operation at this path writes them."""
+    return [
+        replace(refusal, code=written_code(path, refusal.code), compatible="")
+        for refusal in REFUSALS
+        if refusal.code in codes
+    ]
+
+
 EVENT_CODES = (
     Code(
         "invalid_json, invalid_frame",
@@ -115,27 +128,57 @@ EVENT_CODES = (
         "missing_required_parameter, invalid_type, invalid_value, invalid_event",
         "A field of the event does not fit, or the event comes at the wrong moment.",
         "Correct the field that `param` names.",
+        events=("*",),
     ),
     Code(
         "conversation_already_has_active_response, user_is_speaking",
         "A response was asked for while another is active, or while the user speaks.",
         "Wait for `response.done`, or cancel the active response first.",
+        events=("response.create",),
     ),
-    Code("response_cancel_not_active", "There is no response to cancel.", "Go on; it has ended already."),
+    Code(
+        "response_cancel_not_active",
+        "There is no response to cancel.",
+        "Go on; it has ended already.",
+        events=("response.cancel",),
+    ),
     Code(
         "input_audio_buffer_commit_empty",
         "The audio buffer was committed without audio in it.",
         "Append audio first, or leave the commit to turn detection.",
+        events=("input_audio_buffer.commit",),
     ),
     Code(
-        "input_audio_buffer_full, too_much_audio, too_many_messages",
-        "Audio or messages come faster than the server takes them.",
+        "input_audio_buffer_full, audio_too_fast, too_much_audio",
+        "Audio comes faster than the server takes it, or a turn does not end.",
         "Send audio at the speed at which it was spoken.",
+        events=("input_audio_buffer.append",),
+    ),
+    Code(
+        "input_text_buffer_full",
+        "More text waits to be spoken than the server keeps.",
+        "Send text as it is spoken.",
+        events=("input_text_buffer.append",),
+    ),
+    Code(
+        "too_many_messages, too_many_refused, too_much_missed",
+        "More messages come, or wait to be read, than the server keeps.",
+        "Send fewer, and read what the server sends.",
     ),
     Code("too_slow", "The program does not read what the server sends.", "Read events while you send audio."),
     Code("message_too_large, event_too_large", "A message is too long.", "Send audio in shorter pieces."),
-    Code("image_not_supported", "The model of this session does not accept images.", "Leave the image out."),
-    Code("item_in_progress", "The item is being written.", "Cancel the response before you delete the item."),
+    Code(
+        "image_not_supported",
+        "The model of this session does not accept images.",
+        "Leave the image out.",
+        events=("input_image_buffer.append",),
+    ),
+    Code(
+        "item_in_progress",
+        "The item is being written.",
+        "Cancel the response before you delete the item.",
+        events=("conversation.item.delete",),
+    ),
     Code(
         "budget_used_up, temporary_key_expired, session_expired",
         "The session is about to be closed.",
@@ -143,6 +186,16 @@ EVENT_CODES = (
     ),
 )
 """Meanings of `error.code` of an `error` event in a conversation."""
+
+TASK_CODES = ("InvalidParameter", "ModelNotFound", "RequestTimeOut", "Throttling.Concurrency", "ModelUnavailable")
+
+
+def codes_of_event(name: str) -> tuple[Code, ...]:
+    """Errors that an event of the client can get, in `error` or, for a command of run-task, in `task-failed`."""
+    if name.endswith("-task"):
+        return tuple(codes_at("/api/v1/", TASK_CODES))
+    return tuple(code for code in EVENT_CODES if name in code.events or "*" in code.events)
+
 
 _REMEDIES = {
     close_codes.NORMAL: "Nothing: the conversation ended as it should.",

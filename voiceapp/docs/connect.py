@@ -30,6 +30,10 @@ class Program:
         """Its place on the page."""
         return self.file.replace("_", "-").replace(".", "-")
 
+    @property
+    def language(self) -> str:
+        return self.file.rpartition(".")[2]
+
     def program(self, origin: str, key: str = "") -> str:
         """Its text, for a server at `origin` (`https://host`) and a key; without one, the key's place is marked."""
         return addressed(_text(self.file), origin).replace(KEY, key or KEY)
@@ -85,6 +89,7 @@ LIBRARIES = (
         "without",
         "Without a library",
         (
+            Program("websocket.mjs", "JavaScript without npm"),
             Program("browser.html", "A page that talks"),
             Program("browser_server.py", "The server of that page, which keeps the key"),
             Program("curl.sh", "curl"),

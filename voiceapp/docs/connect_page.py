@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from voiceapp.accounts.own_keys import make_own_key
 from voiceapp.errors import AccessDenied
 
+from .colouring import coloured
 from .connect import KEY, LIBRARIES
 
 
@@ -30,7 +31,8 @@ async def connect(request: HttpRequest) -> HttpResponse:
             refusal = denied.message
     origin = request.build_absolute_uri("/").rstrip("/")
     libraries = [
-        (library, [(example, example.program(origin, key)) for example in library.examples]) for library in LIBRARIES
+        (library, [(each, coloured(each.program(origin, key), each.language)) for each in library.examples])
+        for library in LIBRARIES
     ]
     context = {
         "place": "connect",

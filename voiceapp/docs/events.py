@@ -1,7 +1,7 @@
-"""The realtime events of each dialect as the reference shows them: meaning, fields, an example, and sequences.
+"""The realtime events of each dialect as the reference shows them: meaning, fields, limits, errors, an example.
 
-Meanings and fields of our own dialect are those of the classes in `protocol/wire/events.py`; fields of OpenAI's are the
-contract's, which is drawn from its library. Examples and sequences are recorded from the protocol core.
+Meanings and fields are those of the classes of events; fields of OpenAI's dialect are the contract's, which is drawn
+from its library, and those of run-task the examples'. Examples and sequences are recorded from the protocol core.
 """
 
 from __future__ import annotations
@@ -10,27 +10,60 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Container, Iterator
-from dataclasses import MISSING, dataclass
+import tomllib
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import MISSING, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import cache
+from pathlib import Path
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from voiceapp.protocol import run_task
 from voiceapp.protocol.openai_realtime.dialect import RENAMED
 from voiceapp.protocol.wire import events as ev
 
+from .codes import Code, codes_of_event
+from .colouring import coloured
 from .fields import Field, Json
 from .writing import to_inline_html
 
 DIALECTS = {
-    "own": ("Realtime events", "/api-ws/v1/realtime", "the dialect of the hosted service and of OpenAI's beta"),
-    "openai": ("Realtime events of OpenAI's dialect", "/v1/realtime", "OpenAI's current dialect"),
+    "own": ("Realtime events", "/api-ws/v1/realtime", "the dialect of the hosted service"),
+    "openai": ("Realtime events, OpenAI", "/v1/realtime", "OpenAI's current dialect"),
+    "beta": (
+        "Realtime events, OpenAI beta",
+        "/v1/realtime",
+        "OpenAI's older dialect, which clients ask for with the header <code>OpenAI-Beta: realtime=v1</code>",
+    ),
+    "run-task": (
+        "Recognition and synthesis as tasks",
+        "/api-ws/v1/inference",
+        "the run-task dialect: sound travels in binary frames",
+    ),
 }
 """Title, path of the WebSocket and name of each dialect."""
-CLASSES: dict[str, type[ev.ClientEvent | ev.ServerEvent]] = {**ev.CLIENT_EVENTS, **ev.SERVER_EVENTS}
+COMMANDS = (run_task.RunTask, run_task.ContinueTask, run_task.FinishTask)
+MEANINGS: dict[str, object] = {
+    **ev.CLIENT_EVENTS,
+    **ev.SERVER_EVENTS,
+    **{command.action: command for command in COMMANDS},
+    "task-started": run_task.task_started,
+    "result-generated": run_task.result_generated,
+    "task-finished": run_task.task_finished,
+    "task-failed": run_task.task_failed,
+}
+"""Classes and functions whose docstrings say what an event means."""
+DETAILS: Json = tomllib.loads(Path(__file__).with_name("event_fields.toml").read_text(encoding="utf-8"))
+JSON_TYPES: dict[type, str] = {
+    **{str: "string", int: "integer", float: "number", bool: "boolean"},
+    **{list: "array", dict: "object", type(None): "null"},
+}
+REQUIRED = {"header.action", "header.task_id", "payload.task", "payload.model"}
+"""Fields that a command of run-task must have."""
+HEARD = "conversation.item.input_audio_transcription"
 TYPES = {
     "str": "string",
     "int": "integer",
@@ -59,8 +92,14 @@ class EventDescription:
     name: str
     meaning: SafeString
     fields: list[Field]
-    example: str
+    example: str = ""
     """JSON; empty for one that is not sent here."""
+    limits: str = ""
+    errors: tuple[Code, ...] = ()
+
+    @property
+    def example_html(self) -> SafeString:
+        return coloured(self.example, "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +108,7 @@ class SequenceStep:
     """`client` or `server`."""
     name: str
     href: str
+    """Place of the event; empty for a binary frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +121,15 @@ class EventReference:
     server: list[EventDescription]
     sequences: dict[str, list[SequenceStep]]
 
+    @property
+    def url(self) -> str:
+        return address(self.slug)
+
+
+def address(slug: str) -> str:
+    """The address of a dialect's page."""
+    return str(reverse("docs-events") if slug == "own" else reverse("docs-events-of", args=[slug]))
+
 
 @cache
 def event_pages() -> dict[str, EventReference]:
@@ -91,9 +140,9 @@ def event_pages() -> dict[str, EventReference]:
 
 def _page(slug: str, recorded: Json) -> EventReference:
     examples = recorded["examples"]
-    sides = _contract() if slug == "openai" else _own()
+    sides = SIDES[slug](examples)
     client, server = (
-        [_event(name, fields, examples[by].get(name)) for name, fields in side.items()]
+        [_event(name, fields, examples[by].get(name), by) for name, fields in side.items()]
         for by, side in zip(("client", "server"), sides, strict=True)
     )
     here = {event.name for event in (*client, *server)}
@@ -106,26 +155,65 @@ def _page(slug: str, recorded: Json) -> EventReference:
 
 def _href(name: str, here: Container[str]) -> str:
     """The place of an event; additions of ours to a dialect have theirs on the page of our own."""
-    return f"#{name}" if name in here else f"{reverse('docs-events')}#{SAME.get(name, name)}"
+    if name == "binary":
+        return ""
+    return f"#{name}" if name in here else f"{address('own')}#{SAME.get(name, name)}"
 
 
-def _event(name: str, fields: list[Field] | str, example: Json | None) -> EventDescription:
+def _event(name: str, fields: list[Field] | str, example: Json | None, by: str) -> EventDescription:
     if isinstance(fields, str):
-        return EventDescription(name, to_inline_html(f"Not used: {fields}."), [], "")
+        return EventDescription(name, to_inline_html(f"Not used: {fields}."), [])
     shown = "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
-    return EventDescription(name, to_inline_html(_meaning(CLASSES.get(SAME.get(name, name)))), fields, shown)
+    meaning = to_inline_html(" ".join((inspect.getdoc(MEANINGS.get(SAME.get(name, name))) or "").split()))
+    errors = codes_of_event(name) if by == "client" else ()
+    return EventDescription(name, meaning, [*map(_described, fields)], shown, DETAILS["limits"].get(name, ""), errors)
 
 
-def _meaning(cls: type | None) -> str:
-    return " ".join((cls.__doc__ or "").split()) if cls else ""
+def _described(field: Field) -> Field:
+    text = DETAILS["fields"].get(field.path, "")
+    return field if field.description else replace(field, description=to_inline_html(text))
 
 
-def _own() -> list[dict[str, list[Field] | str]]:
+def _own(_: Json) -> list[dict[str, list[Field] | str]]:
     """The client's events and the server's of our own dialect, with their fields."""
-    return [
-        {name: _own_fields(CLASSES[name]) for name in ev.CLIENT_EVENTS},
-        {name: _own_fields(CLASSES[name]) for name in ev.SERVER_EVENTS},
+    client: dict[str, list[Field] | str] = {name: _own_fields(cls) for name, cls in ev.CLIENT_EVENTS.items()}
+    server: dict[str, list[Field] | str] = {name: _own_fields(cls) for name, cls in ev.SERVER_EVENTS.items()}
+    client["session.update"] = [
+        *_own_fields(ev.SessionUpdate),
+        *(
+            Field(f"session.{name}", kind, False, to_inline_html(text), rule[0] if rule else "")
+            for name, (kind, text, *rule) in DETAILS["settings"].items()
+        ),
     ]
+    return [client, server]
+
+
+def _beta(examples: Json) -> list[dict[str, list[Field] | str]]:
+    """The same, but for the words of callers, which are told as in OpenAI's current dialect."""
+    client, server = _own(examples)
+    return [
+        client,
+        {
+            **server,
+            **{
+                name: each for name, each in _contract(examples)[1].items() if name.startswith(HEARD) and name in server
+            },
+        },
+    ]
+
+
+def _run_task(examples: Json) -> list[dict[str, list[Field] | str]]:
+    return [{name: list(_of_example(event)) for name, event in examples[by].items()} for by in ("client", "server")]
+
+
+def _of_example(event: Mapping[str, object], at: str = "") -> Iterator[Field]:
+    """The fields of an event that has no class of its own."""
+    for name, value in event.items():
+        path = f"{at}{name}"
+        if isinstance(value, dict) and path not in DETAILS["fields"]:
+            yield from _of_example(value, f"{path}.")
+        else:
+            yield Field(path, JSON_TYPES[type(value)], path in REQUIRED, SafeString(""), "")
 
 
 def _own_fields(cls: type[ev.ClientEvent | ev.ServerEvent]) -> list[Field]:
@@ -155,7 +243,7 @@ def _descriptions() -> dict[str, dict[str, str]]:
     return found
 
 
-def _contract() -> list[dict[str, list[Field] | str]]:
+def _contract(_: Json) -> list[dict[str, list[Field] | str]]:
     """The client's events and the server's of OpenAI's contract: fields, or why one is not used here."""
     text = (settings.BASE_DIR / "docs" / "contracts" / "openai-realtime.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", text, flags=re.MULTILINE)
@@ -174,5 +262,14 @@ def _contract() -> list[dict[str, list[Field] | str]]:
 
 def _contract_fields(text: str) -> Iterator[Field]:
     for each in FIELD.finditer(text):
-        kinds = {kind if kind[0].islower() else "object" for kind in each["type"].split(" or ")}
+        kinds = {kind if kind[0].islower() and "__" not in kind else "object" for kind in each["type"].split(" or ")}
         yield Field(each["name"], " or ".join(sorted(kinds)), not each["maybe"], SafeString(""), "")
+
+
+SIDES: dict[str, Callable[[Json], list[dict[str, list[Field] | str]]]] = {
+    "own": _own,
+    "openai": _contract,
+    "beta": _beta,
+    "run-task": _run_task,
+}
+"""Events of the client and of the server with their fields, or why one is not used; given the recorded examples."""

@@ -38,13 +38,15 @@ def _operations(pages: Sequence[Page]) -> Iterator[SearchEntry]:
 
 
 def _events() -> Iterator[SearchEntry]:
-    for page, url in zip(event_pages().values(), map(reverse, ("docs-events", "docs-events-openai")), strict=True):
+    for page in event_pages().values():
         for by, found in (("client", page.client), ("server", page.server)):
             for event in found:
                 names = " ".join(field.path for field in event.fields)
-                yield SearchEntry(f"{url}#{event.name}", event.name, f"{page.title}, {by}", names, plain(event.meaning))
+                yield SearchEntry(
+                    f"{page.url}#{event.name}", event.name, f"{page.title}, {by}", names, plain(event.meaning)
+                )
         for title in page.sequences:
-            yield SearchEntry(f"{url}#{anchor(title)}", title, page.title, names="sequence barge-in")
+            yield SearchEntry(f"{page.url}#{anchor(title)}", title, page.title, names="sequence barge-in")
 
 
 def _fields(operation: Operation) -> Iterator[Field]:

@@ -1,4 +1,4 @@
-"""The manual: one page for each file of docs/manual, in the order of the numbers that their names begin with."""
+"""The manual: one page for each file of docs/manual, on three shelves by the number that its name begins with."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from functools import cache
 from pathlib import Path
 
 from django.conf import settings
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from .writing import to_html
 
-_FILE_NAME = re.compile(r"(?:\d+-)?(?P<slug>[a-z0-9-]+)\.md")
+_FILE_NAME = re.compile(r"(?:(?P<number>\d+)-)?(?P<slug>[a-z0-9-]+)\.md")
+_LINK = re.compile(r"\]\((?:\d+-)?([a-z0-9-]+)\.md(#[\w-]+)?\)")
+"""A link from one page to another, as it works between files too."""
+SHELVES = {
+    0: ("Talking", "For people who use the page."),
+    10: ("Connecting programs", "For developers of programs and pages."),
+    20: ("Operating", "For people who run the server."),
+}
+"""Title and purpose of each shelf, by the smallest number of its pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,8 @@ class ManualPage:
     """Everything below the title."""
     text: str
     """The whole page as Markdown."""
+    shelf: str
+    """Title of its shelf; pages without a number are for operators."""
 
 
 @cache
@@ -34,8 +45,13 @@ def pages(folder: Path = settings.BASE_DIR / "docs" / "manual") -> tuple[ManualP
     found = []
     for path in sorted(folder.glob("*.md")):
         if name := _FILE_NAME.fullmatch(path.name):
-            found.append(_page(name["slug"], path.read_text(encoding="utf-8")))
+            found.append(_page(name["slug"], path.read_text(encoding="utf-8"), int(name["number"] or 99)))
     return tuple(found)
+
+
+def shelves() -> list[tuple[str, str, list[ManualPage]]]:
+    """Title, purpose and pages of each shelf."""
+    return [(title, purpose, [page for page in pages() if page.shelf == title]) for title, purpose in SHELVES.values()]
 
 
 def page(slug: str) -> ManualPage | None:
@@ -43,13 +59,14 @@ def page(slug: str) -> ManualPage | None:
     return next((page for page in pages() if page.slug == slug), None)
 
 
-def _page(slug: str, text: str) -> ManualPage:
+def _page(slug: str, text: str, number: int) -> ManualPage:
     heading, _, rest = text.strip().partition("\n")
     first = next((block for block in rest.strip().split("\n\n") if block[:1].isalnum()), "")
     return ManualPage(
         slug=slug,
         title=heading.lstrip("# ").strip(),
         summary=re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0],
-        html=to_html(rest),
+        html=to_html(_LINK.sub(rf"]({reverse('manual')}/\1\2)", rest)),
         text=text,
+        shelf=SHELVES[max(first for first in SHELVES if first <= number)][0],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,8 @@ from django.utils.safestring import SafeString
 
 from voiceapp.http.roots import ALIASES, COMPATIBLE_ROOT
 
+from .codes import Code, codes_at
+from .colouring import coloured
 from .examples import FILE, LANGUAGES, ExampleCall
 from .families import FAMILIES, Family, family_of
 from .fields import Field, Json, Schemas
@@ -28,6 +31,8 @@ class Body:
     fields: list[Field]
     type: str
     """For what is no object: `string`, `array of …`."""
+    example: SafeString
+    """JSON of an actual body; empty for one of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,10 @@ class Answer:
 class Example:
     language: str
     code: str
+
+    @property
+    def html(self) -> SafeString:
+        return coloured(self.code, self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ class Operation:
     parameters: list[Field]
     body: Body | None
     answers: list[Answer]
-    failures: list[Answer]
+    errors: list[Code]
     examples: list[Example]
     """In each language."""
 
@@ -96,7 +105,8 @@ def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: 
     body = next(map(_as_asked, _bodies(schemas, details.get("requestBody", {}))), None)
     answers = [
         Answer(status, answer.get("description", ""), list(_bodies(schemas, answer)))
-        for status, answer in ((status, schemas.resolve(answer)) for status, answer in details["responses"].items())
+        for status, answer in details["responses"].items()
+        if status < "400"
     ]
     call = call_of(schemas, method, path, details, origin)
     return Operation(
@@ -109,8 +119,8 @@ def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: 
         description=to_html(details.get("description", ""), has_links=False),
         parameters=[_parameter(schemas, parameter) for parameter in details.get("parameters", ())],
         body=body,
-        answers=[answer for answer in answers if answer.status < "400"],
-        failures=[answer for answer in answers if answer.status >= "400"],
+        answers=answers,
+        errors=codes_at(path, details.get("x-error-codes", ())),
         examples=[Example(language, written(call)) for language, written in LANGUAGES.items()],
     )
 
@@ -118,7 +128,8 @@ def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: 
 def _bodies(schemas: Schemas, holder: Json) -> Iterator[Body]:
     for content_type, media in holder.get("content", {}).items():
         schema = media.get("schema", {})
-        yield Body(content_type, list(schemas.fields(schema)), schemas.type_of(schema))
+        shown = json.dumps(media["example"], indent=2, ensure_ascii=False) if "example" in media else ""
+        yield Body(content_type, list(schemas.fields(schema)), schemas.type_of(schema), coloured(shown, "json"))
 
 
 def _as_asked(body: Body) -> Body:
@@ -127,7 +138,8 @@ def _as_asked(body: Body) -> Body:
 
 
 def _parameter(schemas: Schemas, parameter: Json) -> Field:
-    [described] = schemas.fields({"properties": {parameter["name"]: parameter["schema"]}})
+    about = {"description": parameter["description"]} if "description" in parameter else {}
+    [described] = schemas.fields({"properties": {parameter["name"]: parameter["schema"] | about}})
     return Field(
         path=described.path,
         type=f"{described.type}, in the {parameter['in']}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from voiceapp.api import ORIGIN, openapi_document, origin_of
 from voiceapp.http.openapi import FAILURES
+from voiceapp.http.operation_errors import ANYWHERE
 
 from . import codes, manual
 from .asyncapi import asyncapi
@@ -43,13 +45,17 @@ async def errors(request: HttpRequest) -> HttpResponse:
     """`/docs/reference/errors`: what codes mean, and what to do."""
     told = {"refusals": codes.REFUSALS, "events": codes.EVENT_CODES, "closes": codes.CLOSE_CODES}
     failures = {status: to_inline_html(meaning) for status, meaning in FAILURES.items()}
-    return await _page(request, "docs/errors.html", {"failures": failures, "is_errors": True} | told)
+    about = {"failures": failures, "is_errors": True, "anywhere": ANYWHERE}
+    return await _page(request, "docs/errors.html", about | told)
 
 
 @require_safe
 async def events(request: HttpRequest, dialect: str) -> HttpResponse:
-    """`/docs/reference/events` and `/docs/reference/events-openai`: every realtime event of a dialect."""
-    return await _page(request, "docs/events.html", {"events": (await asyncio.to_thread(event_pages))[dialect]})
+    """`/docs/reference/events` and `/docs/reference/events-<dialect>`: every realtime event of a dialect."""
+    page = (await asyncio.to_thread(event_pages)).get(dialect)
+    if page is None:
+        raise Http404
+    return await _page(request, "docs/events.html", {"events": page})
 
 
 @require_safe
@@ -64,8 +70,9 @@ async def llms(request: HttpRequest) -> HttpResponse:
     """`/llms.txt`: what there is to read, for language models (llmstxt.org)."""
     context = {
         "origin": origin_of(request).decode(),
-        "pages": manual.pages(),
+        "shelves": manual.shelves(),
         "families": await asyncio.to_thread(_pages),
+        "dialects": event_pages().values(),
     }
     return render(request, "docs/llms.txt", context, content_type="text/markdown; charset=utf-8")
 
@@ -81,14 +88,14 @@ async def find(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def contents(request: HttpRequest) -> HttpResponse:
     """`/docs/manual`: what there is to read."""
-    return render(request, "docs/contents.html", {"place": "manual", "pages": manual.pages()})
+    return render(request, "docs/contents.html", {"place": "manual", "shelves": manual.shelves()})
 
 
 @require_safe
 async def manual_page(request: HttpRequest, slug: str, *, as_text: bool = False) -> HttpResponse:
     """`/docs/manual/<slug>`, and as Markdown `/docs/manual/<slug>.md`."""
     found = manual.pages()
-    page = manual.page(slug)
+    page = manual.page(re.sub(r"^\d+-", "", slug))
     if page is None:
         raise Http404
     if as_text:
@@ -97,7 +104,7 @@ async def manual_page(request: HttpRequest, slug: str, *, as_text: bool = False)
     context = {
         "place": "manual",
         "page": page,
-        "pages": found,
+        "shelves": manual.shelves(),
         "before": found[place - 1] if place else None,
         "after": found[place + 1] if place + 1 < len(found) else None,
     }
@@ -105,8 +112,13 @@ async def manual_page(request: HttpRequest, slug: str, *, as_text: bool = False)
 
 
 async def _page(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    families = await asyncio.to_thread(_pages)
-    response = render(request, template, {"place": "reference", "origin": ORIGIN, "families": families} | context)
+    usual = {
+        "place": "reference",
+        "origin": ORIGIN,
+        "families": await asyncio.to_thread(_pages),
+        "dialects": (await asyncio.to_thread(event_pages)).values(),
+    }
+    response = render(request, template, usual | context)
     response.content = response.content.replace(ORIGIN.encode(), origin_of(request))
     return response
 

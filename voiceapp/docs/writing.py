@@ -10,7 +10,10 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-_PARSER = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])
+from .colouring import coloured
+
+_OPTIONS = {"html": False, "typographer": False, "highlight": lambda code, language, _: coloured(code, language)}
+_PARSER = MarkdownIt("commonmark", _OPTIONS).enable(["table", "strikethrough"])
 
 
 WIDE = '<div class="wide" tabindex="0" role="group" aria-label="Table">'
@@ -65,9 +68,7 @@ def _reachable(tokens: Sequence[Token]) -> list[Token]:
         if token.type in ("fence", "code_block"):
             token.attrSet("tabindex", "0")
         if token.type == "table_open":
-            reachable.append(
-                Token("html_block", "", 0, content='<div class="wide" tabindex="0" role="group" aria-label="Table">')
-            )
+            reachable.append(Token("html_block", "", 0, content=WIDE))
         reachable.append(token)
         if token.type == "table_close":
             reachable.append(Token("html_block", "", 0, content="</div>\n"))

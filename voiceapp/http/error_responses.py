@@ -155,8 +155,8 @@ def database_away() -> ErrorResponse:
 def error_body(path: str, refusal: ErrorResponse, request_id: str) -> dict[str, Any]:
     """The JSON body in the shape of the family that `path` belongs to."""
     path = canonical(path)
+    code = written_code(path, refusal.code)
     if path.startswith(AGENT_ROOTS):
-        code = _AGENT_CODES.get(refusal.code, refusal.code)
         return {"type": "error", "error": {"code": code, "message": refusal.message}, "request_id": request_id}
     native = {"code": refusal.code, "message": refusal.message, "request_id": request_id}
     if not path.startswith((COMPATIBLE_ROOT, FLAT_ROOT)):
@@ -165,12 +165,19 @@ def error_body(path: str, refusal: ErrorResponse, request_id: str) -> dict[str, 
         "error": {
             "message": refusal.message,
             "type": _compatible_type(refusal),
-            "code": compatible_code(refusal.code),
+            "code": code,
             "param": refusal.param,
         },
         "request_id": request_id,
     }
     return compatible if path.startswith(COMPATIBLE_ROOT) else native | compatible
+
+
+def written_code(path: str, code: str) -> str:
+    """The code in the words of the family that the canonical `path` belongs to."""
+    if path.startswith(AGENT_ROOTS):
+        return _AGENT_CODES.get(code, code)
+    return compatible_code(code) if path.startswith((COMPATIBLE_ROOT, FLAT_ROOT)) else code
 
 
 def error_json(path: str, refusal: ErrorResponse, request_id: str) -> bytes:

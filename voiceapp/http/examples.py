@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from django.conf import settings
+
+RESPONSES = settings.BASE_DIR / "docs" / "examples" / "responses.json"
+"""JSON responses by method and path, as this server gave them."""
 QUESTION = "How do I create an API key?"
 DOCUMENTS = ["Keys are made under Accounts, and shown once.", "The circle shows who is speaking."]
 
@@ -20,12 +25,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/v1/webrtc/inference": {"clientIp": "203.0.113.9"},
     "/api/v1/webrtc/sessions/{name}": {"state": "connected"},
     "/api/v1/services/aigc/text-generation/generation": {
-        "model": "qwen-plus",
+        "model": "assistant",
         "input": {"messages": [{"role": "user", "content": QUESTION}]},
         "parameters": {"result_format": "message"},
     },
     "/api/v1/services/aigc/multimodal-generation/generation": {
-        "model": "qwen-plus",
+        "model": "assistant",
         "input": {"messages": [{"role": "user", "content": [{"text": QUESTION}]}]},
     },
     "/api/v1/services/embeddings/text-embedding/text-embedding": {
@@ -39,16 +44,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "parameters": {"top_n": 1, "return_documents": True},
     },
     "/api/v1/services/audio/asr/transcription": {
-        "model": "paraformer-v2",
+        "model": "moonshine-tiny-en",
         "input": {"file_urls": ["https://example.org/monday.mp3", "https://example.org/tuesday.mp3"]},
     },
     "/api/v1/services/audio/tts/synthesis": {
-        "model": "tts-1",
+        "model": "hibari",
         "input": {"text": "Good morning. Here is the news."},
         "parameters": {"format": "opus"},
     },
     "/api/v1/services/aigc/text-generation/batch": {
-        "model": "qwen-plus",
+        "model": "assistant",
         "input": {"url": "https://example.org/conversations.jsonl"},
     },
     "/api/v1/services/aigc/text2image/image-synthesis": {
@@ -84,19 +89,19 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "/compatible-api/v1/reranks": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
     "/compatible-mode/v1/chat/completions": {
-        "model": "qwen-plus",
+        "model": "assistant",
         "messages": [{"role": "user", "content": QUESTION}],
     },
-    "/compatible-mode/v1/responses": {"model": "qwen-plus", "input": QUESTION},
+    "/compatible-mode/v1/responses": {"model": "assistant", "input": QUESTION},
     "/compatible-mode/v1/rerank": {"model": "qwen3-rerank", "query": QUESTION, "documents": DOCUMENTS},
     "/compatible-mode/v1/embeddings": {"model": "text-embedding-v4", "input": QUESTION},
-    "/compatible-mode/v1/realtime/client_secrets": {"session": {"type": "realtime", "model": "gpt-realtime"}},
-    "/compatible-mode/v1/audio/speech": {"model": "tts-1", "input": "Good morning.", "voice": "alloy"},
+    "/compatible-mode/v1/realtime/client_secrets": {"session": {"type": "realtime", "model": "voice"}},
+    "/compatible-mode/v1/audio/speech": {"model": "hibari", "input": "Good morning.", "voice": "woman"},
 }
 """By path."""
 FORMS: dict[str, dict[str, Any]] = {
-    "/compatible-mode/v1/audio/transcriptions": {"file": "recording.wav", "model": "whisper-1"},
-    "/compatible-mode/v1/audio/translations": {"file": "recording.wav", "model": "whisper-1"},
+    "/compatible-mode/v1/audio/transcriptions": {"file": "recording.wav", "model": "moonshine-tiny-en"},
+    "/compatible-mode/v1/audio/translations": {"file": "recording.wav", "model": "moonshine-tiny-en"},
     "/api/v1/uploads": {"file": "recording.wav"},
     "/api/v1/uploads/direct": {
         "file": "recording.wav",
@@ -107,7 +112,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 """By path, for those that take files; of a file, its name."""
 
-PARAMETERS = {"model": "qwen-plus"}
+PARAMETERS = {"model": "assistant"}
 """By name, what stands in an address."""
 
 
@@ -118,6 +123,9 @@ def put_examples(document: dict[str, Any]) -> None:
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "path" and parameter["name"] in PARAMETERS:
                     parameter.setdefault("example", PARAMETERS[parameter["name"]])
+    for operation_name, example in json.loads(RESPONSES.read_text(encoding="utf-8")).items():
+        method, _, path = operation_name.partition(" ")
+        document["paths"][path][method.lower()]["responses"]["200"]["content"]["application/json"]["example"] = example
     for content_type, examples in (("application/json", BODIES), ("multipart/form-data", FORMS)):
         for path, example in examples.items():
             for operation in document["paths"][path].values():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from voiceapp.http import schemas
 from voiceapp.http.error_responses import AGENT_ROOTS, COMPATIBLE_ROOT, FLAT_ROOT
 from voiceapp.http.examples import put_examples
+from voiceapp.http.operation_errors import error_codes
 
 FAILURES = {
     400: "A value is missing, of the wrong type or out of range.",
@@ -31,6 +35,7 @@ FAMILIES: dict[str, type[schemas.Schema]] = {
 }
 """The shape in which failures are told, by the root an operation stands under; the first that fits."""
 
+FIELDS = Path(__file__).with_name("fields.toml")
 EVENT = {
     "type": "object",
     "description": "One server-sent event.",
@@ -64,7 +69,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
         f"{model.__name__}{status}": _failure(model, status) for model in families for status in FAILURES
     }
     for path, operations in document["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
+            operation["x-error-codes"] = error_codes(method, path, operation)
             # A docstring goes on to say what the function raises; here that stands among the answers.
             operation["description"] = operation.get("description", "").partition("\n\nRaises:")[0]
             for parameter in operation.get("parameters", ()):
@@ -77,7 +83,41 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
                     answer["content"]["text/event-stream"]["schema"] = EVENT
             operation["responses"] = dict(sorted({**operation["responses"], **failures_at(path)}.items()))
     put_examples(document)
+    _describe_fields(document)
     return document
+
+
+def _describe_fields(document: dict[str, Any]) -> None:
+    """Give fields whose class says nothing about them the description that `fields.toml` has."""
+    known = tomllib.loads(FIELDS.read_text(encoding="utf-8"))
+    for place, name, field in described_fields(document):
+        if not field.get("description") and (text := known.get(f"{place}{name}", known.get(name))):
+            field["description"] = text
+
+
+def described_fields(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every field and parameter of the document: its place, its name, and what describes it."""
+
+    def within(place: str, schema: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for name, part in schema.get("properties", {}).items():
+            yield place, name, part
+        for key in ("items", "schema"):
+            if isinstance(schema.get(key), dict):
+                yield from within(place, schema[key])
+        for part in [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]:
+            yield from within(place, part)
+
+    for name, schema in document["components"]["schemas"].items():
+        yield from within(f"{name}.", schema)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            place = f"{method} {path} "
+            for parameter in operation.get("parameters", ()):
+                if not parameter["schema"].get("description"):
+                    yield place, parameter["name"], parameter
+            for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
+                for media in holder.get("content", {}).values():
+                    yield from within(place, media.get("schema", {}))
 
 
 def failures_at(path: str) -> dict[str, Any]:

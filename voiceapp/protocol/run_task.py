@@ -192,6 +192,7 @@ class RunTasks:
 
 
 def task_started(task_id: str) -> JsonObject:
+    """The task runs: audio or text may follow."""
     return _event(task_id, "task-started", {})
 
 

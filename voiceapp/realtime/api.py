@@ -17,7 +17,7 @@ from voiceapp.realtime.webrtc.exchange import SDP_TYPE, exchange
 router = Router(tags=["Realtime"])
 
 Model = Annotated[str, Query(description="A realtime model; it has to be named.", example="voice")]
-TaskModel = Annotated[str, Query(description="A recognition model; it has to be named.", example="fun-asr-realtime")]
+TaskModel = Annotated[str, Query(description="A recognition model; it has to be named.", example="moonshine-tiny-en")]
 TimeZone = Annotated[str, Query(description="IANA name of the caller's time zone.", example="Europe/Vienna")]
 
 _GRANT: dict[str, Any] = {
@@ -81,6 +81,7 @@ _TASK_DESCRIPTION: dict[str, Any] = {
             "name": settings.AOQ_TRANSPORT_HEADER,
             "description": "Has to be `moq`.",
             "required": True,
+            "example": "moq",
             "schema": {"type": "string"},
         }
     ],

@@ -11,7 +11,7 @@ class Site(SimpleHTTPRequestHandler):
 
     def do_POST(self):  # /secret: whoever may ask for one may talk for ten minutes
         headers = {"Authorization": "Bearer sk-…", "Content-Type": "application/json"}
-        session = b'{"session": {"type": "realtime", "model": "gpt-realtime"}}'
+        session = b'{"session": {"type": "realtime", "model": "voice"}}'
         with urlopen(Request("http://localhost:8000/v1/realtime/client_secrets", session, headers)) as secret:
             self.send_response(200)
             self.end_headers()

@@ -5,7 +5,7 @@ dashscope.api_key = "sk-…"
 
 question = {"role": "user", "content": "How many miles are ten kilometres?"}
 replies = dashscope.Generation.call(
-    model="qwen-plus", messages=[question], result_format="message", stream=True, incremental_output=True
+    model="assistant", messages=[question], result_format="message", stream=True, incremental_output=True
 )
 for reply in replies:
     print(reply.output.choices[0].message.content, end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.

@@ -1,6 +1,6 @@
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
-model = ChatOpenAI(model="gpt-4o-mini", base_url="http://localhost:8000/v1", api_key="sk-…")
+model = ChatOpenAI(model="assistant", base_url="http://localhost:8000/v1", api_key="sk-…")
 for piece in model.stream("How many miles are ten kilometres?"):
     print(piece.content, end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()

@@ -5,7 +5,7 @@ from livekit.plugins.openai.realtime import RealtimeModel
 
 
 async def main():
-    model = RealtimeModel(model="gpt-realtime", base_url="http://localhost:8000/v1", api_key="sk-…")
+    model = RealtimeModel(model="voice", base_url="http://localhost:8000/v1", api_key="sk-…")
     async with AgentSession(llm=model) as session:  # in an agent's entrypoint: session.start(room=ctx.room, …)
         await session.start(agent=Agent(instructions="Be brief."))
         reply = await session.run(user_input="What is two plus two?")

@@ -1,7 +1,7 @@
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from "@openai/agents-realtime";
 
 const agent = new RealtimeAgent({ name: "Assistant", instructions: "Be brief." });
-const transport = new OpenAIRealtimeWebSocket({ url: "ws://localhost:8000/v1/realtime?model=gpt-realtime" });
+const transport = new OpenAIRealtimeWebSocket({ url: "ws://localhost:8000/v1/realtime?model=voice" });
 const session = new RealtimeSession(agent, { transport });
 
 let bytes = 0;

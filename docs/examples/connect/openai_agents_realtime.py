@@ -5,7 +5,7 @@ from agents.realtime import RealtimeAgent, RealtimeRunner
 
 async def main():
     agent = RealtimeAgent(name="Assistant", instructions="Be brief.")
-    url = "ws://localhost:8000/v1/realtime?model=gpt-realtime"
+    url = "ws://localhost:8000/v1/realtime?model=voice"
     sound = b""
     async with await RealtimeRunner(agent).run(model_config={"url": url, "api_key": "sk-…"}) as session:
         await session.send_message("What is two plus two?")

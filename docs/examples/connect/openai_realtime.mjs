@@ -4,11 +4,11 @@ import { OpenAIRealtimeWS } from "openai/realtime/ws";
 const client = new OpenAI({ baseURL: "http://localhost:8000/v1", apiKey: "sk-…" });
 
 const question = [{ role: "user", content: "How many miles are ten kilometres?" }];
-const stream = await client.chat.completions.create({ model: "gpt-4o-mini", messages: question, stream: true });
+const stream = await client.chat.completions.create({ model: "assistant", messages: question, stream: true });
 for await (const piece of stream) process.stdout.write(piece.choices[0]?.delta.content ?? "");
 console.log(); // prints: 10 kilometres are about 6.21 miles.
 
-const connection = await OpenAIRealtimeWS.create(client, { model: "gpt-realtime" });
+const connection = await OpenAIRealtimeWS.create(client, { model: "voice" });
 let bytes = 0;
 connection.on("error", (error) => { throw error; });
 connection.on("response.output_audio.delta", (event) => { bytes += event.delta.length * 0.75; }); // PCM, 24 kHz

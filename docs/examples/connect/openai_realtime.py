@@ -6,7 +6,7 @@ from openai import AsyncOpenAI
 
 async def main():
     client = AsyncOpenAI(base_url="http://localhost:8000/v1", api_key="sk-…")
-    async with client.realtime.connect(model="gpt-realtime") as connection:
+    async with client.realtime.connect(model="voice") as connection:
         question = {"type": "input_text", "text": "What is two plus two?"}
         await connection.conversation.item.create(item={"type": "message", "role": "user", "content": [question]})
         await connection.response.create()
