@@ -1,4 +1,4 @@
-"""The manual: one page for each file of docs/manual, on three shelves by the number that its name begins with."""
+"""The manual: the files of docs/manual, on three shelves by number, those of docs/deploy, and all settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString
+
+from voiceapp.settings import reference
 
 from .writing import to_html
 
@@ -40,13 +42,18 @@ class ManualPage:
 
 
 @cache
-def pages(folder: Path = settings.BASE_DIR / "docs" / "manual") -> tuple[ManualPage, ...]:
+def pages() -> tuple[ManualPage, ...]:
     """All pages in reading order; read once in a process."""
-    found = []
-    for path in sorted(folder.glob("*.md")):
-        if name := _FILE_NAME.fullmatch(path.name):
-            found.append(_page(name["slug"], path.read_text(encoding="utf-8"), int(name["number"] or 99)))
-    return tuple(found)
+    docs = settings.BASE_DIR / "docs"
+    return (*pages_in(docs / "manual"), *pages_in(docs / "deploy"), _page("settings", reference.page()))
+
+
+def pages_in(folder: Path) -> list[ManualPage]:
+    """The pages of a folder, in the order of their names."""
+    named = [(_FILE_NAME.fullmatch(path.name), path) for path in sorted(folder.glob("*.md"))]
+    return [
+        _page(name["slug"], path.read_text(encoding="utf-8"), int(name["number"] or 99)) for name, path in named if name
+    ]
 
 
 def shelves() -> list[tuple[str, str, list[ManualPage]]]:
@@ -59,7 +66,7 @@ def page(slug: str) -> ManualPage | None:
     return next((page for page in pages() if page.slug == slug), None)
 
 
-def _page(slug: str, text: str, number: int) -> ManualPage:
+def _page(slug: str, text: str, number: int = 99) -> ManualPage:
     heading, _, rest = text.strip().partition("\n")
     first = next((block for block in rest.strip().split("\n\n") if block[:1].isalnum()), "")
     return ManualPage(

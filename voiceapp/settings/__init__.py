@@ -1,6 +1,7 @@
 """The only reader of the environment.
 
-Every variable has a type, a default that works on a laptop and a line in `.env.example`.
+Every variable has a type, a default that works on a laptop, and its meaning in a docstring: `make settings` writes
+`.env.example` from them.
 """
 
 from voiceapp.settings.installation import *  # noqa: F403

@@ -22,19 +22,22 @@ DEVELOPMENT_MARK = VAR_DIR / "development"
 counts only while there is no SECRET_KEY, and without one nothing else starts: a deployment never looks at it."""
 
 DEBUG: bool = env.bool("DEBUG", default=not env.str("SECRET_KEY", default="") and DEVELOPMENT_MARK.is_file())
-"""Development: guests may talk, a local account is made on first start, a missing SECRET_KEY is tolerated."""
+"""Development on your own machine: guests may talk, a local account is made on first start, plain http. 1 or 0."""
 
 SECRET_KEY: str = env.str("SECRET_KEY", default="") or (development_key(VAR_DIR) if DEBUG else "")
-"""Empty only for commands of a build, which sign nothing: a check refuses every other command without it."""
+"""A long random string, which the commands of a build do not need. With DEBUG=1, one is made in VAR_DIR."""
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
-"""Earlier values of SECRET_KEY: what was signed or encrypted with them is still good, while they stand here."""
+"""Earlier values of SECRET_KEY, with commas between: what was signed or encrypted with them stays good while they stand
+here."""
 
 ALLOWED_HOSTS: list[str] = hosts(env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]))
+"""Host names by which people reach this server, with commas between."""
 CSRF_TRUSTED_ORIGINS: list[str] = stripped(env.list("CSRF_TRUSTED_ORIGINS", default=[]))
-"""Origins such as https://voice.example.org from which the page may open its socket when they differ from the host."""
+"""Origins besides the server's own from which the page may open its socket, such as https://voice.example.org."""
 
 CORS_ALLOWED_ORIGINS: list[str] = stripped(env.list("CORS_ALLOWED_ORIGINS", default=[]))
-"""Origins whose pages may call the API from a browser; empty for any, since only keys count there."""
+"""Origins whose pages may call the API from a browser, with commas between; any without it, since only keys count
+there."""
 CORS_ALLOW_ALL_ORIGINS = not CORS_ALLOWED_ORIGINS
 CORS_URLS_REGEX = r"/+(v[12]|rerank|api|api-ws|compatible-mode|compatible-api)(/|$)"
 """Addresses of the API. Whatever reads a cookie has another one."""
@@ -98,11 +101,12 @@ TEMPLATES = [
     }
 ]
 
-# ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Database and Redis ────────────────────────────────────────────────────────────────────────────────────────────────
 
 DATABASE_POOL_SIZE: int = env.int("DATABASE_POOL_SIZE", default=8)
 """Connections to PostgreSQL that one process has at most, beside the one that tells it of new work."""
 DATABASES = {"default": database(env.str("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'voiceapp.sqlite3'}"))}
+"""Database of accounts, keys and conversations; postgres://user:password@host/name works too."""
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     made_folder(VAR_DIR)  # SQLite makes the file, not the folder
@@ -126,13 +130,14 @@ DATABASE_WAIT_S: float = env.float("DATABASE_WAIT_S", default=3.5)
 """Seconds that a request waits for the database, in all, before it is refused with 503. Background work, such as tasks,
 and writes after a response has begun wait longer."""
 DISK_RESERVE_BYTES: int = env.int("DISK_RESERVE_BYTES", default=512 * 1024**2)
-"""Free disk space below which nothing new is begun: no task, upload or conversation. What runs goes on; 0 looks at
-nothing."""
+"""Bytes of free disk space below which nothing new is begun, no task, upload or conversation; what runs goes on. 0
+looks at nothing."""
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL: str = env.str("REDIS_URL", default="")
-"""Redis in which processes count rate limits, guests' beginnings and failed attempts to sign in together
-(`requirements-redis.txt`); empty counts in each process."""
+"""A Redis in which several server processes count rate limits, guests' beginnings and failed attempts to sign in
+together, such as redis://127.0.0.1:6379/0; install requirements-redis.txt with it. Without one, each process counts for
+itself."""
 
 CACHES = {
     "default": {
@@ -151,8 +156,9 @@ if REDIS_URL:
 # ── Files of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 TASK_STORAGE: str = env.str("TASK_STORAGE", default="")
-"""Storage for the inputs and results of tasks: empty is a folder in VAR_DIR, s3://bucket/folder a bucket
-(`requirements-s3.txt`). Processes on several machines need a bucket, or a folder that they share."""
+"""Storage of the files of tasks: a folder in VAR_DIR without it, or a bucket, such as s3://bucket/folder
+(requirements-s3.txt). Processes on several machines need a bucket, or a folder that they share. Keys and the region are
+taken from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_DEFAULT_REGION, or from the machine's role."""
 AWS_ENDPOINT_URL: str = env.str("AWS_ENDPOINT_URL", default="")
 """Address of an S3 server that is not Amazon's, such as https://minio.example.org."""
 _task_storage: dict[str, Any] = {
@@ -176,7 +182,7 @@ if TASK_STORAGE:
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
-"""Folder that `collectstatic` fills with what browsers fetch."""
+"""The folder into which collectstatic puts what browsers fetch; staticfiles/ beside manage.py without it."""
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG  # not settings.DEBUG, which tests switch off
 STORAGES = {
@@ -206,26 +212,27 @@ FORMAT_MODULE_PATH = "voiceapp.operators.date_formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 LOCAL_TIME_ZONE: str = env.str("LOCAL_TIME_ZONE", default="UTC")
-"""IANA name of the zone in which the assistant tells the time when the caller's own is not known."""
+"""IANA name of the zone in which the assistant tells the time when it does not know the caller's, such as
+Europe/Vienna."""
 
 # ── Security ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TRUST_PROXY: bool = env.bool("TRUST_PROXY", default=False)
-"""A proxy that we know sits in front and sets X-Forwarded-Proto and X-Forwarded-For."""
+"""A proxy of yours stands in front and sets X-Forwarded-Proto and X-Forwarded-For."""
 TRUSTED_PROXY_COUNT: int = env.int("TRUSTED_PROXY_COUNT", default=1)
-"""Number of entries from the right of X-Forwarded-For and X-Forwarded-Proto that our own proxies wrote.
-
-`voiceapp.server.front` judges both; Django's SECURE_PROXY_SSL_HEADER would believe the entry that the client wrote.
-"""
+"""Number of proxies of yours that a request passes; so many entries of X-Forwarded-For and X-Forwarded-Proto, from the
+right, are believed."""
 
 HTTPS: bool = env.bool("HTTPS", default=not DEBUG)
-"""People reach this server by https: secure cookies, HSTS and a redirect from http."""
+"""People reach this server by https: secure cookies, HSTS, redirect from http. On unless DEBUG=1."""
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS: int = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+"""Seconds for which browsers remember to use https; 0 says nothing to them. 0 without HTTPS."""
 SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
-"""Every host below this one is reached by https as well."""
+"""Browsers then use https for every host below this one, too: only where all of them have it."""
 SECURE_HSTS_PRELOAD: bool = env.bool("SECURE_HSTS_PRELOAD", default=False)
-"""The domain may be put on the list that browsers are shipped with; it takes months to get off it again."""
+"""Allow the domain on the list that browsers are shipped with; needs SECURE_HSTS_INCLUDE_SUBDOMAINS, and months to
+undo."""
 # Both bind other hosts of the same owner, for a year and longer: an operator may choose them, a check must not insist.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if not HTTPS:  # chosen, as behind another server in a private network: HSTS, redirect and both cookies follow from it
@@ -256,6 +263,7 @@ CONTENT_SECURITY_POLICY = {
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "voice"
 ADMIN_PATH: str = env.str("ADMIN_PATH", default="admin/")
+"""Path of the operators' site, with a slash at its end."""
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -264,6 +272,7 @@ AUTH_PASSWORD_VALIDATORS = [
 # ── Log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO").upper()
+"""DEBUG, INFO, WARNING or ERROR."""
 if LOG_LEVEL not in logging.getLevelNamesMapping():
     raise ImproperlyConfigured(f"LOG_LEVEL is {LOG_LEVEL!r}: write DEBUG, INFO, WARNING or ERROR.")
 LOGGING = {

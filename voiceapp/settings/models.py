@@ -31,71 +31,89 @@ from voiceapp.settings.upstream import UPSTREAMS
 # ── Models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MODELS_DIR = Path(env.str("MODELS_DIR", default=str(VAR_DIR / "models")))
+"""Folder of the voice models; models/ in VAR_DIR without it."""
 try:
     SPEECH_LANGUAGES: tuple[str, ...] = speech_languages(stripped(env.list("SPEECH_LANGUAGES", default=[])))
 except ValueError as error:
     raise ImproperlyConfigured(f"SPEECH_LANGUAGES: {error}") from None
-"""Languages of conversations and recordings (ISO 639-1), English first; empty where English alone is understood. Naming
-some, or `all`, brings a second recognizer, Whisper (`requirements-whisper.txt`)."""
+"""Languages of conversations and recordings beside English, such as de,es,fr, or all: they bring a second recognizer
+(requirements-whisper.txt) with 150 MB of model files, fetched by `manage.py fetch_models`."""
 EMBEDDED_MODELS: bool = env.bool("EMBEDDED_MODELS", default=True)
-"""Off for a server whose models all run on others: it needs no weights, and is ready while one of its models is."""
+"""0 for a server whose models all run on others (UPSTREAM_BASE_URL, ASR_BASE_URL, …): it needs no weights, and is ready
+while one of its models is."""
+KOKORO_VOICE: bool = env.bool("KOKORO_VOICE", default=True)
+"""Kokoro speaks the Spanish, French, Hindi, Italian and Portuguese of SPEECH_LANGUAGES: 63 MB of model files. It takes
+half a core to make speech as fast as it is heard; 0 leaves them to espeak-ng, a robot that speaks to many callers at
+once."""
 VOICE_THREADS: int = env.int("VOICE_THREADS", default=max(2, min(4, os.cpu_count() or 1)))
-"""Threads for turn detection, recognition and neural voices; about the number of cores."""
+"""Threads for turn detection, recognition and neural voices; the cores without it, at least 2 and up to 4."""
 RECOGNITION_TERMS: list[str] = stripped(env.list("RECOGNITION_TERMS", default=[]))[:100]
-"""Names and other words that the embedded recognizer of English prefers to others that sound like them."""
+"""Names that callers say, such as Siobhan,Kubernetes: up to 100 that recognition prefers to words that sound like
+them."""
+MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
+"""Models that stand in for one that cannot serve, before its reply has begun: chains such as plus>plus-there>assistant,
+with commas between. The models of a chain are of one kind: chat, embedding, rerank, recognition or synthesis."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
-"""A folder of .md and .txt files the embedded assistant answers from, besides this product's manual."""
+"""A folder of .md and .txt files from which the embedded assistant answers, besides this product's manual."""
 _mcp_servers: str = env.str("MCP_SERVERS", default="")
 try:
     MCP_SERVERS: tuple[McpServer, ...] = read_mcp_servers(Path(_mcp_servers)) if _mcp_servers else ()
 except ValueError as error:
     raise ImproperlyConfigured(f"MCP_SERVERS: {error}") from None
-"""Servers of tools that language models may call, listed in a TOML file (`requirements-mcp.txt`)."""
-CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
-"""Base address of an OpenAI-compatible server, such as http://127.0.0.1:11434/v1; empty uses the embedded assistant."""
-CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
-CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
-"""That server's name for its model; without a server, the one of UPSTREAM_CHAT_MODELS that conversations use."""
+"""A TOML file that lists MCP servers, whose tools language models may call (requirements-mcp.txt; the manual's page
+about the language model has an example)."""
+
+# ── Agents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 MODEL_ALLOWED_NETWORKS: list[str] = env.list("MODEL_ALLOWED_NETWORKS", cast=network, default=[])
 """Networks that are not public in which operators may name model servers for agents, such as 192.168.0.0/16. The usual
 ports of model servers on this machine need none."""
 AGENTS_DIR: str = env.str("AGENTS_DIR", default="")
 """A folder of agents, each a TOML file; the admin then shows agents and does not edit them."""
 AGENT_KEYS: dict[str, str] = env.dict("AGENT_KEYS", default={})
-"""Keys of the model servers of the agents in that folder, as NAME=KEY with commas between."""
+"""The keys of the model servers of the agents in that folder: NAME=KEY, with commas between."""
+
+# ── Chat and the language model ───────────────────────────────────────────────────────────────────────────────────────
+
+CHAT_BASE_URL: str = env.str("CHAT_BASE_URL", default="")
+"""An OpenAI-compatible server for replies, such as http://127.0.0.1:11434/v1; the embedded assistant without it."""
+CHAT_API_KEY: str = env.str("CHAT_API_KEY", default="")
+CHAT_MODEL: str = env.str("CHAT_MODEL", default="")
+"""The model's name there, or without CHAT_BASE_URL the one of UPSTREAM_CHAT_MODELS that conversations use."""
 HF_ENDPOINT: str = env.str("HF_ENDPOINT", default="https://huggingface.co").rstrip("/")
-"""Address of the hub that `hf:owner/repository:quantization` names a model of."""
+"""Address of the hub that names such as hf:owner/repository:Q4_K_M refer to."""
 CHAT_TIMEOUT_S: float = env.float("CHAT_TIMEOUT_S", default=60.0)
+"""Seconds to wait for the server at CHAT_BASE_URL."""
 CHAT_FIRST_WORD_S: float = env.float("CHAT_FIRST_WORD_S", default=10.0)
 """Seconds that a caller who listens waits for the first word of a reply before an apology; three times as long for a
-model that shows that it is thinking. Deadlines that follow from it: `engines/patience.py`."""
+model that shows that it is thinking. The other deadlines of a reply follow from it."""
 if not 0.1 <= CHAT_FIRST_WORD_S <= 600:
     raise ImproperlyConfigured("CHAT_FIRST_WORD_S is a number of seconds from 0.1 to 600.")
 CHAT_FILLERS: bool = env.bool("CHAT_FILLERS", default=True)
-"""True if a caller who waits for a reply hears short sentences such as "Let me see."."""
+"""A caller who waits for a reply hears short sentences such as "Let me see."; 0 waits in silence."""
 CHAT_CONTEXT: int = env.int("CHAT_CONTEXT", default=0)
 """Tokens that the model at CHAT_BASE_URL reads, its reply included; of a longer conversation the oldest exchanges are
 left out. 0: as found out when that server refuses a conversation."""
 CHAT_MODEL_FILE: str = env.str("CHAT_MODEL_FILE", default="")
-"""A GGUF language model to run in a child process (`requirements-llm.txt`): a path, or an https address or a name such
-as hf:owner/repository:Q4_K_M that `manage.py fetch_models` fetches once. Empty takes the small model that
-`fetch_models` brings."""
+"""A GGUF language model to run beside the server (requirements-llm.txt): a path, or an https address or a name such as
+hf:owner/repository:Q4_K_M that `manage.py fetch_models` fetches once. The small model that comes with the server
+without it."""
 if CHAT_MODEL_FILE.startswith("http://"):
     raise ImproperlyConfigured("CHAT_MODEL_FILE is a path or an https address; http would let others change the file.")
 CHAT_ENGINE: str = env.str("CHAT_ENGINE", default="")
-"""What replies in conversations: `skills`, skills and documents, and a language model to the instructions, functions
-and formats of programs only; `model`, a language model alone; `both`, skills and documents first and the language model
-after them. A server at CHAT_BASE_URL replies to everything also with `both`. Empty is `both` where CHAT_BASE_URL or
-CHAT_MODEL_FILE names a model, else `skills`: the model that the server brings does not converse."""
+"""Engine of replies in conversations: skills, skills and documents, and a language model to the instructions, functions
+and formats of programs only; model, a language model alone; both, skills and documents first and the language model
+after them. A server at CHAT_BASE_URL replies to everything also with both. Empty is both where CHAT_BASE_URL or
+CHAT_MODEL_FILE names a model, else skills: the model that comes with the server does not converse."""
 CHAT_ENGINE = {"auto": "both", "retrieval": "skills"}.get(CHAT_ENGINE, CHAT_ENGINE)  # their names before 1.1
 if CHAT_ENGINE not in ("", "skills", "both", "model"):
     raise ImproperlyConfigured(f"CHAT_ENGINE is {CHAT_ENGINE!r}: write skills, both or model.")
 CHAT_MODEL_SHA256: str = env.str("CHAT_MODEL_SHA256", default="").lower()
-"""SHA-256 of the file at that address; empty accepts any."""
+"""The sha256 of the file at that address, to be checked once it is here."""
 LEAST_MODEL_MEMORY_BYTES = 1000 * 2**20
 """Least memory of a host that runs the small model unasked: the server takes up to 500 MiB, the model 350."""
 CHAT_MODEL_THREADS: int = env.int("CHAT_MODEL_THREADS", default=max(1, (os.cpu_count() or 1) // 2))
-"""Threads that write replies; half the cores leave the others to speech."""
+"""Threads that write replies; half the cores without it."""
 CHAT_MODEL_CONTEXT: int = env.int("CHAT_MODEL_CONTEXT", default=2048)
 """Tokens of a conversation and its reply together; of a longer one the oldest exchanges are left out."""
 CHAT_MODEL_SLOTS: int = env.int("CHAT_MODEL_SLOTS", default=4)
@@ -111,59 +129,65 @@ INSPECTION_BASE_URL: str = env.str("INSPECTION_BASE_URL", default="")
 INSPECTION_API_KEY: str = env.str("INSPECTION_API_KEY", default="")
 INSPECTION_MODEL: str = env.str("INSPECTION_MODEL", default="")
 CHAT_SEES_IMAGES: bool = env.bool("CHAT_SEES_IMAGES", default=False)
-"""True if that server's model accepts images."""
+"""The model of the server at CHAT_BASE_URL takes images."""
 CHAT_READS_DOCUMENTS: bool = env.bool("CHAT_READS_DOCUMENTS", default=True)
-"""True if that server's model is given passages of the manual and of DOCUMENTS_DIR."""
+"""The model of the server at CHAT_BASE_URL is given passages of the manual and of DOCUMENTS_DIR, to reply from them."""
+
+# ── Pictures and speech by other servers ──────────────────────────────────────────────────────────────────────────────
+
 IMAGES_BASE_URL: str = env.str("IMAGES_BASE_URL", default="")
-"""Base address of a server with `/images/generations`, such as http://127.0.0.1:8080/v1; empty draws nothing."""
+"""Base address of a server with /images/generations, such as http://127.0.0.1:8080/v1; empty draws nothing."""
 IMAGES_API_KEY: str = env.str("IMAGES_API_KEY", default="")
 IMAGES_MODEL: str = env.str("IMAGES_MODEL", default="")
 IMAGES_TIMEOUT_S: float = env.float("IMAGES_TIMEOUT_S", default=300.0)
 ASR_BASE_URL: str = env.str("ASR_BASE_URL", default="")
-"""Server that recognizes speech: base address of one with `/audio/transcriptions`, such as
-http://127.0.0.1:8000/v1, or `tcp://HOST:PORT` of a Wyoming server; empty uses the embedded model."""
+"""A server that recognizes speech, such as http://127.0.0.1:8000/v1 with /audio/transcriptions, or
+tcp://127.0.0.1:10300, a Wyoming server (requirements-wyoming.txt); the embedded model without it, and where it
+fails."""
 ASR_API_KEY: str = env.str("ASR_API_KEY", default="")
 ASR_MODEL: str = env.str("ASR_MODEL", default="")
-"""That server's name for its model; without a server, the Whisper in CTranslate2's form that reads other languages
-(SPEECH_LANGUAGES): a folder, or the https address of a .tar, .tar.gz or .zip archive that `manage.py fetch_models`
-fetches once. Empty takes the one that it brings."""
+"""That server's name for its model. Without a server, the Whisper, in CTranslate2's form, that reads the
+SPEECH_LANGUAGES: a folder, or the https address of a .tar, .tar.gz or .zip archive that `manage.py fetch_models`
+fetches once. The small one that it brings without it."""
 ASR_MODEL_SHA256: str = env.str("ASR_MODEL_SHA256", default="").lower()
-"""SHA-256 of the archive at that address; empty accepts any."""
+"""The sha256 of the archive at that address, to be checked once it is here."""
 ASR_LANGUAGES: list[str] = env.list("ASR_LANGUAGES", default=[])
-"""ISO 639-1 codes that it knows. Empty: those that a Wyoming server names, else any."""
+"""The languages it knows, such as de,fr: those that a Wyoming server names without it, else any."""
 ASR_TIMEOUT_S: float = env.float("ASR_TIMEOUT_S", default=10.0)
 TTS_BASE_URL: str = env.str("TTS_BASE_URL", default="")
-"""Server that speaks: base address of one with `/audio/speech`, or of a Wyoming server."""
+"""A server that speaks, such as http://127.0.0.1:8880/v1 with /audio/speech, or tcp://127.0.0.1:10200, a Wyoming
+server."""
 TTS_API_KEY: str = env.str("TTS_API_KEY", default="")
 TTS_MODEL: str = env.str("TTS_MODEL", default="")
 TTS_VOICES: list[str] = env.list("TTS_VOICES", default=[])
-"""Its voices, each as NAME or NAME:LANGUAGE. Empty: those that a Wyoming server names, else OpenAI's six."""
+"""Its voices, each as NAME or NAME:LANGUAGE, such as anna:de,alloy; those that a Wyoming server names without it, else
+OpenAI's six."""
 TTS_TIMEOUT_S: float = env.float("TTS_TIMEOUT_S", default=10.0)
 VOICES_DIR: str = env.str("VOICES_DIR", default="")
-"""A folder of further neural voices: Piper models, each an `.onnx` file with its `.onnx.json`, and models of hibari."""
+"""A folder of further neural voices: Piper models, each an .onnx file with its .onnx.json beside it, and models of
+hibari."""
 DEFAULT_VOICE: str = env.str("DEFAULT_VOICE", default="")
-"""The voice of those who choose none; empty takes `woman`, or espeak-ng's `en-us` where memory is short."""
+"""The voice of those who choose none, such as man, en-us (espeak-ng's, which needs little memory) or the name of a file
+in VOICES_DIR. Without it, the neural voice woman; en-us where memory is short."""
 NEURAL_VOICE_MIN_MEMORY_MB: int = env.int("NEURAL_VOICE_MIN_MEMORY_MB", default=1024)
-"""Memory of the machine, or its container, below which espeak-ng speaks unless DEFAULT_VOICE says otherwise."""
+"""Megabytes of memory below which a machine or container counts as short of it."""
+
+# ── Embedding and reranking ───────────────────────────────────────────────────────────────────────────────────────────
 
 EMBEDDING_THREADS: int = env.int("EMBEDDING_THREADS", default=min(4, os.cpu_count() or 1))
-"""Threads of low priority that share the texts of a call, in embedding and reranking; a fifth has nothing to do."""
+"""Threads of low priority that share the texts of a call, in embedding and reranking; the cores without it, up to 4."""
 EMBEDDING_BASE_URL: str = env.str("EMBEDDING_BASE_URL", default="")
-"""Base address of a server with `/embeddings`, such as http://127.0.0.1:8080/v1; empty uses the embedded model."""
+"""A server with /embeddings, such as http://127.0.0.1:8080/v1; the embedded model without it."""
 EMBEDDING_API_KEY: str = env.str("EMBEDDING_API_KEY", default="")
 EMBEDDING_MODEL: str = env.str("EMBEDDING_MODEL", default="")
 EMBEDDING_TIMEOUT_S: float = env.float("EMBEDDING_TIMEOUT_S", default=60.0)
 RERANK_BASE_URL: str = env.str("RERANK_BASE_URL", default="")
-"""Base address of a server with `/rerank`, such as http://127.0.0.1:8080/v1; empty uses the embedded engine."""
+"""A server with /rerank, such as http://127.0.0.1:8080/v1; the embedded engine without it."""
 RERANK_API_KEY: str = env.str("RERANK_API_KEY", default="")
 RERANK_MODEL: str = env.str("RERANK_MODEL", default="")
 RERANK_TIMEOUT_S: float = env.float("RERANK_TIMEOUT_S", default=60.0)
 RERANK_SHAPE: str = env.str("RERANK_SHAPE", default="documents")
-"""Name of the documents' field there: `texts` for Text Embeddings Inference, `documents` for all others."""
-
-MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
-"""Models that stand in for one that cannot serve, in chains such as plus>plus-there>assistant, with commas between. The
-models of a chain are of one kind: chat, embedding, rerank, recognition or synthesis."""
+"""Name of the documents' field there: texts for Text Embeddings Inference, documents for all others."""
 
 _chat_file = chat_model_file(CHAT_MODEL_FILE, MODELS_DIR)
 CHAT_ENGINE_NOTE = ""
@@ -200,8 +224,6 @@ WHISPER_URL: str = _whisper if SPEECH_LANGUAGES and _whisper.startswith("https:/
 """Address of its archive, if it has one."""
 BRINGS_WHISPER: bool = bool(SPEECH_LANGUAGES) and not _whisper
 """`fetch_models` brings that Whisper."""
-KOKORO_VOICE: bool = env.bool("KOKORO_VOICE", default=True)
-"""True if Kokoro speaks the languages of SPEECH_LANGUAGES that it knows; espeak-ng speaks to many callers at once."""
 BRINGS_KOKORO: bool = KOKORO_VOICE and not set(KOKORO_LANGUAGES).isdisjoint(SPEECH_LANGUAGES)
 """`fetch_models` brings that voice."""
 _own: list[ModelCard] = [
