@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import shlex
 import signal
 import sqlite3
 import threading
@@ -21,7 +20,7 @@ from django.utils import timezone
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.serving import PATIENCE_S, ROOT, Process
+from tests.serving import PATIENCE_S, Process
 
 from .process import environment_in, served
 
@@ -62,13 +61,6 @@ def test_serve_keeps_house_without_a_worker(tmp_path: Path) -> None:
         while rows.execute("SELECT 1 FROM django_session").fetchone():
             assert time.monotonic() < deadline, "the expired login is still there"
             pause.wait(0.05)
-
-
-def test_every_line_of_the_procfile_names_a_command_that_exists() -> None:
-    lines = dict(line.split(": ", 1) for line in (ROOT / "Procfile").read_text().splitlines())
-    assert set(lines) == {"release", "web", "worker"}
-    commands = [words[words.index("manage.py") + 1] for line in lines.values() for words in [shlex.split(line)]]
-    assert commands == ["migrate", "serve", "worker"]
 
 
 def test_runserver_serves_pages_sockets_and_refusals(tmp_path: Path) -> None:

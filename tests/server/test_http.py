@@ -12,6 +12,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from tests.serving import PATIENCE_S
+from voiceapp.server.runner import bind
 
 from .process import Served, served
 
@@ -286,3 +287,14 @@ def assert_again_free(server: Served) -> None:
         except OSError:
             continue
     raise AssertionError("connections that were closed still count")
+
+
+@pytest.mark.parametrize("knows_ipv6", [True, False])
+def test_a_host_of_two_colons_is_every_address_of_both_families(
+    monkeypatch: pytest.MonkeyPatch, knows_ipv6: bool
+) -> None:
+    if not knows_ipv6:
+        monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with bind("::", 0, send_timeout_s=30) as listening:
+        assert listening.family == (socket.AF_INET6 if knows_ipv6 else socket.AF_INET)
+        socket.create_connection(("127.0.0.1", listening.getsockname()[1]), timeout=5).close()

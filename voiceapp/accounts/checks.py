@@ -117,7 +117,7 @@ def check_who_pays(**_: Any) -> list[CheckMessage]:
         found.append(
             Error(
                 "REDIS_URL is set, but the package that talks to Redis is not installed.",
-                hint="pip install -r requirements-redis.txt",
+                hint="Run pip install -r requirements-redis.txt, or build with EXTRAS=redis.",
                 id="voiceapp.accounts.E007",
             )
         )

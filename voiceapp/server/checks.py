@@ -148,33 +148,33 @@ def _values() -> Iterator[CheckMessage]:
     if settings.TASK_ENGINE == "celery" and importlib.util.find_spec("celery") is None:
         yield Error(
             "TASK_ENGINE is celery, which is not installed.",
-            hint="Run pip install -r requirements-celery.txt.",
+            hint="Run pip install -r requirements-celery.txt, or build with EXTRAS=celery.",
             id="server.E016",
         )
     if settings.TASK_STORAGE and importlib.util.find_spec("storages") is None:
         yield Error(
             "TASK_STORAGE names a bucket, and what talks to buckets is not installed.",
-            hint="Run pip install -r requirements-s3.txt.",
+            hint="Run pip install -r requirements-s3.txt, or build with EXTRAS=s3.",
             id="server.E017",
         )
     if settings.MCP_SERVERS and importlib.util.find_spec("mcp") is None:
         yield Error(
             "MCP_SERVERS lists servers, and what talks to them is not installed.",
-            hint="Run pip install -r requirements-mcp.txt.",
+            hint="Run pip install -r requirements-mcp.txt, or build with EXTRAS=mcp.",
             id="server.E036",
         )
     names_wyoming = any(url.startswith("tcp://") for url in (settings.ASR_BASE_URL, settings.TTS_BASE_URL))
     if names_wyoming and importlib.util.find_spec("wyoming") is None:
         yield Error(
             "ASR_BASE_URL or TTS_BASE_URL names a Wyoming server, and what talks to such servers is not installed.",
-            hint="Run pip install -r requirements-wyoming.txt.",
+            hint="Run pip install -r requirements-wyoming.txt, or build with EXTRAS=wyoming.",
             id="server.E018",
         )
     reads_languages = settings.SPEECH_LANGUAGES and not settings.ASR_BASE_URL
     if reads_languages and importlib.util.find_spec("ctranslate2") is None:
         yield Error(
             "SPEECH_LANGUAGES is set, and what reads other languages is not installed: no conversation would begin.",
-            hint="Run pip install -r requirements-whisper.txt.",
+            hint="Run pip install -r requirements-whisper.txt, or build with EXTRAS=whisper.",
             id="server.E029",
         )
     whisper = whisper_folder(settings.ASR_MODEL, Path(settings.MODELS_DIR))

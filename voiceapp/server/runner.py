@@ -39,6 +39,7 @@ from voiceapp.metrics import measure_lag
 
 from .front import Front
 from .limits import BACKLOG, ServerLimits
+from .supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -109,13 +110,16 @@ class Life:
             stopping.cancel()
         await adapter.start()
         logger.info("Serving on %s with %s, process %d", address, adapter.name, os.getpid())
+        supervisor = Supervisor()
         beside = (
             warming,
+            asyncio.create_task(supervisor.attend(self.readiness, f"Serving on {address}"), name="supervisor"),
             asyncio.create_task(self._keep_house(), name="housekeeping"),
             asyncio.create_task(measure_lag(), name="event loop lag"),
         )
         await stop.wait()
 
+        supervisor.tell("STOPPING=1")
         if self.shares_port:  # a new session that this process refused would be lost to the others
             adapter.stop_listening()
             with contextlib.suppress(TimeoutError):
@@ -172,7 +176,7 @@ class Life:
 
 
 def bind(host: str, port: int, *, send_timeout_s: float, is_shared: bool = False) -> socket.socket:
-    """A listening socket; port 0 lets the system choose.
+    """A listening socket; port 0 lets the system choose, and `::` stands for every address of both families.
 
     Of what it accepts, a connection whose client takes nothing for `send_timeout_s` is cut.
     When `is_shared`, other processes of the same user that share it too may listen on the same port: the system hands
@@ -182,6 +186,8 @@ def bind(host: str, port: int, *, send_timeout_s: float, is_shared: bool = False
         OSError: when the address is in use or not ours.
         ValueError: when the system cannot share ports.
     """
+    if host == "::" and not socket.has_dualstack_ipv6():
+        host = "0.0.0.0"  # noqa: S104 - every address of a system that knows no IPv6
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if is_shared:
         listening = _bind_shared(host, port, family)

@@ -32,7 +32,7 @@ class Command(BaseCommand):
     help = "Serve pages, API and conversations. Stops gracefully on SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for every interface")
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on; :: for every one")
         parser.add_argument("--port", type=int, default=settings.PORT, help="default: the variable PORT, else 8000")
         parser.add_argument(
             "--share-port", action="store_true", help="listen beside other processes that share the port as well"
