@@ -1,6 +1,8 @@
 # `make run` starts everything, `make test` proves it. Everything else is built from these.
 
 PYTHON ?= python3
+# .python-version is for platforms: pyenv, which would insist on it, takes what it takes in other folders.
+export PYENV_VERSION ?= $(shell pyenv global 2>/dev/null | paste -sd: -)
 BIN := .venv/bin
 JAVASCRIPT := var/javascript/node_modules/.bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
@@ -29,7 +31,12 @@ ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --n
 CLIENTS := $(patsubst tests/clients/%-requirements.txt,%,$(wildcard tests/clients/*-requirements.txt))
 LIGHT_CLIENTS := openai-agents
 
-.PHONY: run install llm whisper models key test pytest test-fast test-clients contracts lint format bench soak lock screenshot clean
+.PHONY: run install llm whisper models key test pytest test-fast test-clients contracts lint format bench soak \
+	image-test newcomer settings lock screenshot clean
+
+# Debian's packages of these programs, on a machine that lacks them.
+programs = PATH=$$PATH:/usr/sbin:/sbin which $(1) >/dev/null || { $(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; }
 
 # Languages beside English bring a recognizer with them.
 WHISPER := $(if $(SPEECH_LANGUAGES)$(shell grep -sE '^SPEECH_LANGUAGES=.' .env),whisper)
@@ -102,7 +109,8 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.bridging
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
-# do not read in ten rounds, outages of half a minute, two hundred clients that vanish.
+# do not read in ten rounds, outages of half a minute, two hundred clients that vanish. And what takes a network and
+# minutes: a push to a platform, a rolling restart behind each proxy, a newcomer's two commands.
 soak: .venv/tests.stamp models .venv/system.stamp
 	THOROUGH=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/webrtc/test_offers.py -k mutation $(ARGS)
@@ -115,6 +123,23 @@ soak: .venv/tests.stamp models .venv/system.stamp
 	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_network.py $(ARGS)
 	CALLS_IN_A_ROW=5000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/webrtc/test_ends.py -k nothing_behind $(ARGS)
 	VANISHING_CLIENTS=200 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/server/test_vanishing.py $(ARGS)
+	$(call programs,nginx haproxy caddy)
+	$(BIN)/python -m pytest -n 0 -s tests/deploy/proxies.py $(ARGS)
+	tests/deploy/push.sh
+	$(MAKE) --no-print-directory newcomer
+
+# Builds the image on Debian's Python, which takes root, minutes and a network, and talks to it.
+image-test: .venv/tests.stamp .venv/system.stamp
+	$(call programs,buildah debootstrap)
+	$(SUDO) tests/deploy/image.sh
+
+# The two commands of the README, timed in a clean clone with an empty home.
+newcomer: .venv/system.stamp
+	env -u MAKEFLAGS tests/deploy/newcomer.sh $(if $(ARGS),ARGS="$(ARGS)")
+
+# Writes .env.example from the settings.
+settings: install
+	$(BIN)/python -m voiceapp.settings.reference > .env.example
 
 # The pictures in the README, made by the browser tests.
 screenshot: .venv/tests.stamp models .venv/system.stamp

@@ -17,7 +17,9 @@ from playwright.sync_api import expect
 
 from tests.engines.speech import word_errors, words
 from tests.ports import free_udp_port
+from tests.prepared import LIGHT_VOICE, environment_of, prepare
 from tests.realtime.webrtc.network import Faults, in_front
+from tests.serving import ServerProcess
 from tests.thorough import IS_THOROUGH
 
 from .calls import recording
@@ -33,6 +35,12 @@ WATCH = """() => {
         .observe(document.body, { attributeFilter: ["data-state"] });
 }"""
 FALL_THROUGH_S = 4.0
+LOOKED = """() => {
+    window.looked = [];
+    for (const name of ["RTCPeerConnection", "WebTransport"]) {
+        window[name] = class { constructor() { window.looked.push(name); throw new Error("No UDP here."); } };
+    }
+}"""
 TRIES = 3
 ENDS = 30 if IS_THOROUGH else 1
 
@@ -165,3 +173,22 @@ def test_it_falls_through_where_no_udp_comes_back(tmp_path: Path, open_page: Ope
             voice.page.click("#end")
             voice.wait("idle")
     assert took_s[-1] < FALL_THROUGH_S, took_s
+
+
+@pytest.mark.parametrize(("enabled", "looked"), [("0", []), ("1", ["WebTransport", "RTCPeerConnection"])])
+def test_the_page_does_not_look_for_udp_where_none_comes_in(
+    tmp_path: Path, open_page: OpenPage, enabled: str, looked: list[str]
+) -> None:
+    prepare(tmp_path)
+    variables = environment_of(tmp_path) | LIGHT_VOICE | {"RTC_ENABLED": enabled}
+    del variables["AOQ_PORT"]
+    server = ServerProcess(variables, port=free_udp_port())
+    try:
+        server.wait_until_ready()
+        voice = open_page(f"{server.origin}/", transport=None)
+        voice.page.evaluate(LOOKED)
+        voice.talk()
+        expect(voice.page.locator("#link-transport")).to_have_text("WebSocket")
+        assert voice.page.evaluate("window.looked") == looked
+    finally:
+        server.stop()

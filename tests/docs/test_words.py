@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-PAGES = [Path(settings.BASE_DIR, "README.md"), *sorted(Path(settings.BASE_DIR, "docs", "manual").glob("*.md"))]
+PAGES = [Path(settings.BASE_DIR, "README.md"), *sorted(Path(settings.BASE_DIR, "docs").glob("[dm]*/*.md"))]
 TEMPLATES = sorted(Path(settings.BASE_DIR, "templates").rglob("*.html"))
 SCRIPTS = sorted(Path(settings.BASE_DIR, "static", "voice").rglob("*.js"))
 MARKUP = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]+>", re.DOTALL)

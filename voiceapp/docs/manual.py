@@ -16,7 +16,7 @@ from voiceapp.settings import reference
 from .writing import to_html
 
 _FILE_NAME = re.compile(r"(?:(?P<number>\d+)-)?(?P<slug>[a-z0-9-]+)\.md")
-_LINK = re.compile(r"\]\((?:\d+-)?([a-z0-9-]+)\.md(#[\w-]+)?\)")
+_LINK = re.compile(r"\]\((?:\.\./\w+/)?(?:\d+-)?([a-z0-9-]+)\.md(#[\w-]+)?\)")
 """A link from one page to another, as it works between files too."""
 SHELVES = {
     0: ("Talking", "For people who use the page."),

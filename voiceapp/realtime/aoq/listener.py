@@ -200,7 +200,7 @@ async def relay_beside(host: str, port: int) -> AsyncIterator[None]:
     async with AsyncExitStack() as running:
         place = RelayPlace.of(host, port)
         if port == 0:
-            logger.info("AOQ: switched off by AOQ_PORT=0")
+            logger.info("AOQ: switched off by AOQ_PORT=0 or RTC_ENABLED=0")
         elif not moq_adapter.is_installed():
             logger.info("AOQ: off, because requirements-aoq.txt is not installed")
         elif place is None:
