@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import django
 import numpy as np
@@ -29,20 +30,12 @@ class Counting(Moonshine):
         self.seconds = 0.0
         self.cpu_s = 0.0
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, **how: Any) -> Recognition:
         self.readings += 1
         self.seconds += len(audio) / ENGINE_SAMPLE_RATE_HZ
         began = time.process_time()
         try:
-            return await super().recognize(audio, language=language, among=among, urgent=urgent, terms=terms)
+            return await super().recognize(audio, **how)
         finally:
             self.cpu_s += time.process_time() - began
 

@@ -79,15 +79,7 @@ class Ear:
         self.words = "hello there"
         self.failure: EngineUnavailable | None = None
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, *, terms: Sequence[str] = (), **_: Any) -> Recognition:
         self.lengths.append(len(audio))
         self.terms = terms
         if self.failure:

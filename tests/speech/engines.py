@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 from voiceapp.engines.interfaces import Provider, Recognition, Samples, Voice
 from voiceapp.errors import EngineUnavailable
@@ -17,15 +18,7 @@ class Away(Provider):
     default_voice = ""
     languages: Sequence[str] = ()
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, **_: Any) -> Recognition:
         raise EngineUnavailable("It is away.")
 
     async def speak(
@@ -38,15 +31,7 @@ class Away(Provider):
 class Here(Away):
     """Hears and says the same every time."""
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, *, terms: Sequence[str] = (), **_: Any) -> Recognition:
         return Recognition(" ".join(("heard here", *terms)))
 
     async def speak(

@@ -60,15 +60,7 @@ class Scripted(Provider):
         self.check()
         return EmbeddingResult(None, total_tokens=1)
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, *, language: str | None = None, **_: Any) -> Recognition:
         self.asked.append(language)
         self.check()
         return Recognition(" ".join(each for each in self._said if isinstance(each, str)))

@@ -32,15 +32,7 @@ class Ear:
         self.failure: EngineError | None = None
         self.asked = 0
 
-    async def recognize(
-        self,
-        audio: Samples,
-        *,
-        language: str | None = None,
-        among: Sequence[str] | None = None,
-        urgent: bool = True,
-        terms: Sequence[str] = (),
-    ) -> Recognition:
+    async def recognize(self, audio: Samples, *, language: str | None = None, **_: Any) -> Recognition:
         self.asked += 1
         if language and self.languages and not is_one_of(language, self.languages):
             raise EngineRefused(f"It does not know '{language}'.")
