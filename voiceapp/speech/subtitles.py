@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from html import escape
 from typing import Any
 
 from voiceapp.speech.transcription import Segment, Transcript
@@ -21,8 +22,9 @@ def srt(transcript: Transcript) -> str:
 
 
 def vtt(transcript: Transcript) -> str:
+    # WebVTT reads markup in its cues.
     cues = [
-        f"{_clock(segment.start_s, '.')} --> {_clock(segment.end_s, '.')}\n{_escaped(segment.text)}\n"
+        f"{_clock(segment.start_s, '.')} --> {_clock(segment.end_s, '.')}\n{escape(segment.text, quote=False)}\n"
         for segment in transcript.segments
     ]
     return "\n".join(["WEBVTT\n", *cues])
@@ -66,8 +68,3 @@ def _clock(seconds: float, point: str) -> str:
     milliseconds = round(seconds * 1000)
     minutes, milliseconds = divmod(milliseconds, 60_000)
     return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}{point}{milliseconds % 1000:03d}"
-
-
-def _escaped(text: str) -> str:
-    """WebVTT reads markup in its cues."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

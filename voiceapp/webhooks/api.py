@@ -233,11 +233,7 @@ async def _endpoint(request: HttpRequest, endpoint_id: str, *, or_deleted: bool 
     Raises:
         NotFound: if the workspace does not have it.
     """
-    return await _found(await _admit(request), endpoint_id, or_deleted=or_deleted)
-
-
-async def _found(caller: Caller, endpoint_id: str, *, or_deleted: bool = False) -> WebhookEndpoint:
-    """As `_endpoint`, of a caller who was admitted."""
+    caller = await _admit(request)
     return await run_in_db_thread(store.find, caller.workspace_id, endpoint_id, or_deleted=or_deleted)
 
 
