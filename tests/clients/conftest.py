@@ -17,6 +17,7 @@ __all__ = ["home", "product", "serve", "voices"]
 
 QUESTION = "What is twelve times twelve?"
 NEEDED = {
+    "test_asyncapi.py": "javascript",
     "test_llamaindex.py": "llamaindex",
     "test_pages.py": "javascript",
     "test_qwen_audio_agent.py": "javascript",

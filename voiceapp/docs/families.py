@@ -37,7 +37,7 @@ FAMILIES = (
         "Realtime",
         "Spoken conversations. WebRTC and AOQ begin with an HTTP request; the WebSocket needs none.",
         (f"{NATIVE}/webrtc", f"{COMPATIBLE}/realtime"),
-        ("connecting-a-program", "webrtc", "aoq"),
+        ("connecting-a-program", "turns-and-interruptions", "session-features", "webrtc", "aoq"),
         (
             Socket("/api-ws/v1/realtime", "Conversations in the dialect of the hosted service."),
             Socket("/v1/realtime", "Conversations in OpenAI's dialect."),
@@ -112,7 +112,7 @@ FAMILIES = (
         "Accounts",
         "Temporary keys for places where an API key must not go.",
         (f"{NATIVE}/tokens",),
-        ("api-keys", "limits"),
+        ("api-keys", "prices-and-budgets", "limits"),
         former_anchor="temporary-tokens",
     ),
 )
