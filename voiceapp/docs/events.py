@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import tomllib
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import cache
@@ -95,7 +95,7 @@ class EventDescription:
     example: str = ""
     """JSON; empty for one that is not sent here."""
     limits: str = ""
-    errors: tuple[Code, ...] = ()
+    errors: Sequence[Code] = ()
 
     @property
     def example_html(self) -> SafeString:

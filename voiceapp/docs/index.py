@@ -31,10 +31,8 @@ def _operations(pages: Sequence[Page]) -> Iterator[SearchEntry]:
                 names=" ".join([operation.method, operation.path, *operation.also, *(field.path for field in fields)]),
                 text=" ".join([plain(operation.description), *(plain(field.description) for field in fields)]),
             )
-        for socket in page.family.sockets:
-            yield SearchEntry(
-                f"{url}#sockets", "WebSockets", f"Reference, {page.family.title}", socket.path, socket.meaning
-            )
+        for path, meaning in page.family.sockets.items():
+            yield SearchEntry(f"{url}#sockets", "WebSockets", f"Reference, {page.family.title}", path, meaning)
 
 
 def _events() -> Iterator[SearchEntry]:
