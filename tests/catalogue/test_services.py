@@ -17,7 +17,7 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.catalogue.defaults import CHAT_ALIASES, chat_cards, retrieval_cards, voice_cards
 from voiceapp.catalogue.lookup import Catalogue
 from voiceapp.catalogue.servers import ServerSettings, UpstreamSettings
-from voiceapp.catalogue.services import talks_with, upstream_cards, with_fallbacks, with_services
+from voiceapp.catalogue.services import talks_with, upstream_cards, with_fallbacks, with_services, without_embedded
 from voiceapp.settings.upstream import checked
 
 KEY = "sk-canary-0123456789abcdef"
@@ -30,7 +30,9 @@ OWN = [
 
 
 def acme(**more: Any) -> UpstreamSettings:
-    return UpstreamSettings("http://127.0.0.1:9", KEY, "", alias="acme", settings="UPSTREAM_ACME", **more)
+    return UpstreamSettings(
+        "http://127.0.0.1:9", KEY, more.pop("model", ""), alias="acme", settings="UPSTREAM_ACME", **more
+    )
 
 
 def models(**more: Any) -> Catalogue:
@@ -51,6 +53,16 @@ def test_names_of_a_service_come_first() -> None:
     assert found.get("embedded-text-embedding-v4", "embedding").runs_here
     assert found.get("gte-rerank", "rerank").service == "acme"
     assert found.get("qwen3-rerank", "rerank").runs_here
+
+
+def test_without_models_of_its_own_a_server_has_the_names_of_clients_for_those_of_others() -> None:
+    found = Catalogue(without_embedded(with_services(OWN, [acme(model="theirs", chat_models=["plus"])])))
+    assert {card.service for card in found.all()} == {"acme"}
+    realtime = found.get("voice", "realtime")
+    assert realtime == found.get("gpt-realtime", "realtime") == found.get("theirs", "realtime")
+    assert (realtime.input_rate_of("voice"), realtime.input_rate_of("gpt-realtime")) == (16_000, 24_000)
+    assert {name for card in OWN for name in card.listens_only}.isdisjoint(realtime.names)
+    assert found.get(CHAT_ALIASES[0], "chat").name == "plus"
 
 
 def test_an_embedding_model_that_is_known_has_its_lengths_and_another_has_any() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.request
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 import websockets
@@ -199,3 +202,54 @@ async def test_a_session_of_text_alone_is_answered_in_text_by_either_dialect(our
     assert response["modalities"] == ["text"]
     assert response["output"][0]["content"] == [{"type": "text", "text": ANSWER}]
     assert not [kind for kind in talker.types if kind.startswith("response.audio")]
+
+
+async def test_of_two_services_one_may_be_killed_and_a_front_without_weights_loses_no_session(
+    serve: Serve, chat_server: ChatServer, tmp_path: Path
+) -> None:
+    chat = {"CHAT_BASE_URL": chat_server.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "bard"}
+    one = serve(**chat)
+    other = serve(**chat, DATABASE_URL=one.environment["DATABASE_URL"])
+    key = one.keys["good"]
+    front = serve(
+        EMBEDDED_MODELS="0",
+        MODELS_DIR=str(tmp_path),
+        UPSTREAM_BASE_URL=f"{one.origin}, {other.origin}",
+        UPSTREAM_API_KEY=key,
+        UPSTREAM_REALTIME_MODEL="voice",
+        TTS_BASE_URL=f"{one.origin}/v1,{other.origin}/v1",
+        TTS_API_KEY=key,
+        TTS_MODEL="tts-1",
+    )
+    assert {await asyncio.to_thread(speaks, front) for _ in range(4)} == {200}
+    async with AsyncExitStack() as calls:
+        talkers = [await calls.enter_async_context(call(front.url, key)) for _ in range(4)]
+        for talker in talkers:
+            await talker.ask("Good morning.")
+            assert answer_of(await talker.wait("response.done")) == ANSWER
+        await asyncio.to_thread(one.kill)
+        for talker in talkers:
+            await talker.ask("Are you there?")
+            assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+            assert "Good morning." in [message["content"] for message in chat_server.requests[-1]["messages"]]
+            assert not talker.all("error")
+    assert front.log.count("goes on in a new session at the service") == 2, "each service had two"
+    assert {await asyncio.to_thread(speaks, front) for _ in range(4)} == {200}
+    assert front.reasons() == []
+    other.kill()
+    async with asyncio.timeout(PATIENCE_S):
+        while await asyncio.to_thread(front.reasons) != ["model_unavailable"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+
+
+def speaks(product: Product) -> int:
+    """Return the status of a request for speech."""
+    request = urllib.request.Request(
+        f"{product.origin}/v1/audio/speech",
+        data=json.dumps({"model": "tts-1", "input": "Hello.", "voice": "woman", "response_format": "pcm"}).encode(),
+        headers={"Authorization": f"Bearer {product.keys['good']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        assert response.headers["X-Served-By"] == "server/tts-1"
+        assert response.read()
+        return int(response.status)

@@ -98,12 +98,13 @@ def _addresses() -> Iterator[CheckMessage]:
                 hint=f"Set {service.settings}_BASE_URL to the service's address.",
                 id="server.W023",
             )
-    for name, (url, schemes) in given.items():
-        parts = urlsplit(url)
-        if url and (parts.scheme not in schemes or not parts.netloc):
+    for name, (urls, schemes) in given.items():
+        parts = [urlsplit(url.strip()) for url in urls.split(",")]
+        protocols = {part.scheme == "tcp" for part in parts}
+        if urls and not (all(part.scheme in schemes and part.netloc for part in parts) and len(protocols) == 1):
             yield Error(
-                f"{name} is {url!r}, which is no address of a server.",
-                hint=f"Write it whole, such as {schemes[0]}://127.0.0.1:11434/v1.",
+                f"{name} is {urls!r}, which is no address of a server, or none of several.",
+                hint=f"Write it whole, such as {schemes[0]}://127.0.0.1:11434/v1, and several with commas between.",
                 id="server.E005",
             )
 

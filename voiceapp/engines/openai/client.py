@@ -18,12 +18,12 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.models.addresses import Addresses
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, Throttled
 from voiceapp.outbound.model_servers import guarded_socket
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 10.0
 PROBE_S = 2.0
 """Longest wait for a server that is only asked whether it is there."""
 FRESH_S = 10.0
@@ -69,17 +69,17 @@ class RemoteServer:
         is_guarded: bool = False,
     ) -> None:
         """`title` names it in messages ("chat server"), `settings` is how its settings begin ("CHAT"), empty for one
-        that has none; `base_url` is what comes before a path; `timeout_s` bounds each wait for bytes. A server on
-        this machine is best asked on a new connection each time. A guarded one was not named by the environment, and is
-        connected to only where `guarded_socket` allows it."""
+        that has none; `base_url` is what comes before a path, or several of them with commas between; `timeout_s`
+        bounds each wait for bytes. A server on this machine is best asked on a new connection each time. A guarded one
+        was not named by the environment, and is connected to only where `guarded_socket` allows it."""
         self.title = title
         self._settings = settings
-        self._base_url = base_url.rstrip("/")
+        self._addresses = Addresses(base_url)
         self._api_key = api_key
         self._keeps_connections = keeps_connections
         self._is_guarded = is_guarded
         self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
+            total=None, sock_connect=min(self._addresses.connect_s, timeout_s), sock_read=timeout_s
         )
         self.trouble: EngineUnavailable | EngineTimeout | None = None
         """Error of the latest contact; None while the server answers."""
@@ -208,18 +208,14 @@ class RemoteServer:
         return error
 
     async def _send(self, method: str, path: str, body: Body | None, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        """Send the request, once more when a kept connection turns out to be closed by the other side."""
+        """Send the request to one of the addresses; see `Addresses.ask`."""
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
-        url = self._base_url + path
         data = None if body is None else _written(body)
-        for is_last in (False, True):
-            try:
-                return await self._session().request(method, url, data=data, headers=headers, allow_redirects=False)
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-                if is_last or isinstance(error, aiohttp.ClientConnectorError):
-                    raise
-        raise AssertionError("the second attempt returns or raises")
+        options: dict[str, Any] = {"data": data, "headers": headers, "allow_redirects": False}
+        return await self._addresses.ask(
+            lambda url: self._session().request(method, url + path, **options), status=lambda response: response.status
+        )
 
     def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

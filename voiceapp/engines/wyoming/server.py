@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.models.addresses import Addresses
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 
 if TYPE_CHECKING:
@@ -24,15 +26,26 @@ PROBE_S = 2.0
 MAX_ERROR_CHARS = 200
 
 
+@dataclass(eq=False)
+class _Use:
+    """A connection in use."""
+
+    client: AsyncTcpClient
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
 class WyomingServer:
     """Connection that the recognizer and the synthesizer share. One per process and model."""
 
     def __init__(self, *, title: str, settings: str, address: str, timeout_s: float) -> None:
-        """`title` names it in messages, `settings` is how its settings begin; `address` is `tcp://HOST:PORT`."""
+        """`title` names it in messages, `settings` is how its settings begin; `address` is `tcp://HOST:PORT`, or
+        several of them with commas between."""
         self.title = title
         self._settings = settings
-        parts = urlsplit(address)
-        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 10300
+        self._addresses = Addresses(address)
         self._timeout_s = timeout_s
         self.trouble: EngineUnavailable | EngineTimeout | None = None
         """Error of the latest contact; None while the server answers."""
@@ -45,12 +58,10 @@ class WyomingServer:
             EngineUnavailable: if the server cannot be reached, breaks off, or sends what is not the protocol.
             EngineTimeout: if nothing comes in time.
         """
-        from wyoming.client import AsyncTcpClient
-
-        client = AsyncTcpClient(self._host, self._port, connect_timeout=CONNECT_TIMEOUT_S, read_timeout=self._timeout_s)
+        use: _Use | None = None
         try:
-            await client.connect()
-            yield client
+            use = await self._addresses.ask(self._connect)
+            yield use.client
         except TimeoutError as error:
             raise self._troubled(EngineTimeout(f"The {self.title} did not answer in time.")) from error
         except (OSError, asyncio.IncompleteReadError) as error:
@@ -61,8 +72,28 @@ class WyomingServer:
         else:
             self._answered()
         finally:
+            if use is not None:
+                use.close()
+                with suppress(OSError):
+                    await use.client.disconnect()
+
+    async def _connect(self, url: str) -> _Use:
+        from wyoming.client import AsyncTcpClient
+
+        parts, read_timeout_s = urlsplit(url), self._timeout_s
+        client = AsyncTcpClient(
+            parts.hostname or "127.0.0.1",
+            parts.port or 10300,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=read_timeout_s,
+        )
+        try:
+            await client.connect()
+        except BaseException:
             with suppress(OSError):
                 await client.disconnect()
+            raise
+        return _Use(client)
 
     async def next_event(self, client: AsyncTcpClient) -> Event:
         """Return the server's next event.
@@ -112,7 +143,7 @@ class WyomingProvider(Provider):
     settings = ""
 
     def __init__(self, *, base_url: str, api_key: str = "", model: str = "", timeout_s: float = 30.0) -> None:
-        """`base_url` is `tcp://HOST:PORT`. The protocol has no keys."""
+        """`base_url` is `tcp://HOST:PORT`, or several. The protocol has no keys."""
         self._server = WyomingServer(title=self.title, settings=self.settings, address=base_url, timeout_s=timeout_s)
         self._model = model
 

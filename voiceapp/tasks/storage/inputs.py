@@ -95,16 +95,17 @@ def _require_room(size: int, whole: int) -> None:
 
 
 async def networks_of(url: str, server: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """The addresses of a server, if it is the one that a file lies on.
+    """The addresses of a server, of several with commas between, if it is the one that a file lies on.
 
     Raises:
         FetchFailed: if its name is not known.
     """
-    there, named = urlsplit(url), urlsplit(server)
-    if not named.hostname or (there.scheme, there.netloc) != (named.scheme, named.netloc):
+    there = urlsplit(url)
+    named = {(each.scheme, each.netloc) for each in map(urlsplit, server.replace(" ", "").split(","))}
+    if not there.hostname or (there.scheme, there.netloc) not in named:
         return []
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(named.hostname, named.port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(there.hostname, there.port, type=socket.SOCK_STREAM)
     except OSError:
-        raise FetchFailed(f"{named.hostname[:100]} could not be reached.") from None
+        raise FetchFailed(f"{there.hostname[:100]} could not be reached.") from None
     return [ipaddress.ip_network(str(entry[4][0]).partition("%")[0]) for entry in found]

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from voiceapp.engines.interfaces import Call
+from voiceapp.engines.models.addresses import Addresses
 from voiceapp.engines.openai.client import seconds_of
 from voiceapp.engines.upstream.realtime.openai import OpenAICodec, reason_of, status_of
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable, FloodError
@@ -251,12 +252,14 @@ class Dialler:
         dialect: str = NATIVE,
         transcription_model: str = "",
     ) -> None:
-        """`ws_url` is what comes before the path of `dialect`, one of `catalogue.servers.DIALECTS`; `model` is the
-        service's name, empty for the caller's own spelling; `settings` is the prefix of its settings, and `headers` are
-        further ones; `transcription_model` is the service's, empty for the one that a caller names."""
+        """`ws_url` is what comes before the path of `dialect`, one of `catalogue.servers.DIALECTS`, or several of them
+        with commas between; `model` is the service's name, empty for the caller's own spelling; `settings` is the
+        prefix of its settings, and `headers` are further ones; `transcription_model` is the service's, empty for the
+        one that a caller names."""
         self._dialect = dialect
         self._transcription_model = transcription_model
-        self._url = f"{ws_url.rstrip('/')}{PATH if dialect == NATIVE else OPENAI_PATH}"
+        self._addresses = Addresses(ws_url)
+        self._path = PATH if dialect == NATIVE else OPENAI_PATH
         self._api_key = api_key
         self._headers = {**({} if dialect == "openai" else OLDER_DIALECT), **headers}
         self._model = model
@@ -288,13 +291,15 @@ class Dialler:
             headers["Authorization"] = f"Bearer {self._api_key}"
         try:
             async with asyncio.timeout(DIAL_S):
-                return await self._session().ws_connect(
-                    f"{self._url}?{urlencode(query)}",
-                    headers=headers,
-                    heartbeat=HEARTBEAT_S,
-                    autoping=False,  # aiohttp's own answer to a ping raises where the connection is lost meanwhile
-                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
-                    max_msg_size=MAX_MESSAGE_BYTES,
+                return await self._addresses.ask(
+                    lambda url: self._session().ws_connect(
+                        f"{url}{self._path}?{urlencode(query)}",
+                        headers=headers,
+                        heartbeat=HEARTBEAT_S,
+                        autoping=False,  # aiohttp's own answer to a ping raises where the connection is lost meanwhile
+                        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+                        max_msg_size=MAX_MESSAGE_BYTES,
+                    )
                 )
         except aiohttp.WSServerHandshakeError as refused:
             raise self._refusal(refused.status, _retry_after_s(refused)) from None
@@ -359,7 +364,10 @@ class Dialler:
         if session is None or session.closed:
             connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
             session = self._sessions[loop] = aiohttp.ClientSession(
-                connector=connector, middlewares=(_without_redirects,), trust_env=False
+                connector=connector,
+                middlewares=(_without_redirects,),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._addresses.connect_s),
+                trust_env=False,
             )
         return session
 
