@@ -1,8 +1,8 @@
 """Stopping without cutting anybody off: who is still being served, and has the stop begun.
 
-The runner begins the drain on SIGTERM; readiness turns 503, the front refuses new sockets, and every open conversation,
-which awaits `drain_event().wait_begun()`, ends itself in its own words (`session.closing`, then close code 4012). The
-runner waits until the work is gone or its patience ends.
+The runner begins the drain on SIGTERM; readiness turns 503, and the front refuses new sockets. Open conversations go on
+while there is time (`end_conditions.wait_stopping`), and then end in their own words (`session.closing`, close code
+4012). The runner waits until the work is gone or its patience ends.
 """
 
 from __future__ import annotations

@@ -4,7 +4,10 @@ import { CLIENT, SERVER } from "./events.js";
 
 const NUMBERED = "event_"; // followed by the number of an event
 const KEPT_EVENTS = 200; // of ours that the server may not have received
-const ASKED = { resume: "on" };
+
+function randomToken() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 
 export class Resumption {
   #now;
@@ -30,9 +33,11 @@ export class Resumption {
     return this.#heldSince !== null;
   }
 
-  /** Query parameters of the next connection. */
+  /** Query parameters of the next connection. By the token, proxies lead it to the process that holds the session. */
   get query() {
-    return this.isPossible && this.isHeld ? { resume: this.#token, last: this.#last, heard: this.#heard } : ASKED;
+    return this.isPossible && this.isHeld
+      ? { resume: this.#token, last: this.#last, heard: this.#heard }
+      : { resume: randomToken() };
   }
 
   /** Another session, or none. */

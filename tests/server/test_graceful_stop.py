@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from tests.realtime.product import Home, Product
 from tests.realtime.talker import Talker, call
@@ -78,6 +79,23 @@ async def test_fifty_conversations_are_told_and_written_before_the_process_ends(
     billed = {row["request_id"] for row in product.rows("SELECT * FROM accounts_usagerecord")}
     assert len(turns) == CONVERSATIONS + SPEAKING
     assert billed == turns
+
+
+async def test_conversations_go_on_until_they_end_where_the_drain_is_long(
+    home: Home, tmp_path: Path, starting: list[Product]
+) -> None:
+    product = Product(home, tmp_path / "served", DRAIN_S="600")
+    starting.append(product)
+    async with call(product.url, product.keys["good"]) as talker:
+        product.signal()
+        await product.logged("Stopping: 1 being served")
+        with pytest.raises(InvalidStatus, match="503"):
+            await converse(product)
+        await answered(talker)
+        assert not talker.all("session.closing")
+        await talker.send("session.finish")
+        assert await talker.wait_closed() == 1000
+    assert await asyncio.to_thread(product.wait) == 0
 
 
 async def converse(product: Product) -> int:

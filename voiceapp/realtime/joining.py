@@ -9,13 +9,13 @@ from typing import Any
 from voiceapp.accounts.caller import Caller
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import run_in_db_thread
-from voiceapp.drain import drain_event
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import NotFound
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.realtime import forwarding
 from voiceapp.realtime.calls import CallName, carry, read_call_name
 from voiceapp.realtime.close_codes import FLOOD, KEY_REVOKED, NORMAL, SERVER_STOPPING
+from voiceapp.realtime.lifetime.end_conditions import wait_stopping
 from voiceapp.realtime.lifetime.revocation import credentials_of, revocation_watch
 from voiceapp.realtime.models import RealtimeSession
 from voiceapp.realtime.transports.interface import Disconnected
@@ -59,7 +59,7 @@ async def carry_joined(call: Any, caller: Caller, receive: Receive, send: Send, 
 
     async def end() -> Disconnected:
         revoked = asyncio.create_task(revocation_watch().wait(credentials_of(caller)))
-        stopping = asyncio.create_task(drain_event().wait_begun())
+        stopping = asyncio.create_task(wait_stopping())
         try:
             await asyncio.wait((revoked, stopping), return_when=asyncio.FIRST_COMPLETED)
             return Disconnected(KEY_REVOKED if revoked.done() else SERVER_STOPPING)

@@ -242,10 +242,11 @@ def _limits() -> Iterator[CheckMessage]:
     ):
         if getattr(settings, name) <= 0:
             yield Error(f"{name} is {getattr(settings, name)}.", hint="Use a number above 0.", id="server.E011")
-    if not 0 <= settings.DRAIN_S <= LONGEST_DRAIN_S:
+    is_hosted = any(variable in os.environ for variable in EPHEMERAL_HOSTS)
+    if settings.DRAIN_S < 0 or (is_hosted and settings.DRAIN_S > LONGEST_DRAIN_S):
         yield Warning(
             f"DRAIN_S is {settings.DRAIN_S:g}; hosts kill a process that has not ended 30 s after they asked.",
-            hint=f"Use 0 to {LONGEST_DRAIN_S:g} seconds, unless your host waits longer.",
+            hint=f"Use 0 to {LONGEST_DRAIN_S:g} seconds.",
             id="server.W013",
         )
 

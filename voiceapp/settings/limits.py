@@ -16,7 +16,8 @@ from voiceapp.settings.models import VOICE_THREADS
 PORT: int = env.int("PORT", default=8000)
 """The port to listen on."""
 DRAIN_S: float = env.float("DRAIN_S", default=20.0)
-"""Seconds that a stopping server waits for answers in progress."""
+"""Seconds that a stopping server waits for what is in progress. Conversations go on until the last 20 of them, in which
+they are told to end."""
 MAX_CONNECTIONS: int = env.int("MAX_CONNECTIONS", default=2000)
 """Connections at once, in all."""
 MAX_CONNECTIONS_PER_ADDRESS: int = env.int("MAX_CONNECTIONS_PER_ADDRESS", default=100)

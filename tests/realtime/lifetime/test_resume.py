@@ -60,6 +60,17 @@ async def test_a_reply_goes_on_over_the_next_connection_where_it_was_heard(produ
     assert row == {"close_code": 1000, "turn_count": 1}
 
 
+@pytest.mark.parametrize(("wanted", "is_taken"), [("a-token_of_the_callers_own-1", True), ("too-short", False)])
+async def test_a_caller_may_choose_the_token_once(product: Product, wanted: str, is_taken: bool) -> None:
+    async with call(product.url, product.keys["good"], query=f"&resume={wanted}") as first:
+        query = await resumption(first)
+        assert (f"resume={wanted}&" in query) is is_taken
+        async with call(product.url, product.keys["doomed"], query=f"&resume={wanted}") as other:
+            assert wanted not in await resumption(other)
+        async with call(product.url, product.keys["good"], query=query, awaits="session.resumed"):
+            assert await first.wait_closed() == 4013
+
+
 async def test_one_connection_is_live_and_it_is_the_newest(product: Product) -> None:
     async with call(product.url, product.keys["good"], query=RESUMABLE) as first:
         query = await resumption(first)

@@ -17,6 +17,8 @@ from voiceapp.realtime.lifetime.revocation import Credentials, credentials_of, r
 
 GOODBYE_S = 2.0
 """Lead of a session's own end before the stopping server would end it."""
+LAST_REPLIES_S = 20.0
+"""Time at the end of DRAIN_S in which conversations are told to end. Before that they go on."""
 
 
 STOPPING = "The server is stopping; connect again."
@@ -63,7 +65,7 @@ class EndConditions:
     drain_s: float
     """Time that a response in progress may go on while the server stops."""
     stopping: Callable[[], Awaitable[None]]
-    """Returns when the server begins to stop."""
+    """Returns when the server stops and conversations go on no longer."""
     revoked: Callable[[], Awaitable[None]]
     """Returns when the caller's key may not be used any more, or a person's login."""
     revocation: Revocation = KEY_LOST
@@ -78,11 +80,17 @@ def end_conditions(
     credentials = credentials_of(caller, session_key, expire=expire)
     return EndConditions(
         lifetime_s=lifetime_s,
-        drain_s=max(0.0, settings.DRAIN_S - GOODBYE_S),
-        stopping=drain_event().wait_begun,
+        drain_s=max(0.0, min(settings.DRAIN_S, LAST_REPLIES_S) - GOODBYE_S),
+        stopping=wait_stopping,
         revoked=lambda: revocation_watch().wait(credentials),
         revocation=_revocation(credentials),
     )
+
+
+async def wait_stopping() -> None:
+    """Return when the server stops and conversations are to end."""
+    await drain_event().wait_begun()
+    await asyncio.sleep(max(0.0, settings.DRAIN_S - LAST_REPLIES_S))
 
 
 async def connection_ended(caller: Caller, door: Door) -> SessionEnded:

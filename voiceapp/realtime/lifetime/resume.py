@@ -6,6 +6,7 @@ Such a session has a task of its own. What accepts a connection carries the sess
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -28,6 +29,8 @@ from voiceapp.realtime.transports.interface import Transport
 from voiceapp.realtime.transports.resumable import ResumableTransport
 
 TOKEN_BYTES = 24
+TOKEN = re.compile(r"[\w-]{24,64}", re.ASCII)
+"""Form of tokens that callers choose, at random: others who use the same key might guess a shorter one."""
 
 
 class ResumableSession:
@@ -78,9 +81,11 @@ class ResumableSessions:
     def __init__(self) -> None:
         self._sessions: dict[str, ResumableSession] = {}
 
-    def begin(self, admitted: Admitted) -> ResumableSession:
-        """Run a session, which is known by its token until it is over."""
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+    def begin(self, admitted: Admitted, wanted: str = "") -> ResumableSession:
+        """Run a session, which is known by its token until it is over: the one that its caller wants, by which a proxy
+        leads them to the same process each time, if it can be one and is free."""
+        is_free = TOKEN.fullmatch(wanted) and wanted not in self._sessions
+        token = wanted if is_free else secrets.token_urlsafe(TOKEN_BYTES)
         session = self._sessions[token] = ResumableSession(admitted, token)
         session.on_end(partial(self._forget, token))
         return session
@@ -121,7 +126,7 @@ class Arrival:
         elif self.resumption is None or settings.RESUME_GRACE_S <= 0:
             await self.admitted.run(transport)
         else:
-            await resumable_sessions().begin(self.admitted).carry(transport)
+            await resumable_sessions().begin(self.admitted, self.resumption.token).carry(transport)
 
     async def give_up(self) -> None:
         """Give up a client that never connected. A session that began before goes on waiting."""

@@ -21,7 +21,7 @@ class Resumption:
     """A caller asks for a session that outlives its connection, or comes back to one."""
 
     token: str = ""
-    """Token of the session to come back to; empty for a new one."""
+    """Token of the session to come back to, or of a new one where there is none; empty leaves it to the server."""
     last: int = 0
     """Number of the latest event that they received."""
     heard_ms: Mapping[str, int] = field(default_factory=dict)
