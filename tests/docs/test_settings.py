@@ -22,13 +22,11 @@ def test_it_knows_every_setting_and_its_meaning() -> None:
 
 def test_it_spells_defaults_as_an_environment_does() -> None:
     defaults = {setting.name: (setting.kind, setting.default) for setting in settings_of()}
-    assert defaults["PORT"] == ("whole number", "8000")
     assert defaults["HTTPS"] == ("1 or 0", "1")
     assert defaults["DRAIN_S"] == ("number", "20")
     assert defaults["ALLOWED_HOSTS"] == ("list", "localhost,127.0.0.1,[::1]")
     assert defaults["DATABASE_URL"] == ("text", "sqlite:///var/voiceapp.sqlite3")
     assert defaults["MAX_SESSIONS"] == ("whole number", "32")
-    assert defaults["UPSTREAM_TRANSCRIPTION_MODEL"] == ("text", "whisper-1")
 
 
 def test_env_example_is_written_from_the_settings_and_changes_nothing_as_it_is() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +16,6 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.models import offered
-from tests.serving import ROOT
 from tests.web import listening
 from voiceapp.accounts import temporary_keys
 from voiceapp.accounts.keys import parse
@@ -33,7 +30,7 @@ from voiceapp.server.client_address import is_operator
 from voiceapp.server.work import warn_of_late_work
 from voiceapp.tasks.models import Task
 
-from .process import Served, environment_in, served
+from .process import Served, served
 
 
 def codes(reasons: list[NotReadyReason]) -> list[str]:
@@ -104,16 +101,6 @@ def test_it_is_not_ready_before_migrations_and_models(server: Served) -> None:
     sentences = {reason["code"]: reason["message"] for reason in answer["reasons"]}
     assert "python manage.py migrate" in sentences["migrations_pending"]
     assert "python manage.py fetch_models" in sentences["models_missing"]
-
-
-def test_it_is_ready_with_rows_and_models(tmp_path: Path) -> None:
-    place_models(tmp_path / "models")
-    environment = environment_in(tmp_path)
-    migrate = [sys.executable, "manage.py", "migrate", "--noinput", "-v0"]
-    subprocess.run(migrate, cwd=ROOT, env={"PATH": "/usr/bin:/bin", **environment}, check=True)
-    with served(tmp_path) as server:
-        server.wait_until_warm()
-        assert server.request("GET", "/readyz")[:2] == (200, {"status": "ready"})
 
 
 @pytest.mark.django_db(transaction=True)

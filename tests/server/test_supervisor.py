@@ -37,6 +37,7 @@ def test_it_tells_its_supervisor(tmp_path: Path, is_abstract: bool, meant_for: s
             while (notice := heard.recv(4096).decode()).startswith("STATUS=Not ready: "):
                 pass
             assert notice == f"READY=1\nSTATUS=Serving on {server.origin}"
+            assert server.request("GET", "/readyz")[:2] == (200, {"status": "ready"})
             if not meant_for:
                 assert [heard.recv(4096), heard.recv(4096)] == [b"WATCHDOG=1"] * 2
             server.signal()

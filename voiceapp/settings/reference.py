@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,8 +43,9 @@ class Setting:
     section: str
 
 
-def settings_of(folder: Path = Path(__file__).parent) -> list[Setting]:
+def settings_of() -> list[Setting]:
     """All settings, in the order in which they are read."""
+    folder = Path(__file__).parent
     known: dict[str, Any] = {"DEBUG": False, "BASE_DIR": Path(), "os": SimpleNamespace(cpu_count=lambda: 2)}
     return [found for name in MODULES for found in _of_module((folder / f"{name}.py").read_text(), known)]
 
@@ -57,8 +59,9 @@ def _of_module(source: str, known: dict[str, Any]) -> Iterator[Setting]:
             meaning = _comment(lines, call.lineno) if is_shared else _docstring(body[place + 1 :])
             headings = re.findall(r"^# ── (.+?) ─", "\n".join(lines[: call.lineno]), re.MULTILINE)
             named, default = call.args[0], call.keywords[-1].value
-            name = f"UPSTREAM_{_text(named.args[0])}" if isinstance(named, ast.Call) else _text(named)
-            value = known[name] if name == "DEBUG" else _value(default, known)
+            own = f"UPSTREAM_{ast.literal_eval(named.args[0])}" if isinstance(named, ast.Call) else ""
+            name = own or str(ast.literal_eval(named))
+            value = known[name] if name == "DEBUG" else eval(ast.unparse(default), known)  # noqa: S307 - source of ours
             known[name] = Path(value) if name.endswith("_DIR") else value
             meaning = meaning or next((text for end, text in OF_SERVERS.items() if name.endswith(end)), "")
             yield Setting(name, KINDS[ast.unparse(call.func)[4:]], _spelled(value), meaning, headings[-1])
@@ -81,19 +84,8 @@ def _docstring(following: list[ast.stmt]) -> str:
 
 
 def _comment(lines: list[str], line: int) -> str:
-    above = []
-    while (text := lines[line - 2].strip()).startswith("# "):
-        above.append(text[2:])
-        line -= 1
-    return " ".join(reversed(above))
-
-
-def _text(node: ast.expr) -> str:
-    return str(ast.literal_eval(node))
-
-
-def _value(default: ast.expr, known: dict[str, Any]) -> Any:
-    return eval(compile(ast.Expression(default), "default", "eval"), known)  # noqa: S307 - an expression of ours
+    above = takewhile(lambda text: text.startswith("# "), map(str.strip, reversed(lines[: line - 1])))
+    return " ".join(reversed([text[2:] for text in above]))
 
 
 def _spelled(value: Any) -> str:
@@ -103,10 +95,8 @@ def _spelled(value: Any) -> str:
             return str(int(value))
         case float():
             return f"{value:g}"
-        case list():
+        case list() | dict():
             return ",".join(map(str, value))
-        case dict():
-            return ",".join(f"{name}={text}" for name, text in value.items())
     return str(value)
 
 
