@@ -14,7 +14,7 @@ git clone --quiet "$root" "$place/voiceapp"
 cd "$place/voiceapp"
 setsid env -i HOME="$place/home" PATH="$PATH" LANG="${LANG:-C.UTF-8}" PORT="$port" make run > "$place/log" 2>&1 &
 server=$!
-trap 'kill -- -$server 2>/dev/null; wait; rm -rf "$place"' EXIT
+trap 'kill -- -$server 2>/dev/null || true; wait; rm -rf "$place"' EXIT
 until curl --silent --fail --output /dev/null "http://127.0.0.1:$port/readyz"; do
   kill -0 $server 2>/dev/null || { cat "$place/log"; exit 1; }
   sleep 0.2
