@@ -145,26 +145,12 @@ settings: install
 screenshot: .venv/tests.stamp models .venv/system.stamp
 	README_SCREENSHOT=docs/screenshot.png $(BIN)/python -m pytest tests/browser -k screenshot
 
+EXTRAS := aoq celery llm mcp otel s3 sentry whisper wyoming
 lock: .venv/tests.stamp
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements.in -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		tests/requirements.in -o tests/requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-celery.in -o requirements-celery.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-s3.in -o requirements-s3.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-aoq.in -o requirements-aoq.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-llm.in -o requirements-llm.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-whisper.in -o requirements-whisper.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-wyoming.in -o requirements-wyoming.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		requirements-mcp.in -o requirements-mcp.txt
+	for name in requirements tests/requirements $(EXTRAS:%=requirements-%); do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+			$$name.in -o $$name.txt || exit; done
 	for client in $(CLIENTS); do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			tests/clients/$$client-requirements.in -o tests/clients/$$client-requirements.txt || exit; done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import ssl
@@ -35,3 +36,31 @@ async def listening(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) ->
 def words_of(page: str) -> str:
     """Return the words of an HTML page as a reader finds them, each run of white space as one space."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.replace("<wbr>", ""))).split())
+
+
+class Received:
+    """Bodies that were posted to `origin`."""
+
+    def __init__(self) -> None:
+        self.origin = ""
+        self.bodies: list[bytes] = []
+        self._news = asyncio.Condition()
+
+    async def take(self, request: web.Request) -> web.Response:
+        async with self._news:
+            self.bodies.append(await request.read())
+            self._news.notify_all()
+        return web.Response()
+
+    async def wait_for(self, part: bytes) -> bytes:
+        """All bodies together, once they hold this part."""
+        async with asyncio.timeout(60), self._news:
+            await self._news.wait_for(lambda: part in b"".join(self.bodies))
+        return b"".join(self.bodies)
+
+
+@asynccontextmanager
+async def receiving() -> AsyncIterator[Received]:
+    received = Received()
+    async with listening(everywhere(received.take)) as received.origin:
+        yield received

@@ -60,6 +60,23 @@ def language_code(tag: str) -> str:
     return _OTHER_CODES.get(code, code)
 
 
+class Facts:
+    """Facts at the end of a log line: `account=7 caller='my laptop'` in text, fields of their own in JSON.
+
+    Empty ones are left out.
+    """
+
+    def __init__(self, **fields: object) -> None:
+        self.fields = {name: value for name, value in fields.items() if value not in (None, "")}
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={_word(str(value))}" for name, value in self.fields.items())
+
+
+def _word(text: str) -> str:
+    return text if re.fullmatch(r"[\w.:/@+-]+", text) else repr(text[:200])
+
+
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -9,12 +9,13 @@ import asyncio
 import time
 from typing import NoReturn
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, Info
 
 REPLY_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 """Seconds: finer where a caller notices."""
 WAIT_BUCKETS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+build = Info("voiceapp_build", "Version of this server")
 sessions = Gauge("voiceapp_sessions", "Realtime sessions that are open", ["transport"])
 sessions_ended = Counter("voiceapp_sessions_ended", "Realtime sessions that ended", ["transport", "code"])
 turns = Counter("voiceapp_turns", "Turns with a response, by how it ended", ["status", "spoken"])
@@ -34,6 +35,12 @@ lane_wait_seconds = Histogram(
 lane_pending = Gauge("voiceapp_lane_pending", "Inference work that runs or waits", ["lane"])
 event_loop_lag_seconds = Histogram(
     "voiceapp_event_loop_lag_seconds", "Lateness of a timer on the event loop", buckets=WAIT_BUCKETS
+)
+seats = Gauge("voiceapp_seats", "Seats for sessions in this process, by whether they are taken", ["state"])
+database_connections = Gauge(
+    "voiceapp_database_connections",
+    "Connections to PostgreSQL that this process has open, those of them that are idle, and requests that wait for one",
+    ["state"],
 )
 open_work = Gauge("voiceapp_open_work", "Tasks and deliveries that are not over, in all processes", ["queue", "status"])
 ready = Gauge("voiceapp_ready", "1 while a conversation can start")

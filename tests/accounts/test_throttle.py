@@ -80,12 +80,19 @@ def sign_in(client: Client, password: str, address: str = "192.0.2.1", door: str
 
 
 @pytest.mark.parametrize("door", ["admin:login", "login"])
-def test_it_refuses_even_the_right_password_on_a_page_after_five_failures(operator: User, door: str) -> None:
+def test_it_refuses_even_the_right_password_on_a_page_after_five_failures(
+    operator: User, door: str, caplog: pytest.LogCaptureFixture
+) -> None:
     client = Client()
     for _ in range(5):
         assert "Too many" not in str(sign_in(client, "wrong", door=door))
     assert "Too many failed attempts" in str(sign_in(client, "operator-password", door=door))
     assert sign_in(client, "operator-password", address="192.0.2.2", door=door) is None
+    Client().post(reverse(door), {"username": "a-password", "password": "wrong"}, REMOTE_ADDR="192.0.2.3")
+    wrong = "sign-in refused, address=192.0.2.1 name=operator reason=invalid_login"
+    late = "sign-in refused, address=192.0.2.1 name=operator reason=Throttling.RateQuota"
+    told = [record.message for record in caplog.records if record.name == "voiceapp.accounts.throttle"]
+    assert told == [*[wrong] * 5, late, "sign-in refused, address=192.0.2.3 reason=invalid_login"]
 
 
 def test_it_signs_an_operator_in_after_a_typing_error(operator: User) -> None:

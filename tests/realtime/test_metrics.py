@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.error
 import urllib.request
@@ -21,7 +22,7 @@ BEHIND_A_PROXY = {"X-Forwarded-For": "203.0.113.9"}
 
 @pytest.fixture(scope="module")
 def product(serve: Serve) -> Product:
-    return serve()
+    return serve(LOG_FORMAT="json", METRICS_TOKEN="for-prometheus")
 
 
 def scrape(product: Product, **headers: str) -> dict[tuple[str, ...], float]:
@@ -39,7 +40,7 @@ async def test_a_conversation_is_counted_and_logged(product: Product) -> None:
         await talker.ask("What time is it?")
         await talker.wait("response.done")
         during = scrape(product)
-        assert during["voiceapp_sessions", "websocket"] == 1
+        assert during["voiceapp_sessions", "websocket"] == during["voiceapp_seats", "taken"] == 1
     row = (await product.row("select id from realtime_realtimesession where ended_at is not null"))["id"]
     after = scrape(product)
     assert after["voiceapp_sessions", "websocket"] == 0
@@ -49,14 +50,25 @@ async def test_a_conversation_is_counted_and_logged(product: Product) -> None:
     assert after["voiceapp_lane_wait_seconds_count", "reply"] > before["voiceapp_lane_wait_seconds_count", "reply"]
     assert after["voiceapp_event_loop_lag_seconds_count",] > 0
     assert after["process_resident_memory_bytes",] > 50e6
-    assert f"session {row}: began, " in product.log
-    assert f"session {row}: ended with 1000 after " in product.log
+    assert [name for name in after if name[0] == "voiceapp_build_info"]
+    began, ended = (
+        line for line in map(json.loads, product.log.splitlines()) if line["message"].startswith(f"session {row}")
+    )
+    known = {"session_id": row, "account": 1, "model": "voice", "transport": "websocket", "address": "127.0.0.1"}
+    for line, said in ((began, "began"), (ended, "ended")):
+        assert line["message"].startswith(f"session {row}: {said}, ")
+        assert line.items() >= known.items()
+        assert line["caller"].startswith("good (sk-")
+    assert began["request_id"] == ended["request_id"]
+    assert (ended["code"], ended["turns"]) == (1000, 1)
+    assert ended["seconds"] > 0
 
 
 def test_only_operators_read_them(product: Product) -> None:
     product.write("""update accounts_apikey set scopes = '["admin"]' where name = 'narrow'""")
     assert scrape(product, Authorization=f"Bearer {product.keys['narrow']}", **BEHIND_A_PROXY)
-    for headers in ({}, {"Authorization": f"Bearer {product.keys['good']}"}):
+    assert scrape(product, Authorization="Bearer for-prometheus", **BEHIND_A_PROXY)
+    for headers in ({}, *({"Authorization": f"Bearer {key}"} for key in (product.keys["good"], "", "for-prometheus2"))):
         with pytest.raises(urllib.error.HTTPError) as refused:
             scrape(product, **headers, **BEHIND_A_PROXY)
         assert refused.value.code == 401

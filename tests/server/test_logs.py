@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from django.core.exceptions import DisallowedHost
 from django.db import OperationalError
 
+from tests.prepared import environment_of
 from tests.serving import ROOT
+from tests.web import receiving
 from voiceapp.formats import one_line
 from voiceapp.server.logs import DjangoRecords, MaskSecrets, mask, path_of
 
@@ -78,6 +82,26 @@ def test_what_django_says_is_written_once_and_masked(debug: str) -> None:
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120).stderr
     assert (said.count("seen with"), said.count("sk-***"), "abcdefgh" in said) == (1, 1, False)
+
+
+async def test_errors_are_reported_masked_and_without_what_callers_sent(tmp_path: Path) -> None:
+    program = (
+        "import django, logging; django.setup(); log = logging.getLogger('voiceapp.test')\n"
+        "def fail(heard): raise ValueError('refused sk-abcdefghijklmnop')\n"
+        "log.warning('no error'); log.error('name %s of %s', 'Bearer qrstuvwxyz', 'the caller')\n"
+        "try: fail('what' + ' was said')\n"
+        "except ValueError: log.exception('session sess_1: failed')\n"
+    )
+    async with receiving() as sentry:
+        environment = environment_of(tmp_path) | {"SENTRY_DSN": sentry.origin.replace("://", "://public@") + "/7"}
+        command = [sys.executable, "-c", program]
+        await asyncio.to_thread(subprocess.run, command, cwd=ROOT, env=environment, check=True, timeout=120)
+        reported = (await sentry.wait_for(b"sess_1: failed")).decode()
+    assert "name Bearer *** of the caller" in reported
+    assert "ValueError" in reported
+    assert "refused sk-***" in reported
+    for kept_back in ("abcdefgh", "qrstuv", "what was said", "no error", '"params"', '"user"', '"vars"'):
+        assert kept_back not in reported
 
 
 def record(name: str, message: str, *arguments: object, error: Exception | None = None) -> logging.LogRecord:

@@ -32,7 +32,10 @@ BODY = {"model": "tts-1", "input": {"text": "Hello."}}
 UNKNOWN_ID = "0f7ba5d5-0000-4000-8000-000000000000"
 
 
-async def test_a_task_is_created_run_and_looked_at(program: Program, worker: Loop) -> None:
+async def test_a_task_is_created_run_and_looked_at(
+    program: Program, worker: Loop, alice: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     task = await program.follow(await program.create(KIND, BODY))
     output = task["output"]
     assert output["task_status"] == "SUCCEEDED"
@@ -41,6 +44,10 @@ async def test_a_task_is_created_run_and_looked_at(program: Program, worker: Loo
     assert output["submit_time"] <= output["scheduled_time"] <= output["end_time"]
     assert "code" not in output
     assert "progress" not in output
+    began, ended = (each.message for each in caplog.records if each.message.startswith(f"task {output['task_id']}: "))
+    facts = f"account={alice.account.pk} caller={str(alice.row)!r} kind={KIND} model=tts-1 request_id="
+    assert f": began, attempt=1 {facts}" in began
+    assert re.search(rf": ended, status=SUCCEEDED seconds=[\d.]+ {re.escape(facts)}[0-9a-f-]{{36}}$", ended)
 
 
 async def test_a_task_that_waits_tells_only_what_there_is(program: Program) -> None:

@@ -150,7 +150,10 @@ def test_a_call_that_outlives_its_endpoint_is_not_tried_again(
     assert Attempt.objects.count() == 2
 
 
-def test_what_was_never_sent_says_nothing_about_the_receiver(alice: Member, endpoint: WebhookEndpoint) -> None:
+def test_what_was_never_sent_says_nothing_about_the_receiver(
+    alice: Member, endpoint: WebhookEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     happen(alice, 2)
     unsent, good = CLAIMS.claim("worker", limit=2)
     hopeless = AttemptResult(
@@ -163,6 +166,9 @@ def test_what_was_never_sent_says_nothing_about_the_receiver(alice: Member, endp
     assert Delivery.objects.get(pk=good.row_id).status == "SUCCEEDED"
     failed = Delivery.objects.get(pk=unsent.row_id)
     assert (failed.status, failed.failure_reason) == ("FAILED", "No secret.")
+    (told,) = (record.message for record in caplog.records if "failed for good" in record.message)
+    facts = f"account={alice.account.pk} endpoint={endpoint.public_id} attempts=1 seconds=0.0 reason='No secret.'"
+    assert told == f"delivery {failed.pk}: failed for good, {facts}"
 
 
 def test_the_log_says_of_each_attempt_what_came_of_it(alice: Member, endpoint: WebhookEndpoint) -> None:

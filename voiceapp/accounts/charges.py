@@ -21,6 +21,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 from django.utils import timezone
 
+from voiceapp import tracing
 from voiceapp.accounts import budgets
 from voiceapp.accounts.budgets import HOLD_LIFETIME, Held, Wanted
 from voiceapp.accounts.caller import Caller
@@ -88,7 +89,7 @@ class Charge:
         self._family = family
         self._request_id = request_id
         self._lifetime = lifetime
-        self._quantities: dict[str, int] = {}
+        self.quantities: dict[str, int] = {}
         self._held: Held | None = None
         self._is_settled = False
 
@@ -104,7 +105,7 @@ class Charge:
     @property
     def cost_nano(self) -> int:
         """Price of the call so far."""
-        return cost_nano(self._model, self._family, self._quantities)
+        return cost_nano(self._model, self._family, self.quantities)
 
     async def reserve(self, *, asks_anew: bool = False, **most: Unpack[Quantities]) -> None:
         """Set aside what the call uses at most, where a quota or a budget asks for it, in place of what it holds.
@@ -133,14 +134,14 @@ class Charge:
         Raises:
             AccessDenied: if that is more than the key's budget for this month had left. What was used stays charged.
         """
-        self._quantities |= _checked(quantities)
+        self.quantities |= _checked(quantities)
         if self.left_nano is not None and self.cost_nano > self.left_nano:
             raise AccessDenied("This API key's budget for this month is used up. Ask an operator.")
 
     def used_more(self, **quantities: Unpack[Quantities]) -> None:
         """Add to what the call has used; never raises for the budget."""
         for unit, quantity in _checked(quantities).items():
-            self._quantities[unit] = self._quantities.get(unit, 0) + quantity
+            self.quantities[unit] = self.quantities.get(unit, 0) + quantity
 
     async def settle(self) -> None:
         """Write the ledger and settle quota and budget now; what is reported later does not count.
@@ -153,10 +154,8 @@ class Charge:
         if self._is_settled:
             return
         self._is_settled = True
-        entry = Entry(
-            self._caller, self._operation, self._model, self._family, self._request_id, dict(self._quantities)
-        )
-        if self._held is not None or any(self._quantities.values()):
+        entry = Entry(self._caller, self._operation, self._model, self._family, self._request_id, dict(self.quantities))
+        if self._held is not None or any(self.quantities.values()):
             await _to_the_end(self._write(entry))
 
     async def _write(self, entry: Entry) -> None:
@@ -196,11 +195,13 @@ async def charge(
     require_model(caller, model, family)
     await rates().admit(caller.account_id, operation)
     meter = Charge(caller, operation=operation, model=model, family=family, request_id=request_id, lifetime=lifetime)
-    try:
-        await meter.reserve(**most)
-        yield meter
-    finally:
-        await meter.settle()
+    with tracing.call("embeddings" if operation == "embedding" else operation, model) as span:
+        try:
+            await meter.reserve(**most)
+            yield meter
+        finally:
+            tracing.used(span, meter.quantities)
+            await meter.settle()
 
 
 def _checked(quantities: Quantities) -> Mapping[str, int]:

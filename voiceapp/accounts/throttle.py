@@ -8,11 +8,13 @@ it was right, so that a hundred attempts at once get no further than a hundred i
 from __future__ import annotations
 
 import hashlib
+import logging
 import unicodedata
 from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 from django.core.exceptions import ValidationError
@@ -20,6 +22,9 @@ from unfold.forms import AuthenticationForm as AdminAuthenticationForm
 
 from voiceapp.accounts.addresses import address_of_request, neighbourhood
 from voiceapp.errors import Throttled
+from voiceapp.formats import Facts
+
+logger = logging.getLogger(__name__)
 
 try:
     from redis.exceptions import RedisError
@@ -71,12 +76,18 @@ class ThrottledLogin(AuthenticationForm):
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if self.request is None or not name or not password:
             return dict(super().clean())
-        attempt = LoginAttempt(address_of_request(self.request), name)
+        address = address_of_request(self.request)
+        attempt = LoginAttempt(address, name)
         try:
             attempt.begin()
-        except Throttled as refused:
-            raise ValidationError(refused.message, code="throttled") from refused
-        cleaned = super().clean()
+            cleaned = super().clean()
+        except (Throttled, ValidationError) as refused:
+            # A name that does not exist may be a password, typed into the wrong field.
+            known = name if User.objects.filter(username=name).exists() else ""
+            logger.warning("sign-in refused, %s", Facts(address=address, name=known, reason=refused.code))
+            if isinstance(refused, Throttled):
+                raise ValidationError(refused.message, code="throttled") from refused
+            raise
         if self.get_user() is not None:
             attempt.succeeded()
         return dict(cleaned)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from voiceapp import tracing
 from voiceapp.engines.interfaces import Recognizer, TurnPredictor
 from voiceapp.engines.models.lanes import LaneFull, has_idle_core
 from voiceapp.engines.sound.resampling import InputConverter
@@ -75,13 +76,14 @@ class HearingPipeline:
             self._done(RecognitionFailed(work, LaneFull.code, "Words are only shown early where a core is idle."))
             return
         try:
-            found = await self._recognizer.recognize(
-                work.audio,
-                language=work.language,
-                among=work.among,
-                urgent=not work.is_partial,
-                terms=self._terms(),
-            )
+            with tracing.call("transcription", "", **{"voiceapp.is_partial": work.is_partial}):
+                found = await self._recognizer.recognize(
+                    work.audio,
+                    language=work.language,
+                    among=work.among,
+                    urgent=not work.is_partial,
+                    terms=self._terms(),
+                )
         except EngineError as error:
             self._done(RecognitionFailed(work, error.code, error.message))
         else:

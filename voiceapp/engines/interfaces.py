@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.errors import EngineError
-from voiceapp.protocol.items import Author
+from voiceapp.protocol.items import Author as Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
 from voiceapp.protocol.wire.events import ClientEvent, ServerEvent
 from voiceapp.protocol.work import PlayoutCut, Source, TurnEnded

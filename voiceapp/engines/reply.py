@@ -16,8 +16,10 @@ from weakref import WeakValueDictionary
 
 from django.conf import settings
 
+from voiceapp import tracing
 from voiceapp.engines.interfaces import (
     AssistantDelta,
+    Author,
     Call,
     ChatDelta,
     ChatMessage,
@@ -39,7 +41,6 @@ from voiceapp.engines.voices.synthesizer import own_name
 from voiceapp.engines.voices.word_times import TimedSpeech, placed
 from voiceapp.errors import EngineError, EngineUnavailable
 from voiceapp.protocol.configuration import SessionConfig
-from voiceapp.protocol.items import Author
 from voiceapp.protocol.reminders import Reminder
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.work import (
@@ -172,7 +173,8 @@ class ReplyPipeline:
         server if it `is_far`; `done` takes each result; `room` is set while the session takes more audio; `turns`
         counts its responses, and `reminders` are those that its caller has set."""
         self._call = call
-        self._chat = chat
+        name = author.name or author.kind
+        self._chat = tracing.TracedChat(chat, name) if settings.TRACING else chat
         self._synthesizer = synthesizer
         self._done = done
         self._room = room
@@ -199,6 +201,7 @@ class ReplyPipeline:
 
     async def _carry_out(self, reply: _Reply) -> None:
         work = reply.work
+        tracing.belongs_to_turn(work.ordinal)
         end: ReplyEnded | ReplyFailed
         try:
             if work.is_speculative and not self._is_far and not lanes().voice.is_free:
@@ -407,13 +410,16 @@ class ReplyPipeline:
                 reply.hand_over(ReplyAudio(work.response_id, pause))
                 made_ms += SENTENCE_PAUSE_MS
             aside = sentence if isinstance(sentence, _Aside) else ""
+            voice = self._voice(work.config)
             spoken = self._synthesizer.speak(
                 speakable(sentence),
-                voice=self._voice(work.config),
+                voice=voice,
                 sample_rate_hz=work.config.output_format.sample_rate_hz,
                 rate=reply.speech_rate or self._speech_rate,
             )
             placed_to = 0
+            if settings.TRACING:
+                spoken = tracing.until_first("speech", voice, spoken)
             async with aclosing(spoken) as pieces:
                 async for pcm in pieces:
                     if (

@@ -27,8 +27,8 @@ class TurnLog:
         records, self._new = self._new, []
         return records
 
-    def close(self, response: Response, turn: Utterance | None) -> None:
-        """A response ended; `turn` is the utterance that it followed, None for typed words."""
+    def close(self, response: Response, turn: Utterance | None, now: float) -> None:
+        """A response ended now; `turn` is the utterance that it followed, None for typed words."""
         self.turns += 1
         message = response.message
         heard = message.text if message else ""
@@ -47,6 +47,7 @@ class TurnLog:
                 output_tokens=response.usage.output_text,
                 dropped_tokens=self.dropped_tokens,
                 is_spoken=turn is not None,
+                lasted_ms=response.since_origin(now),
                 end_of_turn_ms=response.metrics.end_of_turn_ms,
                 recognition_ms=response.metrics.recognition_ms,
                 first_token_ms=response.metrics.first_token_ms,

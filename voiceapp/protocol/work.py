@@ -356,6 +356,8 @@ class TurnEnded:
     first_audio_ms: int | None
     served_by: str = ""
     """The service and model that replied, or `skill` or `document`."""
+    lasted_ms: int = 0
+    """From the origin of its times to its end."""
     dropped_tokens: int = 0
     """Tokens that were sent for replies to it which were begun early and dropped, by their length."""
     is_charged: bool = False

@@ -75,7 +75,8 @@ class Admitted:
 
     async def run(self, transport: Transport) -> None:
         """Carry the session to its end."""
-        await bridge.run(transport, self.provider, self.call, self.recorder, self.limits, self.seat)
+        with self.recorder.traced():
+            await bridge.run(transport, self.provider, self.call, self.recorder, self.limits, self.seat)
 
 
 async def admit(

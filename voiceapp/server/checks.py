@@ -31,6 +31,7 @@ EPHEMERAL_HOSTS = {
 }
 """Variables that hosts set whose disks are lost at each restart, or whose proxy ends TLS."""
 
+LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 HTTP, WEBSOCKET = ("http", "https"), ("ws", "wss")
 SERVERS = {
     **dict.fromkeys(("CHAT", "INSPECTION", "IMAGES", "EMBEDDING", "RERANK"), HTTP),
@@ -85,6 +86,13 @@ def _https() -> Iterator[CheckMessage]:
 
 
 def _addresses() -> Iterator[CheckMessage]:
+    if not settings.DEBUG and ("*" in settings.ALLOWED_HOSTS or not set(settings.ALLOWED_HOSTS) - LOOPBACK):
+        yield Info(
+            f"ALLOWED_HOSTS is {','.join(settings.ALLOWED_HOSTS)}: "
+            + ("any name is believed." if "*" in settings.ALLOWED_HOSTS else "only this machine reaches the server."),
+            hint="Set it to the host names by which people reach the server.",
+            id="server.I040",
+        )
     given = {f"{name}_BASE_URL": (getattr(settings, f"{name}_BASE_URL"), schemes) for name, schemes in SERVERS.items()}
     for service in settings.UPSTREAMS:
         given |= {
@@ -146,37 +154,34 @@ def _values() -> Iterator[CheckMessage]:
             hint="Set CELERY_BROKER_URL, such as redis://127.0.0.1:6379/1.",
             id="server.E015",
         )
-    if settings.TASK_ENGINE == "celery" and importlib.util.find_spec("celery") is None:
-        yield Error(
-            "TASK_ENGINE is celery, which is not installed.",
-            hint="Run pip install -r requirements-celery.txt, or build with EXTRAS=celery.",
-            id="server.E016",
-        )
-    if settings.TASK_STORAGE and importlib.util.find_spec("storages") is None:
-        yield Error(
-            "TASK_STORAGE names a bucket, and what talks to buckets is not installed.",
-            hint="Run pip install -r requirements-s3.txt, or build with EXTRAS=s3.",
-            id="server.E017",
-        )
-    if settings.MCP_SERVERS and importlib.util.find_spec("mcp") is None:
-        yield Error(
-            "MCP_SERVERS lists servers, and what talks to them is not installed.",
-            hint="Run pip install -r requirements-mcp.txt, or build with EXTRAS=mcp.",
-            id="server.E036",
-        )
-    names_wyoming = any(url.startswith("tcp://") for url in (settings.ASR_BASE_URL, settings.TTS_BASE_URL))
-    if names_wyoming and importlib.util.find_spec("wyoming") is None:
-        yield Error(
-            "ASR_BASE_URL or TTS_BASE_URL names a Wyoming server, and what talks to such servers is not installed.",
-            hint="Run pip install -r requirements-wyoming.txt, or build with EXTRAS=wyoming.",
-            id="server.E018",
-        )
+    speech_servers = (settings.ASR_BASE_URL, settings.TTS_BASE_URL)
     reads_languages = settings.SPEECH_LANGUAGES and not settings.ASR_BASE_URL
-    if reads_languages and importlib.util.find_spec("ctranslate2") is None:
-        yield Error(
-            "SPEECH_LANGUAGES is set, and what reads other languages is not installed: no conversation would begin.",
-            hint="Run pip install -r requirements-whisper.txt, or build with EXTRAS=whisper.",
-            id="server.E029",
+    for is_wanted, package, extra, why, number in (
+        (settings.TASK_ENGINE == "celery", "celery", "celery", "TASK_ENGINE is celery", 16),
+        (settings.TASK_STORAGE, "storages", "s3", "TASK_STORAGE names a bucket", 17),
+        (
+            any(url.startswith("tcp://") for url in speech_servers),
+            "wyoming",
+            "wyoming",
+            "tcp:// is a Wyoming server",
+            18,
+        ),
+        (reads_languages, "ctranslate2", "whisper", "SPEECH_LANGUAGES is set", 29),
+        (settings.MCP_SERVERS, "mcp", "mcp", "MCP_SERVERS lists servers", 36),
+        (settings.TRACING, "opentelemetry.exporter.otlp.proto.http", "otel", "OTEL_EXPORTER_OTLP_ENDPOINT is set", 37),
+        (settings.SENTRY_DSN, "sentry_sdk", "sentry", "SENTRY_DSN is set", 38),
+    ):
+        if is_wanted and not _is_installed(package):
+            yield Error(
+                f"{why}, and the package that it needs is not installed.",
+                hint=f"Run pip install -r requirements-{extra}.txt, or build with EXTRAS={extra}.",
+                id=f"server.E{number:03}",
+            )
+    if settings.TRACING and settings.TRACING_PROTOCOL != "http/protobuf":
+        yield Warning(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL is {settings.TRACING_PROTOCOL!r}; traces are sent by http/protobuf.",
+            hint="Set it to http/protobuf, and the endpoint to the collector's port for that (4318).",
+            id="server.W039",
         )
     whisper = whisper_folder(settings.ASR_MODEL, Path(settings.MODELS_DIR))
     if reads_languages and settings.ASR_MODEL and not (whisper / "model.bin").is_file():
@@ -210,6 +215,13 @@ def _values() -> Iterator[CheckMessage]:
             hint="Set it to an existing folder of voices, or leave it empty.",
             id="server.E024",
         )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # a package that it is part of is missing
+        return False
 
 
 def _files() -> Iterator[CheckMessage]:

@@ -8,13 +8,15 @@ handed on untouched and `send` looks at the type only, so a message costs next t
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import logging
 import time
 
+from django.conf import settings
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from voiceapp import formats
+from voiceapp import formats, tracing
 from voiceapp.database.patience import Patience, waits_at_most
 from voiceapp.drain import Drain
 from voiceapp.health import Readiness, readiness_answer
@@ -72,7 +74,8 @@ class Front:
     def _prepare(self, scope: Scope) -> None:
         """Replace what a client could claim by what we know. In place: the adapter's log line reads the same scope."""
         scope["root_path"] = ""  # daphne believes a client's Daphne-Root-Path, which then prefixes every reversed URL
-        scope.setdefault("state", {})["request_id"] = formats.request_id()
+        scope.setdefault("state", {})["request_id"] = request_id = formats.request_id()
+        tracing.request_id.set(request_id)
         address = client_address(scope, self._limits.trusted_proxies)
         if address is not None:
             scope["client"] = (address, scope["client"][1])
@@ -184,8 +187,10 @@ class Front:
         await send({"type": "http.response.body", "body": body})
 
     async def _metrics(self, scope: Scope, send: Send) -> None:
-        if not await is_operator(scope):
-            message = "Metrics need the header Authorization with an API key of the scope 'admin'."
+        given, token = dict(scope["headers"]).get(b"authorization", b""), f"Bearer {settings.METRICS_TOKEN}".encode()
+        is_prometheus = bool(settings.METRICS_TOKEN) and hmac.compare_digest(given, token)
+        if not (is_prometheus or await is_operator(scope)):
+            message = "Metrics need the header Authorization with METRICS_TOKEN or an API key of the scope 'admin'."
             await refuse(scope, send, 401, "InvalidApiKey", message)
             return
         body = await scrape(self._readiness)

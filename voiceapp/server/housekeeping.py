@@ -60,16 +60,15 @@ def tidy() -> None:
     sealed = reencrypt_all() + reseal_keys()
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their bucket may not respond
-    if overdue:
-        logger.info("Closed %d conversations that must be over", overdue)
-    if purged:
-        logger.info("Deleted the words of %d turns", purged)
-    if forgotten:
-        logger.info("Deleted %d tasks", forgotten)
-    if untold:
-        logger.info("Deleted %d webhook events", untold)
-    if sealed:
-        logger.info("Sealed %d secrets of webhook endpoints and agents with the present key", sealed)
+    for said, count in (
+        ("Closed %d conversations that must be over", overdue),
+        ("Deleted the words of %d turns", purged),
+        ("Deleted %d tasks", forgotten),
+        ("Deleted %d webhook events", untold),
+        ("Sealed %d secrets of webhook endpoints and agents with the present key", sealed),
+    ):
+        if count:
+            logger.info(said, count)
 
 
 def try_to_tidy(every_s: float) -> None:

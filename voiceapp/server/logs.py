@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import logging
 import re
 import time
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
-from voiceapp.formats import one_line
+from django.conf import settings
+
+from voiceapp import tracing
+from voiceapp.formats import Facts, moment, one_line
 from voiceapp.http.refusals import Scope, request_id_of
 
 MASK = "***"
@@ -51,6 +58,60 @@ class MaskSecrets(logging.Filter):
         if record.exc_text:
             record.exc_text = mask(record.exc_text)
         return True
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, with the ids of the request and the session that it belongs to."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = [fact for fact in record.args or () if isinstance(fact, Facts)]
+        line = {
+            "time": moment(datetime.fromtimestamp(record.created, UTC)),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request_id": getattr(record, "request_id", "") or tracing.request_id.get(),
+            "session_id": tracing.session_id.get(),
+            **{name: value for fact in facts for name, value in fact.fields.items()},
+            "exception": record.exc_text or (self.formatException(record.exc_info) if record.exc_info else ""),
+        }
+        return json.dumps({name: value for name, value in line.items() if value != ""}, ensure_ascii=False, default=str)
+
+
+def sentry() -> logging.Handler:
+    """Return a handler that reports errors to SENTRY_DSN: masked, and without values of variables or of requests."""
+    import sentry_sdk
+    from sentry_sdk.integrations.logging import EventHandler
+
+    sentry_sdk.init(
+        dsn=settings.SENTRY_DSN,
+        release=settings.VERSION,
+        default_integrations=False,
+        auto_enabling_integrations=False,
+        send_default_pii=False,
+        include_local_variables=False,
+        include_source_context=False,
+        max_breadcrumbs=0,
+        auto_session_tracking=False,
+        send_client_reports=False,
+        before_send=_for_sentry,
+    )
+    atexit.register(sentry_sdk.flush, 2.0)
+    return EventHandler()
+
+
+def _for_sentry(event: Any, hint: Any) -> Any:
+    event.get("logentry", {}).pop("params", None)
+    kept = {name: value for name, value in event.items() if name not in ("extra", "breadcrumbs", "user", "request")}
+    return _masked(kept | {"tags": {"request_id": tracing.request_id.get(), "session_id": tracing.session_id.get()}})
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _masked(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(held) for held in value]
+    return mask(value) if isinstance(value, str) else value
 
 
 class DjangoRecords(logging.Filter):
@@ -101,6 +162,7 @@ def log_request(scope: Scope, status: int, started: float) -> None:
         client_of(scope),
         (time.monotonic() - started) * 1000,
         request_id_of(scope),
+        extra={"request_id": request_id_of(scope)},
     )
 
 
@@ -113,6 +175,7 @@ def log_socket(scope: Scope, outcome: int | None, started: float) -> None:
         client_of(scope),
         time.monotonic() - started,
         request_id_of(scope),
+        extra={"request_id": request_id_of(scope)},
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError
+from django.conf import settings
+from django.db import DatabaseError, connection
 from prometheus_client import generate_latest
 
 from voiceapp import metrics
+from voiceapp.accounts.seats import seats
 from voiceapp.database.patience import waits_at_most
 from voiceapp.engines.models.lanes import lanes
-from voiceapp.engines.models.providers import service_states
+from voiceapp.engines.models.providers import CONVERSATION, in_use, provider_of, service_states
 from voiceapp.health import LOOK_S, Readiness
 from voiceapp.leases.rows import open_work
 
@@ -23,7 +25,14 @@ async def scrape(readiness: Readiness) -> bytes:
     except DatabaseError:
         counts = {}
     # Without an await from here on: another scrape would read what is half set.
+    metrics.build.info({"version": settings.VERSION})
     metrics.ready.set(is_ready)
+    metrics.seats.labels("taken").set(seats().open_sessions)
+    metrics.seats.labels("free").set(max(0, settings.MAX_SESSIONS - seats().open_sessions))
+    if pool := getattr(connection, "pool", None):
+        known = pool.get_stats()
+        for name, figure in (("open", "pool_size"), ("idle", "pool_available"), ("waiting", "requests_waiting")):
+            metrics.database_connections.labels(name).set(known.get(figure, 0))
     metrics.oldest_due_seconds.clear()
     for queue, waited_s in readiness.oldest_due_s.items():
         metrics.oldest_due_seconds.labels(queue).set(waited_s)
@@ -31,6 +40,8 @@ async def scrape(readiness: Readiness) -> bytes:
         metrics.lane_pending.labels(lane.name).set(lane.pending)
     for state in service_states():
         metrics.service_up.labels(state.name).set(state.trouble is None)
+    for card in (card for kind in CONVERSATION for card in in_use(kind) if not card.runs_here):
+        metrics.service_up.labels(f"{card.kind} server").set(provider_of(card).trouble is None)
     metrics.open_work.clear()
     for (queue, status), count in counts.items():
         metrics.open_work.labels(queue, status).set(count)

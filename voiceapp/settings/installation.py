@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ CORS_URLS_REGEX = r"/+(v[12]|rerank|api|api-ws|compatible-mode|compatible-api)(/
 """Addresses of the API. Whatever reads a cookie has another one."""
 CORS_ALLOW_HEADERS = ("*", "authorization")
 CORS_EXPOSE_HEADERS = ("*",)
+
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # ── Applications and the request line ────────────────────────────────────────────────────────────────────────────────
 
@@ -275,22 +279,53 @@ LOG_LEVEL: str = env.str("LOG_LEVEL", default="INFO").upper()
 """DEBUG, INFO, WARNING or ERROR."""
 if LOG_LEVEL not in logging.getLevelNamesMapping():
     raise ImproperlyConfigured(f"LOG_LEVEL is {LOG_LEVEL!r}: write DEBUG, INFO, WARNING or ERROR.")
-LOGGING = {
+LOG_FORMAT: str = env.str("LOG_FORMAT", default="text").lower()
+"""Shape of each line of the log: `text`, or `json` for programs that collect logs."""
+if LOG_FORMAT not in ("text", "json"):
+    raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}: write text or json.")
+SENTRY_DSN: str = env.str("SENTRY_DSN", default="")
+"""Address of a Sentry project to which errors are reported (requirements-sentry.txt). Empty reports none."""
+_endpoint: str = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+"""Address of an OpenTelemetry collector to which traces are sent by http/protobuf, such as http://127.0.0.1:4318
+(requirements-otel.txt). The library reads its other variables by itself."""
+_endpoint = _endpoint or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
+"""The same for traces alone, with its path."""
+TRACING_PROTOCOL: str = env.str("OTEL_EXPORTER_OTLP_PROTOCOL", default="http/protobuf")
+"""The only protocol of traces that is spoken here."""
+_is_off: bool = env.bool("OTEL_SDK_DISABLED", default=False)
+"""Send no traces, whatever else is set."""
+_is_off = env.str("OTEL_TRACES_EXPORTER", default="otlp") != "otlp" or _is_off
+"""otlp, or none to send no traces."""
+TRACED_CONTENT: bool = env.bool("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", default=False)
+"""Traces hold what is said to language models and what they reply."""
+TRACING: bool = bool(_endpoint) and not _is_off
+
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "formatters": {
+        "text": {"format": "{asctime} {levelname} {name} {message}", "style": "{"},
+        "json": {"()": "voiceapp.server.logs.JsonLines"},
+    },
     "filters": {
         "django": {"()": "voiceapp.server.logs.DjangoRecords"},
         "secrets": {"()": "voiceapp.server.logs.MaskSecrets"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["django", "secrets"]}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["django", "secrets"]}
+    },
     "loggers": {
         # Without Django's own handlers: in development they would write every line twice, the second time unmasked.
         "django": {"handlers": []},
         # Every request has its line from voiceapp.access; Django would write a second one for each that is refused.
         "django.request": {"level": "ERROR"},
+        # Repeats several times a second that the database is away, which is logged where it is noticed.
+        "psycopg.pool": {"level": "ERROR"},
         # Tells of every pair of addresses that it tries, at each call.
         "aioice": {"level": {"INFO": "WARNING"}.get(LOG_LEVEL, LOG_LEVEL)},
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }
+if SENTRY_DSN and find_spec("sentry_sdk"):
+    LOGGING["handlers"]["sentry"] = {"()": "voiceapp.server.logs.sentry", "level": "ERROR", "filters": ["django"]}
+    LOGGING["root"]["handlers"].append("sentry")

@@ -39,6 +39,8 @@ MAX_BODY_BYTES: int = env.int("MAX_BODY_BYTES", default=2 * 1024 * 1024)
 MAX_UPLOAD_BYTES: int = env.int("MAX_UPLOAD_BYTES", default=25 * 1024 * 1024)
 """The largest recording that may be uploaded, in bytes."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES  # Django's own limit, files left out
+METRICS_TOKEN: str = env.str("METRICS_TOKEN", default="")
+"""Bearer token with which Prometheus reads `/metrics` from another machine; keys of the scope `admin` do as well."""
 ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
 """Start with SQLite even on a host that loses its disk at every restart, keys included."""
 

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from voiceapp.accounts.models import Account, ApiKey, Workspace
+from voiceapp.formats import Facts
 from voiceapp.leases.rows import Leased
 from voiceapp.tasks.states import FINAL, TASK_STEPS, Status
 
@@ -77,6 +78,11 @@ class Task(Leased):
 
     def __str__(self) -> str:
         return f"{self.task_id}"
+
+    def facts(self, **more: object) -> Facts:
+        """Facts for lines of the log; `more` come first."""
+        own = {"account": self.account_id, "caller": self.key, "kind": self.kind, "model": self.model_name}
+        return Facts(**more, **own, request_id=self.request_id)
 
 
 class Subtask(models.Model):

@@ -122,7 +122,7 @@ def cancel(account_id: int, task_id: str, *, step: str = "cancel") -> None:
         rows = Task.objects.filter(account_id=account_id, task_id=task_id)
         if not take(rows, TASK_STEPS, step, ended_at=Now(), version=F("version") + 1):
             raise NotPending
-        task = Task.objects.get(task_id=task_id)
+        task = Task.objects.select_related("key").get(task_id=task_id)
         take(task.subtasks.all(), PART_STEPS, "cancel")
         task_finished.send(Task, task=task)
 

@@ -5,12 +5,13 @@ Endpoints are locked before their deliveries, in the order of their keys, as eve
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from voiceapp.formats import Facts
 from voiceapp.leases.rows import Lease
 from voiceapp.leases.statements import Statement, insert, keys_given
 from voiceapp.leases.states import after, take
@@ -27,6 +29,8 @@ from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.rules import Outcome, Verdict, failed_too_long, judge
 from voiceapp.webhooks.states import DELIVERY_STEPS, ENDPOINT_STEPS, REASONS, DeliveryStatus, DisabledReason
 from voiceapp.webhooks.store import cancel_waiting
+
+logger = logging.getLogger(__name__)
 
 NOT_CALLED = "The endpoint was disabled or deleted before this could be delivered."
 ATTEMPT = ("delivery", "at", "status_code", "duration_ms", "answer_start", "error")
@@ -70,17 +74,31 @@ def record(sent: Sequence[AttemptResult]) -> None:
         _succeed_statement().run(one.lease.row_id for one, verdict in ends if verdict.step == "succeed")
         unhappy = {one.endpoint_id for one, verdict in ends if verdict.step != "succeed"}
         _count_statement().run({one.endpoint_id for one in ours} - unhappy)
-        endpoints = WebhookEndpoint.objects.only("status", "deleted_at").in_bulk(unhappy)
+        endpoints = WebhookEndpoint.objects.select_related("workspace").in_bulk(unhappy)
         for one, verdict in ends:
             if verdict.step != "succeed":
                 step, changes = _end_of(one, verdict, endpoints[one.endpoint_id])
                 take(Delivery.objects.filter(pk=one.lease.row_id), DELIVERY_STEPS, step, **changes)
+                if step == "fail":
+                    transaction.on_commit(partial(_log_failure, one, endpoints[one.endpoint_id], changes))
         verdicts: defaultdict[int, list[Verdict]] = defaultdict(list)
         for one, verdict in ends:
             if one.is_of_receiver:
                 verdicts[one.endpoint_id].append(verdict)
         for endpoint_id in sorted(unhappy):
             _count(endpoints[endpoint_id], verdicts[endpoint_id], now)
+
+
+def _log_failure(one: AttemptResult, endpoint: WebhookEndpoint, changes: dict[str, Any]) -> None:
+    facts = Facts(
+        account=endpoint.workspace.account_id,
+        endpoint=endpoint.public_id,
+        attempts=one.lease.attempts,
+        code=one.attempted.outcome.status,
+        seconds=one.attempted.duration_ms / 1000,
+        reason=changes["failure_reason"],
+    )
+    logger.info("delivery %s: failed for good, %s", one.lease.row_id, facts)
 
 
 def cancel_uncalled(due: QuerySet[Delivery]) -> None:

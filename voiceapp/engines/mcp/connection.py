@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from django.conf import settings
 from pydantic import SecretStr
 
+from voiceapp import tracing
 from voiceapp.catalogue.mcp_servers import McpServer
 from voiceapp.errors import EngineError, EngineTimeout, EngineUnavailable
 from voiceapp.event_loops import per_loop
@@ -83,7 +84,8 @@ class McpConnection:
             raise EngineUnavailable("The arguments of a tool must be a JSON object.")
         try:
             async with asyncio.timeout(self.server.timeout_s):
-                result = await client.call_tool(name, given)
+                with tracing.call("execute_tool", name, **{"voiceapp.mcp_server": self.server.label}):
+                    result = await client.call_tool(name, given)
         except TimeoutError:
             raise EngineTimeout(f"The tool {name} did not answer in time.") from None
         except _faults() as error:

@@ -222,7 +222,7 @@ def unavailable() -> list[EngineError]:
             errors.append(error)
     titles = [title for error in errors if isinstance(error, WeightsMissing) for title in error.titles]
     others = [error for error in errors if not isinstance(error, WeightsMissing)]
-    return [WeightsMissing(titles), *others] if titles else others
+    return [WeightsMissing(list(dict.fromkeys(titles))), *others] if titles else others
 
 
 async def warm_up() -> None:

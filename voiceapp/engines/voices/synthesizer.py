@@ -111,7 +111,7 @@ class EmbeddedSpeech(Provider):
     def _default_for(self, unknown: str) -> str:
         """The voice that speaks for a name that nobody knows, which the log tells once."""
         name = self.voice_named(self.default_voice) or ROBOTIC[0].name
-        if unknown not in self._unknown and len(self._unknown) < MAX_UNKNOWN:
+        if unknown and unknown not in self._unknown and len(self._unknown) < MAX_UNKNOWN:
             self._unknown.add(unknown)
             logger.warning("voice %s: not known, %s speaks in its place", one_line(unknown, 80), name)
         return name

@@ -194,6 +194,7 @@ class ForwardedTurns:
             output_tokens=_tokens(_object(response, "usage"), "output"),
             is_spoken=spoken is not None,
             served_by="",
+            lasted_ms=0,
             dropped_tokens=0,
             is_charged=False,
             **{name: None if metrics.get(name) is None else _number(metrics, name) for name in METRICS},

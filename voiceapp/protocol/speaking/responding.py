@@ -357,4 +357,4 @@ class Responder:
     def _ended(self, response: Response, now: float) -> None:
         self.ended_at = now
         self.calls.ended(response, now)
-        self.turn_log.close(response, self._taken_turn)
+        self.turn_log.close(response, self._taken_turn, now)

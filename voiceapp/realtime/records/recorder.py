@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,10 +23,11 @@ from django.db import Error as DatabaseFailure
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from voiceapp import metrics
+from voiceapp import metrics, tracing
 from voiceapp.accounts.auth import Caller
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread, run_in_records_thread
 from voiceapp.event_loops import per_loop
+from voiceapp.formats import Facts
 from voiceapp.protocol.wire.events import ServerEvent
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime.lifetime.processes import NAME_LENGTH, own_name
@@ -69,11 +71,25 @@ class Beginning:
     """An `Entrance`."""
     agent_version: int | None = None
     session_id: str = field(default_factory=session_identifier, kw_only=True)
+    request_id: str = field(default_factory=tracing.request_id.get, kw_only=True)
+    """The request that asked for it."""
 
     @property
     def is_passed_on(self) -> bool:
         """Another service is told of it, and it is not seen here."""
         return self.transport == str(TransportKind.RELAYED)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Facts for lines of the log."""
+        return {
+            "account": self.caller.account_id,
+            "caller": self.caller.label,
+            "address": self.client_address,
+            "model": self.model,
+            "transport": self.transport,
+            "request_id": self.request_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +177,11 @@ class Recorder:
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
+    def traced(self) -> AbstractContextManager[None]:
+        """Around all that belongs to the conversation."""
+        begun = self._beginning
+        return tracing.session(begun.session_id, begun.request_id, model=begun.model, transport=begun.transport)
+
     def add(self, turn: TurnEnded) -> None:
         if turn.ordinal not in self._lengths:
             _count(turn)
@@ -181,10 +202,7 @@ class Recorder:
         begun = self._beginning
         self._ran_from = time.monotonic()
         metrics.sessions.labels(begun.transport).inc()
-        logger.info(
-            "session %s: began, %s with the model %s over %s from %s",
-            *(begun.session_id, begun.caller.label, begun.model, begun.transport, begun.client_address or "-"),
-        )
+        logger.info("session %s: began, %s", begun.session_id, Facts(**begun.facts))
         await self._begin()
         while True:
             await self._waiting.wait()
@@ -194,12 +212,14 @@ class Recorder:
 
     async def finish(self, close_code: int, close_reason: str) -> None:
         """Write what still waits, and the end. What a database that is away does not take in time is written later."""
-        session_id, transport = self._beginning.session_id, self._beginning.transport
+        begun, session_id = self._beginning, self._beginning.session_id
         if self._ran_from is not None:
-            lasted_s, count = time.monotonic() - self._ran_from, len(self._lengths)
-            metrics.sessions.labels(transport).dec()
-            metrics.sessions_ended.labels(transport, close_code).inc()
-            logger.info("session %s: ended with %d after %.1f s and %d turns", session_id, close_code, lasted_s, count)
+            seconds = round(time.monotonic() - self._ran_from, 1)
+            metrics.sessions.labels(begun.transport).dec()
+            metrics.sessions_ended.labels(begun.transport, close_code).inc()
+            facts = Facts(code=close_code, seconds=seconds, turns=len(self._lengths), **begun.facts)
+            logger.info("session %s: ended, %s", session_id, facts)
+            tracing.session_ended(close_code)
         the_rest = self._write_the_rest(close_code, close_reason, timezone.now())
         writing = asyncio.create_task(the_rest, name=f"end of {session_id}")
         _unfinished[writing] = None
@@ -324,20 +344,22 @@ class Recorder:
 
 def _count(turn: TurnEnded) -> None:
     metrics.turns.labels(turn.status, str(turn.is_spoken).lower()).inc()
+    stages_ms = {
+        "end_of_turn": turn.end_of_turn_ms,
+        "recognition": turn.recognition_ms,
+        "first_token": turn.first_token_ms,
+        "first_audio": turn.first_audio_ms,
+    }
     if turn.is_spoken:
-        metrics.observe_turn(
-            {
-                "end_of_turn": turn.end_of_turn_ms,
-                "recognition": turn.recognition_ms,
-                "first_token": turn.first_token_ms,
-                "first_audio": turn.first_audio_ms,
-            }
-        )
+        metrics.observe_turn(stages_ms)
+    facts = {"status": turn.status, "is_spoken": turn.is_spoken, "served_by": turn.served_by}
+    tracing.turn_ended(turn.ordinal, turn.lasted_ms, stages_ms, **facts)
 
 
 async def record_relayed(beginning: Beginning) -> None:
     """Write the only row of a conversation that another service holds. Its end is not seen here: see
     `stale_sessions`."""
+    logger.info("session %s: passed on, %s", beginning.session_id, Facts(**beginning.facts))
     try:
         async with asyncio.timeout(FINISH_S):
             await run_in_db_thread(_write_beginning, beginning, "", timezone.now())

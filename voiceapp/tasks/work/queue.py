@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Coalesce, Now
 
+from voiceapp import tracing
 from voiceapp.accounts.auth import Caller
 from voiceapp.database.thread import DatabaseUnavailable
 from voiceapp.disk import DiskFull, disks, is_full
@@ -131,6 +132,8 @@ class TaskQueue:
     async def work(self, lease: Lease, database: Database) -> None:
         """Run every part that is not over yet, then finish the task."""
         job: Job = await database(job_of, lease)
+        tracing.request_id.set(job.task.request_id)
+        logger.info("task %s: began, %s", job.task.task_id, job.task.facts(attempt=lease.attempts))
         kind = kinds().get(job.task.kind)
         unwritten: Sequence[PartEnd] | None = None
         if kind is None:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
+from voiceapp import tracing
 from voiceapp.drain import drain_event
 from voiceapp.engines.models import providers
 from voiceapp.health import process_readiness
@@ -58,6 +59,7 @@ class Command(BaseCommand):
             shares_port=share_port,
         )
         serve(application, listening, life)
+        tracing.close()
 
 
 def refuse_development(host: str) -> None:
@@ -118,6 +120,7 @@ async def _close() -> None:
 
 async def warm_up() -> None:
     """Load the engines, in a house that is in order."""
+    await asyncio.to_thread(tracing.prepare)
     await set_in_order()
     await providers.warm_up()
     # What is here now stays. A full collection that walks over it holds up every conversation for 60 to 70 ms.

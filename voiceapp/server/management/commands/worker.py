@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from voiceapp import tracing
 from voiceapp.engines.models import providers
 from voiceapp.leases.loop import Loop
 from voiceapp.server.housekeeping import HOUR_S, keep_tidy, tidy
@@ -34,6 +35,7 @@ class Command(BaseCommand):
             tidy()
             return
         asyncio.run(_work(every))
+        tracing.close()
 
 
 async def _work(every_s: float) -> None:
