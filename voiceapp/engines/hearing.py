@@ -11,7 +11,7 @@ import numpy as np
 
 from voiceapp import tracing
 from voiceapp.engines.interfaces import Recognizer, TurnPredictor
-from voiceapp.engines.models.lanes import LaneFull, has_idle_core
+from voiceapp.engines.models.lanes import LaneFull, has_idle_core, is_calm
 from voiceapp.engines.sound.resampling import InputConverter
 from voiceapp.errors import EngineError, InvalidParameter
 from voiceapp.protocol.work import (
@@ -61,6 +61,9 @@ class HearingPipeline:
             await self._recognize_item(work)
 
     async def _judge_turn(self, work: JudgeTurn) -> None:
+        if work.is_early and not is_calm():
+            self._done(TurnJudged(work.item_id, work.version, None))
+            return
         try:
             probability = await self._turns.end_probability(work.audio)
         except EngineError as error:  # the cap on the silence ends the turn then
@@ -69,7 +72,7 @@ class HearingPipeline:
         self._done(TurnJudged(work.item_id, work.version, probability))
 
     async def _recognize(self, work: Recognize) -> None:
-        if work.is_early and not self._recognizer.reads_early:
+        if work.is_early and not (self._recognizer.reads_early and is_calm()):
             self._done(RecognitionFailed(work, LaneFull.code, "The turn is read when it has ended."))
             return
         if work.is_caption and not has_idle_core():

@@ -22,6 +22,8 @@ class JudgeTurn:
     version: int
     audio: NDArray[np.float32]
     """The utterance so far, 16 kHz."""
+    is_early: bool = False
+    """In a lull, which is seldom an end: not while the machine is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ class TurnJudged:
 
     item_id: str
     version: int
-    probability: float
+    probability: float | None
+    """None where it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)

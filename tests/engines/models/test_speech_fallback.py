@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from voiceapp.engines.languages import is_one_of
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer, Link
 from voiceapp.engines.models.lanes import cores_in_use
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
-from voiceapp.protocol.work import JudgeTurn, RecognitionFailed, Recognize, Recognized, Result
+from voiceapp.protocol.work import JudgeTurn, RecognitionFailed, Recognize, Recognized, Result, TurnJudged
 
 AUDIO = np.zeros(1600, dtype=np.float32)
 
@@ -151,18 +153,20 @@ async def test_a_turn_that_is_heard_elsewhere_is_not_read_here_before_its_end(
 ) -> None:
     done: list[Result] = []
     hearing = HearingPipeline(turns=Turns(), recognizer=recognizer(*ears), done=done.append, refuse=print)
-    work = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True)
-    await hearing.carry_out(work)
+    with cores_in_use_are(0):
+        await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True))
     assert [type(each) for each in done] == [Recognized if reads_early else RecognitionFailed]
     assert sum(ear.asked for ear in ears) == reads_early
 
 
-async def test_a_lull_is_read_before_the_turn_model_takes_a_thread() -> None:
+@pytest.mark.parametrize("is_calm", [True, False])
+async def test_a_lull_is_read_and_judged_in_this_order_by_a_calm_machine_only(is_calm: bool) -> None:
     order: list[str] = []
+    done: list[Result] = []
 
     class Reader(Ear):
         async def recognize(self, *args: Any, **kwargs: Any) -> Recognition:
-            order.append("reading")
+            order.append("reading")  # which needs an idle thread
             return await super().recognize(*args, **kwargs)
 
     class Judge(Turns):
@@ -170,26 +174,43 @@ async def test_a_lull_is_read_before_the_turn_model_takes_a_thread() -> None:
             order.append("judgement")
             return await super().end_probability(audio)
 
-    hearing = HearingPipeline(turns=Judge(), recognizer=recognizer(Reader("here")), done=lambda _: None, refuse=print)
-    lull = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True), JudgeTurn("item_1", 1, AUDIO)
-    await asyncio.gather(*(hearing.carry_out(work) for work in lull))
-    assert order == ["reading", "judgement"]
+    hearing = HearingPipeline(turns=Judge(), recognizer=recognizer(Reader("here")), done=done.append, refuse=print)
+    reading = Recognize("item_1", 1, AUDIO, None, is_partial=True, is_early=True)
+    lull = reading, JudgeTurn("item_1", 1, AUDIO, is_early=True)
+    with cores_in_use_are((os.cpu_count() or 1) * (0.2 if is_calm else 0.3)):
+        await asyncio.gather(*(hearing.carry_out(work) for work in lull))
+        assert order == ["reading", "judgement"] * is_calm
+        assert TurnJudged("item_1", 1, 1.0 if is_calm else None) in done
+        assert isinstance(done[0], Recognized if is_calm else RecognitionFailed)
+        await hearing.carry_out(JudgeTurn("item_1", 1, AUDIO))
+    assert order[-1] == "judgement"
 
 
 async def test_words_are_read_for_captions_only_where_a_core_is_idle() -> None:
-    now, cpu_s = time.monotonic(), time.process_time()
     done: list[Result] = []
     ear = Ear("here")
     hearing = HearingPipeline(turns=Turns(), recognizer=recognizer(ear), done=done.append, refuse=print)
-    try:
-        cores_in_use.look(now + 1, cpu_s + 1000)
+    with cores_in_use_are(1000):
         await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True, is_caption=True))
         await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True))
-    finally:
-        cores_in_use.look(now + 2, cpu_s)
     await hearing.carry_out(Recognize("item_1", 1, AUDIO, None, is_partial=True, is_caption=True))
     assert [type(each) for each in done] == [RecognitionFailed, Recognized, Recognized]
     assert ear.asked == 2
+
+
+BLOCKS = itertools.count()
+
+
+@contextmanager
+def cores_in_use_are(count: float) -> Iterator[None]:
+    """So many, while the block lasts (a second at most), and none after it."""
+    now = time.monotonic() + 10 * next(BLOCKS)  # what is noted for a later time stays
+    try:
+        cores_in_use.look(now + 1, 0)
+        cores_in_use.look(now + 2, count)
+        yield
+    finally:
+        cores_in_use.look(now + 3, count)
 
 
 class Turns:

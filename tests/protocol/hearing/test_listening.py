@@ -61,7 +61,7 @@ def test_speech_starts_with_its_padding_and_stops_with_its_last_sound(talk: Conv
     talk.assert_event(STARTED, audio_start_ms=960 - 9 * 32)
     talk.assert_event(STOPPED, audio_end_ms=1600)
     # Recognition hears less before the speech than the client asked to keep, and of the pause what there is.
-    assert len(talk.take_final().audio) / 16 == 192 + 640 + 128
+    assert len(talk.take_final().audio) / 16 == 192 + 640 + 96
 
 
 def test_speech_at_the_very_beginning_has_no_padding(talk: Conversation) -> None:
@@ -493,7 +493,7 @@ def idle(talk: Conversation) -> Conversation:
 def early(talk: Conversation) -> Recognize:
     """The caller says something and falls silent for a moment; the early reading that is asked for."""
     talk.say(320)
-    talk.hush(64)
+    talk.hush(32)
     works = [work for work in talk.work if isinstance(work, Recognize) and work.is_early]
     (work,) = works
     talk.work.remove(work)
@@ -525,6 +525,62 @@ def test_what_was_said_is_read_in_a_lull_and_not_again_in_the_pause(idle: Conver
     idle.assert_event(COMPLETED, transcript="What time is it?")
     idle.assert_event("response.created")
     assert not idle.asks(Recognize)
+
+
+@pytest.mark.parametrize(("faded", "is_over"), [((0.7,), True), ((0.8, 0.5), True), ((0.8, 0.6, 0.5), False)])
+def test_speech_that_fades_is_read_and_judged_before_the_first_silence(
+    idle: Conversation, faded: tuple[float, ...], is_over: bool
+) -> None:
+    idle.say(320)
+    idle.hear(32, faded[0])
+    work = idle.take(Recognize)
+    assert work.is_early
+    idle.sure(work, "What time is it?", confidence=0.9)
+    for probability in faded[1:]:
+        idle.hear(32, probability)
+    idle.hush(32)
+    idle.judge(0.96)
+    assert idle.asks(Recognize) != is_over
+    (idle.assert_event if is_over else idle.assert_no_event)(COMPLETED)
+
+
+def test_a_judgement_of_fading_speech_that_is_not_certain_does_not_count(idle: Conversation) -> None:
+    idle.say(320)
+    idle.hear(32, 0.7)
+    idle.sure(idle.take(Recognize), "What time is it?", confidence=0.9)
+    idle.hush(32)
+    idle.judge(0.01)
+    idle.hush(96)
+    idle.judge(0.9)
+    idle.assert_event(COMPLETED)
+
+
+def test_a_lull_that_a_busy_machine_did_not_judge_counts_for_nothing(idle: Conversation) -> None:
+    idle.say(320)
+    for _ in range(2):
+        idle.hush(32)
+        work = idle.take(JudgeTurn)
+        assert work.is_early
+        idle.session.done(TurnJudged(work.item_id, work.version, None), idle.now)
+        idle.collect()
+    idle.hush(32)
+    assert not any(work.is_early for work in idle.work if isinstance(work, JudgeTurn))
+    idle.judge(0.96)
+    idle.sure(idle.take(Recognize), "What time is it?", confidence=0.9)
+    idle.assert_event(COMPLETED)
+
+
+def test_speech_that_flutters_is_read_four_times_a_second_at_most(idle: Conversation) -> None:
+    idle.update(input_audio_transcription=None)
+    idle.say(320)
+    readings = 0
+    for _ in range(32):
+        idle.hear(32, 0.7)
+        if idle.asks(Recognize):
+            idle.sure(idle.take(Recognize), "What time", confidence=0.9)
+            readings += 1
+        idle.say(32)
+    assert readings == 8
 
 
 def test_an_early_reading_that_is_on_its_way_in_the_pause_is_waited_for(idle: Conversation) -> None:

@@ -39,8 +39,8 @@ def test_without_a_fixed_silence_it_asks_again_and_again_and_ends_at_the_cap() -
     signals = feed(TurnDetector(TurnDetection()), (0.9, 10), (0.0, 40))
     assert signals == [
         (3, Onset(3)),
-        (10 + 128 // FRAME_MS, Pause()),
-        *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (256, 352, 512, 640)),
+        (10 + 96 // FRAME_MS, Pause()),
+        *((10 + silence_ms // FRAME_MS, StillQuiet()) for silence_ms in (128, 256, 352, 512, 640)),
         (10 + 25, End(25 * FRAME_MS)),
     ]
 
@@ -152,7 +152,7 @@ def test_the_turn_model_has_no_say_while_the_caller_speaks() -> None:
 
 def test_two_frames_of_speech_resume_the_turn() -> None:
     detector = TurnDetector(TurnDetection())
-    signals = feed(detector, (0.9, 10), (0.0, 5), (0.9, 1), (0.0, 1), (0.9, 2))
+    signals = feed(detector, (0.9, 10), (0.0, 3), (0.9, 1), (0.0, 1), (0.9, 2))
     assert [type(signal) for _, signal in signals] == [Onset, Pause, StillQuiet, Resume]
     assert detector.silence_ms == 0
 

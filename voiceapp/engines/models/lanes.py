@@ -204,6 +204,11 @@ def has_idle_core() -> bool:
     return cores_in_use.look(time.monotonic(), time.process_time()) < max(0.5, (os.cpu_count() or 1) - 1)
 
 
+def is_calm() -> bool:
+    """Return whether this process has used less than a quarter of the cores lately: then work may be done in vain."""
+    return cores_in_use.look(time.monotonic(), time.process_time()) < (os.cpu_count() or 1) / 4
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     voice: Lane

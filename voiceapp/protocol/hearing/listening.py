@@ -126,7 +126,7 @@ class Listener:
         utterance = self._open
         if self._detector and utterance and (utterance.item_id, utterance.version) == (judged.item_id, judged.version):
             is_of_now, utterance.judging_ms = utterance.judging_ms == utterance.speech_ms, None
-            if is_of_now:
+            if is_of_now and judged.probability is not None:
                 self._detector.judged(judged.probability)
                 self._decide(utterance, now)
 
@@ -203,12 +203,12 @@ class Listener:
             self._drop_open(now)
 
     def _hear_turns(self, detector: TurnDetector, pcm: Pcm, probability: float, now: float) -> None:
+        is_speech = detector.is_speech(probability)
+        signal = detector.push(probability)
         if self._open is not None:
-            is_speech = detector.is_speech(probability)
-            self._open.append(pcm, is_speech=is_speech, now=now, echo=self._echo)
+            self._open.append(pcm, is_speech=is_speech, now=now, echo=self._echo, fades=detector.is_fading)
         else:
             self._remember(pcm)
-        signal = detector.push(probability)
         if signal is not None:
             self._follow(signal, now)
         if self.doubtful is not None:
@@ -331,7 +331,9 @@ class Listener:
             return
         if utterance.judging_ms is None:  # a busy machine is not asked twice at once
             utterance.judging_ms = utterance.speech_ms
-            self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio()))
+            self._detector.asked()
+            is_early = self._detector.state is TurnState.SPEAKING
+            self._hooks.start(JudgeTurn(utterance.item_id, utterance.version, utterance.audio(), is_early))
 
     def _end(self, end: End | None, now: float) -> None:
         utterance = self._open

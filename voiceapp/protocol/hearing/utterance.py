@@ -177,7 +177,10 @@ class Utterance:
         if self.state is SpeechState.AWAITING:
             self.step("resume")
 
-    def append(self, frame: Pcm, *, is_speech: bool, now: float, echo: EchoRisk = EchoRisk.NONE) -> None:
+    def append(
+        self, frame: Pcm, *, is_speech: bool, now: float, echo: EchoRisk = EchoRisk.NONE, fades: bool = False
+    ) -> None:
+        """Take a frame; one that `fades` is the end of a sound, and of no consequence for the reading under way."""
         if not self.length_ms:
             self.began_at = now
         self._frames.append(frame)
@@ -189,7 +192,10 @@ class Utterance:
             self.unbroken_ms += FRAME_MS
             self.last_speech_at = now
             self.sure_frames += echo is EchoRisk.NONE
-            self.read("speech")
+            if not fades:
+                self.read("speech")
+            elif self.judging_ms == self.speech_ms - FRAME_MS:
+                self.judging_ms = self.speech_ms
         self.echo = max(self.echo, echo)
 
     def audio(self) -> NDArray[np.float32]:
