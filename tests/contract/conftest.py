@@ -8,10 +8,12 @@ from typing import Any
 import dashscope
 import openai
 import pytest
+from django.utils import timezone
 
 from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import home, serve
 from tests.realtime.product import Home, Product
+from voiceapp.realtime.aoq.models import AoqRelay
 
 __all__ = ["home", "serve"]
 
@@ -49,3 +51,16 @@ def compatible(product: Product) -> Iterator[openai.OpenAI]:
         api_key=product.keys["good"], base_url=f"{product.origin}/compatible-mode/v1", max_retries=0
     ) as client:
         yield client
+
+
+@pytest.fixture
+def a_relay_lives(db: None) -> None:
+    """One that grants may name; nothing connects to it."""
+    AoqRelay.objects.create(
+        endpoint="relay.example",
+        port=8443,
+        fingerprint="ab" * 32,
+        capacity=10,
+        heartbeat_at=timezone.now(),
+        served_by="somewhere:1:2",
+    )

@@ -13,7 +13,6 @@ import pytest
 from aiohttp import AsyncResolver
 from aiohttp.abc import ResolveResult
 from django.test import AsyncClient
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
@@ -25,7 +24,6 @@ from voiceapp.docs.examples import ExampleCall
 from voiceapp.docs.fields import Schemas
 from voiceapp.docs.reference import call_of
 from voiceapp.http.examples import BODIES, RESPONSES
-from voiceapp.realtime.aoq.models import AoqRelay
 from voiceapp.realtime.doors import API_OFFER
 from voiceapp.realtime.forwarding import REPORT_HEADER, report_headers
 from voiceapp.realtime.records.recorder import Beginning, record_relayed
@@ -91,19 +89,6 @@ def every_kind_is_served(settings: Settings) -> Iterator[None]:
     ]
     with offered(settings, [*settings.VOICE_MODELS, *cards]):
         yield
-
-
-@pytest.fixture
-def a_relay_lives(db: None) -> None:
-    """One that grants may name; nothing connects to it."""
-    AoqRelay.objects.create(
-        endpoint="relay.example",
-        port=8443,
-        fingerprint="ab" * 32,
-        capacity=10,
-        heartbeat_at=timezone.now(),
-        served_by="somewhere:1:2",
-    )
 
 
 async def reported_at(member: Member) -> str:

@@ -7,8 +7,5 @@ for piece in llm.stream_complete("How many miles are ten kilometres?"):
     print(piece.delta, end="", flush=True)  # prints: 10 kilometres are about 6.21 miles.
 print()
 
-messages = [
-    ChatMessage(role="system", content="Be brief."),
-    ChatMessage(role="user", content="What is two plus two?"),
-]
-print(llm.chat(messages).message.content)  # prints: 2 plus 2 is 4.
+reply = llm.chat([ChatMessage(role="user", content="What is two plus two?")])
+print(reply.message.content)  # prints: 2 plus 2 is 4.
