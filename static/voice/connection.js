@@ -18,13 +18,13 @@ const HIDDEN_PATIENCE_MS = 120000; // people who look at another tab may still b
 const FRESH_DIAL_MS = 1000;
 
 /**
- * Events: `phase` (detail {phase, retryAt, reason}), `event` (detail: a server event), `congested` (detail: boolean),
+ * Events: `phase` (detail {phase, retryAt, reason, position}), `event` (detail: a server event), `congested` (detail: boolean),
  * `quality` (detail {rttMs, lossShare, playoutMs}), `fallback` (detail: [{name, failure}]) when an open session is
  * not on the transport that was tried first, `lost` when the session is gone: before the first attempt to come back, or
  * after one that came too late, `resumed` when it goes on over another connection, `failed` (detail {code, message,
  * reasons}) when it stays closed.
  * Phases: closed, connecting, queued, open, reconnecting. `retryAt` is when the next attempt is due (epoch ms), and
- * `reason` the code of what was in the way last.
+ * `reason` the code of what was in the way last; `position` is the place in the queue of a full server, or null.
  */
 export class Connection extends EventTarget {
   #makeTransport;
@@ -105,7 +105,7 @@ export class Connection extends EventTarget {
         return null;
       }
       wasQueued = true;
-      this.#enter("queued", Date.now() + QUEUE_DELAY_MS);
+      this.#enter("queued", Date.now() + QUEUE_DELAY_MS, "", problem.reasons[0]?.position ?? null);
       await this.#pause.wait(QUEUE_DELAY_MS);
       if (attempt !== this.#attempt) {
         return null;
@@ -350,8 +350,8 @@ export class Connection extends EventTarget {
     this.dispatchEvent(new CustomEvent("failed", { detail: problem }));
   }
 
-  #enter(phase, retryAt = null, reason = "") {
+  #enter(phase, retryAt = null, reason = "", position = null) {
     this.#phase = phase;
-    this.dispatchEvent(new CustomEvent("phase", { detail: { phase, retryAt, reason } }));
+    this.dispatchEvent(new CustomEvent("phase", { detail: { phase, retryAt, reason, position } }));
   }
 }

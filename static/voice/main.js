@@ -29,9 +29,13 @@ const { configUrl, loginUrl, captureWorklet, playbackWorklet, site } = document.
 const CONFIG_TIMEOUT_MS = 8000; // in a dead network, the browser would wait for minutes
 
 /** What the server offers now; asking also renews the cookie by which the socket knows us. */
-async function fetchConfig() {
+async function fetchConfig(waits = false) {
   const signal = AbortSignal.timeout(CONFIG_TIMEOUT_MS);
-  const response = await fetch(configUrl, { cache: "no-store", headers: { Accept: "application/json" }, signal }).catch(
+  const url = new URL(configUrl, location.href);
+  if (waits) {
+    url.searchParams.set("waits", "1");
+  }
+  const response = await fetch(url, { cache: "no-store", headers: { Accept: "application/json" }, signal }).catch(
     (cause) => {
       throw unreachable(cause.message);
     },

@@ -29,7 +29,7 @@ export class Readiness {
   #config = null;
   #askedAt = -Infinity;
 
-  /** `fetchConfig()` asks the server; it rejects with an error whose `code` may name a notice. */
+  /** `fetchConfig(waits)` asks the server; it rejects with an error whose `code` may name a notice. */
   constructor(fetchConfig) {
     this.#fetchConfig = fetchConfig;
   }
@@ -40,19 +40,19 @@ export class Readiness {
   }
 
   /** What the server says now, or said just before. Rejects as `fetchConfig` does. */
-  async freshConfig() {
+  async freshConfig({ waits = false } = {}) {
     if (performance.now() - this.#askedAt > FRESH_MS) {
-      this.#config = await this.#fetchConfig();
+      this.#config = await this.#fetchConfig(waits);
       this.#askedAt = performance.now();
     }
     return this.#config;
   }
 
-  /** What stands in the way now, or null. */
-  async obstacle() {
+  /** What stands in the way now, or null. A page that `waits` has a place in the queue of a full server. */
+  async obstacle(options = {}) {
     try {
       this.#askedAt = -Infinity;
-      const { ready, reasons } = await this.freshConfig();
+      const { ready, reasons } = await this.freshConfig(options);
       return ready ? null : problem(reasons[0]?.code ?? "not_ready", "", reasons);
     } catch (error) {
       return problem(error.code ?? "unreachable");

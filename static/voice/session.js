@@ -40,6 +40,9 @@ export class VoiceSession extends EventTarget {
   /** When the next attempt to connect is due (epoch ms), while queued or reconnecting; null when nothing is due. */
   retryAt = null;
 
+  /** Place in the queue of a full server, from 1, or null. */
+  position = null;
+
   /** When this session began (epoch ms), while live. */
   liveSince = null;
 
@@ -51,7 +54,7 @@ export class VoiceSession extends EventTarget {
     this.#connection = new Connection({
       makeTransport: (failed, query) => this.#choice.make(failed, query),
       pauseReplies: () => this.#dialogue.pause(),
-      diagnose: async (failed) => (await this.#readiness.obstacle()) ?? refusal(failed),
+      diagnose: async (failed) => (await this.#readiness.obstacle({ waits: true })) ?? refusal(failed),
     });
     this.#dialogue = new Dialogue({ sound, conversation, preferences, connection: this.#connection, isLive: () => this.isLive });
     this.#connection.addEventListener("event", ({ detail }) => this.#receive(detail));
@@ -285,8 +288,9 @@ export class VoiceSession extends EventTarget {
     this.#enter("live");
   }
 
-  #phaseChanged({ phase, retryAt, reason }) {
+  #phaseChanged({ phase, retryAt, reason, position }) {
     this.retryAt = retryAt;
+    this.position = position;
     this.outageReason = reason;
     if (phase === "queued") {
       this.#dialogue.closeMicrophone(); // no red light while standing in line

@@ -47,7 +47,9 @@ class House:
         self.written_after = 0
         """After so many looks, the ends of those sessions are written."""
         self.begun = Rates(clock=lambda: self.now)
-        self.seats = Seats(dataclasses.replace(RULES, **changes), shared=lambda: self, begun=self.begun)
+        self.seats = Seats(
+            dataclasses.replace(RULES, **changes), shared=lambda: self, begun=self.begun, clock=lambda: self.now
+        )
 
     async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
         await self.seats.check(caller, address)
@@ -239,6 +241,44 @@ async def test_it_gives_guests_shorter_conversations() -> None:
     house = House()
     assert (await house.take(member(1), "")).lifetime_s == 7200
     assert (await house.take(GUEST, "")).lifetime_s == 180
+
+
+async def test_pages_wait_in_their_order_and_lose_a_place_that_they_do_not_ask_for() -> None:
+    house = House(total=1, per_account=9)
+    seat = await house.take(member(1))
+    assert [house.seats.wait(member(number), "") for number in (2, 3, 2)] == [1, 2, 1]
+    seat.release()
+    assert [house.seats.wait(member(number), "") for number in (2, 3)] == [0, 1]
+    await house.refusal(member(4))  # nor may a program go before them
+    await house.refusal(member(3))
+    seat = await house.take(member(2))
+    house.now += seats.PLACE_S / 2
+    assert [house.seats.wait(member(number), "") for number in (5, 3)] == [2, 1]
+    house.now += seats.PLACE_S * 0.6
+    house.seats.wait(member(5), "")
+    house.now += seats.PLACE_S * 0.6  # the tab of 3 is gone
+    assert house.seats.wait(member(5), "") == 1
+    seat.release()
+    await house.take(member(5))
+
+
+async def test_guests_who_wait_for_guests_keep_no_member_out() -> None:
+    house = House(total=3, guests_total=1)
+    seat = await house.take(GUEST, "192.0.2.1")
+    others = [dataclasses.replace(GUEST, label=f"guest {number}") for number in range(5)]
+    assert [house.seats.wait(other, "192.0.2.2") for other in others] == [1, 2, 0, 0, 0]  # two places of an address
+    await house.take(member(1))
+    seat.release()
+    await house.refusal(others[1], "192.0.2.2")
+    await house.take(others[0], "192.0.2.2")
+    await house.take(member(1))
+    assert house.seats.wait(member(2), "") == 1
+
+
+def test_the_queue_is_bounded() -> None:
+    house = House(total=0)
+    found = [house.seats.wait(member(number), "") for number in range(seats.MOST_PLACES + 1)]
+    assert found == [*range(1, seats.MOST_PLACES + 1), 0]
 
 
 def test_it_reads_its_rules_from_the_settings(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,9 @@ LOOKS_AGAIN_S = (0.1, 0.3, 0.6)
 TOO_MANY_GUESTS = "Too many guests are talking just now. Try again shortly, or sign in."
 TRY_AGAIN_S = 10
 """Retry-After when room comes only with the end of another session."""
+PLACE_S = 10.0
+"""Time for which a place in the queue is held; pages that wait ask every three seconds."""
+MOST_PLACES = 200
 
 Check = Callable[[Collection[str]], None]
 """Takes the client addresses of the open seats that count; raises Throttled if there may not be one more."""
@@ -139,6 +143,15 @@ class Seat:
         self.release()
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in the queue."""
+
+    of_guest: str
+    """The address of a guest; empty for others."""
+    until: float
+
+
 class Seats:
     """Gives out seats while there are any."""
 
@@ -148,8 +161,10 @@ class Seats:
         *,
         shared: Callable[[], SharedSeats] = Alone,
         begun: Rates | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`begun` counts how often guests of an address begin."""
+        self._clock = clock
         self._rules = rules
         self._shared = shared
         self._begun = begun or Rates()
@@ -159,6 +174,8 @@ class Seats:
         self._guests = 0
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by address too; holders of none are not kept."""
+        self._places: dict[tuple[int, str], _Place] = {}
+        """Places of the pages that wait for a seat, in their order."""
 
     @property
     def open_sessions(self) -> int:
@@ -211,6 +228,35 @@ class Seats:
             self._leaving -= 1
             seat.release()
 
+    def wait(self, caller: Caller, address: str) -> int:
+        """Return the position at which a page waits for a seat, from 1, and hold its place for PLACE_S. 0: it need not
+        wait, or too many do."""
+        missing, who = max(self._missing(caller)), _who(caller)
+        if missing <= 0:
+            return 0
+        place = _Place(_place(caller, address) if caller.is_guest else "", self._clock() + PLACE_S)
+        if who not in self._places:
+            beside = sum(place.of_guest == other.of_guest for other in self._places.values()) if place.of_guest else 0
+            if len(self._places) >= MOST_PLACES or beside >= self._rules.guests_per_address:
+                return 0
+        self._places[who] = place
+        return missing
+
+    def _missing(self, caller: Caller) -> tuple[int, int]:
+        """Return how many seats are missing for one more of this caller behind those who wait before them: of all, and
+        of those for guests."""
+        now, rules = self._clock(), self._rules
+        self._places = {who: place for who, place in self._places.items() if place.until > now}
+        before = list(self._places.values())
+        if (who := _who(caller)) in self._places:
+            before = before[: list(self._places).index(who)]
+        guests = sum(bool(place.of_guest) for place in before)
+        able = min(guests, max(0, rules.guests_total - self._guests))  # the others keep no member out
+        return (
+            self._open + len(before) - guests + able + 1 - rules.total,
+            self._guests + guests + 1 - rules.guests_total if caller.is_guest else 0,
+        )
+
     async def _look(self, caller: Caller, address: str) -> None:
         self._check_shared(caller, address, await self._shared().open_seats(caller))
 
@@ -221,12 +267,13 @@ class Seats:
 
     def _check(self, caller: Caller, address: str) -> None:
         """Check the limits by what this process knows."""
-        if self._open >= self._rules.total:
+        of_all, of_guests = self._missing(caller)
+        if of_all > 0:
             raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
         if not caller.is_guest:
             self._check_counts(caller, self._held[_account(caller)], 0)
             return
-        if self._guests >= self._rules.guests_total:
+        if of_guests > 0:
             raise _full(TOO_MANY_GUESTS)
         place = _place(caller, address)
         self._check_counts(caller, self._held[_account(caller)], self._held[place])
@@ -252,6 +299,7 @@ class Seats:
     def _count(self, caller: Caller, address: str) -> Callable[[], None]:
         guests = int(caller.is_guest)
         holders = [_account(caller), *([_place(caller, address)] if guests else [])]
+        self._places.pop(_who(caller), None)
         self._open += 1
         self._guests += guests
         for holder in holders:
@@ -276,6 +324,10 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
         except Throttled:
             await asyncio.sleep(wait_s)
     return await ask()
+
+
+def _who(caller: Caller) -> tuple[int, str]:
+    return caller.account_id, caller.label
 
 
 def _account(caller: Caller) -> str:

@@ -73,9 +73,9 @@ async def _prospects(
     find_caller: Callable[[], Awaitable[Caller]],
     limit_s: int,
     cards: Sequence[ModelCard],
-) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return why a session would be refused now, which the browser cannot read from a refused handshake, and the
-    ICE servers of a visitor who may talk."""
+    ICE servers of a visitor who may talk. A page that `waits` is given its place in the queue."""
     if reasons := await readiness() or _unable(cards):
         return [_shown(reason, user) for reason in reasons], []
     try:
@@ -85,7 +85,8 @@ async def _prospects(
     except Throttled as full:
         # Room for one more conversation comes by itself; a guest's hour does not pass while they wait in line.
         code = "at_capacity" if full.code == CONCURRENCY else "guest_limit"
-        return [{"code": code, "message": full.message}], servers
+        position = seats().wait(caller, address_of_request(request)) if "waits" in request.GET else 0
+        return [{"code": code, "message": full.message, **({"position": position} if position else {})}], servers
     except AccessDenied as denied:
         return [{"code": "not_allowed", "message": denied.message}], []
     return [], servers

@@ -152,13 +152,19 @@ export class Controls {
       const tick = () => {
         const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
         const next = seconds > 0 ? t("trying again in {seconds} s", { seconds }) : t("trying again");
-        this.#status.textContent = t("{reason}: {next}", { reason: state === "queued" ? t("All lines are busy") : this.#outage, next });
+        this.#status.textContent = t("{reason}: {next}", { reason: state === "queued" ? this.#place : this.#outage, next });
       };
       tick();
       this.#ticking = setInterval(tick, 500);
       return;
     }
     this.#status.textContent = this.#words(state);
+  }
+
+  /** Where the person stands in the queue of a full server. */
+  get #place() {
+    const { position } = this.#session;
+    return position ? t("Number {position} in the queue", { position }) : t("All lines are busy");
   }
 
   /** Why the conversation has not come back yet. */
