@@ -93,6 +93,14 @@ async def test_it_admits_an_account_up_to_its_own_limit() -> None:
     await house.refusal(member(1))
 
 
+async def test_a_front_counts_its_callers_itself() -> None:
+    house = House(per_account=1, total=3)
+    front = dataclasses.replace(member(1), is_front=True)
+    for _ in range(3):
+        await house.take(front)
+    assert (await house.refusal(front)).http_status == 503
+
+
 async def test_it_admits_everybody_up_to_the_server_limit() -> None:
     house = House(total=2)
     await house.take(member(1), "")

@@ -175,6 +175,7 @@ class KeyForm(forms.ModelForm):
             "allowed_models",
             "monthly_budget_nano",
             "task_priority",
+            "is_front",
             "expires_at",
         )
 

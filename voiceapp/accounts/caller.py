@@ -33,6 +33,8 @@ class Caller:
     """Nano-dollars that the key may spend in a calendar month; None knows no limit."""
     task_priority: int = 0
     """Priority of the tasks that it creates: higher goes first, among those of one account."""
+    is_front: bool = False
+    """Another server, which counts its callers itself."""
     expires_at: datetime | None = None
     """Expiry of the key that was used; a temporary key expires with its key at the latest."""
     is_temporary: bool = False
@@ -53,6 +55,7 @@ class Caller:
             allowed_models=frozenset(key.allowed_models),
             monthly_budget_nano=key.monthly_budget_nano,
             task_priority=key.task_priority,
+            is_front=key.is_front,
             expires_at=key.expires_at,
         )
 

@@ -174,6 +174,13 @@ class ApiKey(models.Model):
             "Tasks that wait already keep theirs."
         ),
     )
+    is_front = models.BooleanField(
+        "of a front",
+        default=False,
+        db_default=False,  # a process of the release before writes keys without it
+        help_text="Another Voiceapp calls with it (UPSTREAM_API_KEY there) and counts its callers itself: their "
+        "conversations are not limited as those of one account.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty for a key that does not expire.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -269,7 +269,9 @@ class Seats:
         """Check the limits by what this process knows."""
         of_all, of_guests = self._missing(caller)
         if of_all > 0:
-            raise _full("This server is at capacity: too many conversations are open. Try again shortly.")
+            full = _full("This server is at capacity: too many conversations are open. Try again shortly.")
+            full.http_status = 503  # for which proxies, and servers with several addresses, ask another process
+            raise full
         if not caller.is_guest:
             self._check_counts(caller, self._held[_account(caller)], 0)
             return
@@ -286,7 +288,7 @@ class Seats:
     def _check_counts(self, caller: Caller, count: int, from_here: int) -> None:
         rules = self._rules
         if not caller.is_guest:
-            if count >= rules.per_account:
+            if count >= rules.per_account and not caller.is_front:
                 raise _full(f"Your account has {rules.per_account} conversations open already. End one of them first.")
         elif count >= (caller.limits.sessions_at_once if caller.limits else rules.guests_total):
             raise _full(TOO_MANY_GUESTS)

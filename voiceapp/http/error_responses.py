@@ -186,9 +186,7 @@ def error_json(path: str, refusal: ErrorResponse, request_id: str) -> bytes:
 
 
 def _of_ours(error: VoiceError) -> ErrorResponse:
-    # A full lane is raised as an unavailable engine: to the caller it is a limit, with a limit's status.
-    status = 429 if error.code.startswith("Throttling") else error.http_status
-    headers = {}
+    status, headers = error.http_status, {}
     if isinstance(error, InvalidApiKey):
         headers["WWW-Authenticate"] = "Bearer"
     elif status in (429, 503):

@@ -24,7 +24,7 @@ export async function requestGrant(url, csrfToken, signal) {
   }
   if (!response.ok) {
     const { message } = await response.json().catch(() => ({}));
-    throw new TransportFailure(response.status === 429 ? "busy" : "refused", `The server answered ${response.status}.`, message);
+    throw new TransportFailure([429, 503].includes(response.status) ? "busy" : "refused", `The server answered ${response.status}.`, message);
   }
   return { grant: await response.json(), reportTo: response.headers.get("X-Session-Report") };
 }
