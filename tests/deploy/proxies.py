@@ -49,7 +49,8 @@ HERE = {
 @pytest.fixture
 def servers(serve: Serve) -> tuple[Product, Product]:
     """Two processes on one database, each on a port of its own."""
-    common = {"TRUST_PROXY": "1", "MAX_CONNECTIONS_PER_ADDRESS": "1000"}
+    room = dict.fromkeys(("MAX_SESSIONS", "MAX_SESSIONS_PER_ACCOUNT", "MAX_CONNECTIONS_PER_ADDRESS"), "1000")
+    common = {"TRUST_PROXY": "1", **room}
     first = serve(port=free_port(), **common)
     return first, serve(port=free_port(), DATABASE_URL=first.environment["DATABASE_URL"], **common)
 
