@@ -17,7 +17,7 @@ from tests.serving import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "manual").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SETTING = re.compile(r"\b(?!UPSTREAM_ACME_|Q4_K_M)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+SETTING = re.compile(r"\b(?!UPSTREAM_ACME_|OTEL_|Q4_K_M)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 KNOWN = set(re.findall(r"^#?([A-Z_0-9]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
 READERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
