@@ -71,8 +71,8 @@ function start(config) {
   const drawer = new Drawer();
 
   /** Whoever signed in since, in another tab, neither sees nor goes on with this conversation. */
-  async function askAgain() {
-    const current = await fetchConfig();
+  async function askAgain(waits) {
+    const current = await fetchConfig(waits);
     if (!kept.isOf(current.visitor)) {
       location.reload();
     }
