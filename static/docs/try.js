@@ -30,7 +30,7 @@ async function fill(place) {
 
 function form(method, path, operation, schemas) {
   const parameters = (operation.parameters ?? []).map((parameter) => {
-    const example = parameter.example ?? parameter["x-example"] ?? parameter.schema.examples?.[0] ?? parameter.schema.default ?? "";
+    const example = parameter.example ?? parameter["x-shown-value"] ?? parameter.schema.examples?.[0] ?? parameter.schema.default ?? "";
     return { ...parameter, input: element("input", { value: String(example), spellcheck: false, autocomplete: "off" }) };
   });
   const [contentType, media] = bodyOf(operation);

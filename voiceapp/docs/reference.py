@@ -153,7 +153,7 @@ def call_of(schemas: Schemas, method: str, path: str, details: Json, origin: str
     """The call that the examples of an operation make."""
     values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
     for parameter in details.get("parameters", ()):
-        if example := parameter.get("example", parameter.get("x-example")):  # x-: needs what not every server has
+        if example := parameter.get("example", parameter.get("x-shown-value")):  # x-: needs what not every server has
             values[parameter["in"]][parameter["name"]] = example
         elif parameter.get("required") and parameter["in"] != "path":
             values[parameter["in"]][parameter["name"]] = schemas.example(parameter["schema"])

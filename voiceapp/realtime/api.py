@@ -81,7 +81,7 @@ _TASK_DESCRIPTION: dict[str, Any] = {
             "name": settings.AOQ_TRANSPORT_HEADER,
             "description": "Has to be `moq`.",
             "required": True,
-            "x-example": "moq",
+            "x-shown-value": "moq",
             "schema": {"type": "string"},
         }
     ],
