@@ -114,6 +114,7 @@ def test_it_exports_what_the_filters_leave(desk: Client, used: None, alice: Memb
         "operation": "rerank",
         "family": "rerank",
         "model": "gte-rerank",
+        "agent": "",
         "request_id": "r1",
         "unit": "input_tokens",
         "quantity": "500000",

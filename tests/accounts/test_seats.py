@@ -73,7 +73,7 @@ class House:
         others = () if self.looks == self.written_after else self.in_others
         return [*others, *self.own[caller.is_guest, caller.account_id]]
 
-    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+    async def hold(self, caller: Caller, address: str, check: Check, agent: str = "") -> Callable[[], None]:
         check(await self.open_seats(caller))
         own = self.own[caller.is_guest, caller.account_id]
         own.append(address)

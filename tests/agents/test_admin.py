@@ -8,11 +8,13 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile as File
 from django.db import connection
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from voiceapp.agents.answering import _answering, chat_card, listed
+from voiceapp.agents.documents import texts_of
 from voiceapp.agents.files import AgentFileError, apply, hold
 from voiceapp.agents.models import COMPOSED, Agent, AgentVersion
 from voiceapp.catalogue.cards import ModelCard
@@ -94,6 +96,11 @@ def test_a_key_is_sealed_for_one_address_and_never_shown(admin_client: Client) -
         ({"language": "klingon"}, "must be a code"),
         ({"fixed": "voice,colour"}, "There is no colour"),
         ({"terms": "word\n" * 101}, "at most 100"),
+        ({"tools": "house"}, "MCP_SERVERS has no house"),
+        ({"callers": 0}, "greater than or equal to 1"),
+        ({"added": File("a.exe", b"MZ")}, "ends with .md or .txt"),
+        ({"added": File("a.md", b"\xff\xfe")}, "write it in UTF-8"),
+        ({"added": File("a.md", b"x" * 500_001)}, "500000 bytes in all"),
     ],
 )
 def test_what_cannot_be_is_said_in_the_form(admin_client: Client, fields: dict[str, Any], said: str) -> None:
@@ -104,6 +111,20 @@ def test_what_cannot_be_is_said_in_the_form(admin_client: Client, fields: dict[s
     saved(admin_client, mind="address", address="http://127.0.0.1:11434/v1", model="m", fixed="voice", terms="word")
     for file in ("https://[::1]/y.gguf", f"/{'a' * 255}", "hf:owner/repository:Q8_0", "a.gguf"):
         assert not card(saved(admin_client, mind="file", file=file)).aliases
+
+
+def test_documents_given_in_the_form_belong_to_the_version(admin_client: Client, settings: Settings) -> None:
+    agent = saved(admin_client, added=[File("menu.md", b"# Menu"), File("hours.txt", "Täglich".encode())])
+    first, folder = agent.documents, Path(card(agent).documents)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"hours.txt": "Täglich", "menu.md": "# Menu"}
+    agent = saved(admin_client, removed=["hours.txt"], added=[File("menu.md", b"# New")])
+    assert texts_of(agent.documents) == {"menu.md": "# New"}
+    assert texts_of(first) == {"hours.txt": "Täglich", "menu.md": "# Menu"}
+    page = admin_client.get(f"{LIST}{agent.pk}/change/").content.decode()
+    assert 'name="removed" value="menu.md"' in page
+    agent = saved(admin_client, "_restore")
+    saved(admin_client)
+    assert current(agent).documents == first
 
 
 def test_with_a_folder_the_admin_shows_and_does_not_edit(admin_client: Client, settings: Settings) -> None:
@@ -135,7 +156,7 @@ def test_the_environment_decides_before_the_default_agent(admin_client: Client, 
 
 def test_every_field_of_a_version_has_its_place_in_the_form(admin_client: Client) -> None:
     page = admin_client.get(ADD).content.decode()
-    assert [name for name in COMPOSED if f'name="{name}"' not in page] == []
+    assert [name for name in COMPOSED if f'name="{name}"' not in page] == ["documents"], "its form adds and removes"
 
 
 def test_versions_are_for_keys_and_staff_and_guests_reach_what_is_public_now(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import aiohttp
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, NotFoundError, PermissionDeniedError
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
@@ -110,7 +113,126 @@ async def test_openais_prompt_names_agent_version_and_variables(
     await browser.close()
 
 
-@pytest.mark.parametrize("name", ["desk@7", "desk@draft", "nothing", "desk@", "desk@-1", "desk@²"])
+async def test_openais_prompt_in_an_update_names_who_answers_from_then_on(
+    product: Product, apply: Apply, chat_server: ChatServer, minded: str
+) -> None:
+    settings = 'first_words = "Desk here."\nvoice = "man"\ntemperature = 0.1\nsession_s = 3600\n'
+    applied(apply, product, desk=minded + settings + 'instructions = "For {{name}}."', lobby=minded)
+    prompt = {"id": "desk", "version": None, "variables": {"name": {"type": "input_text", "text": "Ann"}}}
+    client = AsyncOpenAI(websocket_base_url=f"ws://{product.address}/v1", api_key=product.keys["good"])
+    async with client.realtime.connect(model="gpt-realtime") as connection:
+        told: list[Any] = []
+
+        async def update(**session: Any) -> Any:
+            await connection.session.update(session={"type": "realtime", **session})
+            return await until("session.updated")
+
+        async def until(kind: str) -> Any:
+            async for event in connection:
+                told.append(event)
+                if event.type in (kind, "error"):
+                    return event
+
+        assert (await update(prompt={"id": "nothing"})).error.param == "session.prompt"
+        await update(audio={"output": {"voice": "woman"}})
+        updated = (await update(prompt=prompt)).session
+        assert (updated.audio.output.voice, updated.prompt.id) == ("woman", "desk"), "the caller's own settings stay"
+        done = (await until("response.done")).response
+        assert done.output[0].content[0].transcript == "Desk here."
+        await update(prompt=prompt)
+        assert "keeps the agent" in (await update(prompt={"id": "lobby"})).error.message
+        content = [{"type": "input_text", "text": "Hi"}]
+        await connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
+        await connection.response.create()
+        assert (await until("response.done")).response.status == "completed"
+        session_id = next(event.session.id for event in told if event.type == "session.updated")
+    assert "For Ann." in chat_server.requests[-1]["messages"][0]["content"]
+    assert chat_server.requests[-1]["temperature"] == 0.1
+    named = "select model, agent_version from realtime_realtimesession where id = ? and ended_at is not null"
+    row = await product.row(named, session_id)
+    assert row["model"] == "desk"
+    used = await product.row("select distinct agent from accounts_usagerecord where request_id = ?", f"{session_id}:2")
+    assert used["agent"] == f"desk@{row['agent_version']}"
+    await client.close()
+
+
+async def test_chat_and_responses_answer_as_the_agent(
+    product: Product, apply: Apply, chat_server: ChatServer, minded: str
+) -> None:
+    text = 'instructions = "For {{name}}."\ntemperature = 0.1\nmax_tokens = 77\nfixed = "temperature"'
+    applied(apply, product, desk=minded + text)
+    client = AsyncOpenAI(base_url=f"{product.origin}/v1", api_key=product.keys["good"], max_retries=0)
+    hi: Any = {"role": "user", "content": "Hi"}
+    chat = await client.chat.completions.create(model="desk", messages=[hi], temperature=0.9)
+    assert (chat.choices[0].message.content, chat.model) == ("I am here.", "desk")
+    said = chat_server.requests[-1]
+    assert said["messages"][0]["content"].startswith("For .\n\nToday is")
+    assert "read aloud" not in str(said["messages"])
+    assert (said["temperature"], said["max_tokens"], said["model"]) == (0.1, 77, "bard")
+    prompt: Any = {"id": "desk", "variables": {"name": "Ann"}}
+    response = await client.responses.create(prompt=prompt, input="Hi", max_output_tokens=20)
+    assert response.output_text == "I am here."
+    assert "For Ann." in chat_server.requests[-1]["messages"][0]["content"]
+    assert chat_server.requests[-1]["max_tokens"] == 20
+    counted = "select agent, model from accounts_usagerecord where operation = 'chat' and unit = 'output_tokens'"
+    (used, _) = product.rows(counted)
+    assert (used["agent"].partition("@")[0], used["model"]) == ("desk", "bard")
+    for name, key, error in (("nothing", "good", NotFoundError), ("desk", "narrow", PermissionDeniedError)):
+        with pytest.raises(error):
+            await client.with_options(api_key=product.keys[key]).chat.completions.create(model=name, messages=[hi])
+    await client.close()
+
+
+async def test_documents_of_an_agent_are_its_own(product: Product, apply: Apply, tmp_path: Path) -> None:
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "desk" / "menu.md").write_text("# Menu\n\nThe pumpkin soup costs nine euros and fifty cents.")
+    applied(apply, product, desk='mind = "skills"', lobby='mind = "skills"')
+    said = {}
+    for name in ("desk", "lobby"):
+        async with call(product.url, product.keys["good"], model=name) as talker:
+            await talker.send("session.update", session={"modalities": ["text"]})
+            for number, words in enumerate(("What does the pumpkin soup cost?", "How do I revoke an API key?"), 1):
+                await talker.ask(words)
+                await talker.wait("response.done", count=number)
+            said[name] = [event["text"] for event in talker.all("response.text.done")]
+    assert "nine euros" in said["desk"][0]
+    assert "nine euros" not in said["lobby"][0]
+    assert "revoke" in said["lobby"][1].lower()
+    assert "Keys" not in said["desk"][1]
+
+
+async def test_an_agent_neither_takes_nor_gives_what_it_is_forbidden(
+    product: Product, apply: Apply, minded: str
+) -> None:
+    applied(apply, product, desk=minded + 'forbidden = """\nrumour\nI am here\n"""', reception=minded)
+    failed = {}
+    for name, words in (("desk", "Tell me a rumour."), ("desk", "Are you there?"), ("reception", "Tell me a rumour.")):
+        async with call(product.url, product.keys["good"], model=name) as talker:
+            await talker.ask(words)
+            failed[name, words] = (await talker.wait("response.done"))["response"]["status"] == "failed"
+    assert [*failed.values()] == [True, True, False]
+
+
+async def test_an_agent_has_so_many_callers_at_once(product: Product, apply: Apply, minded: str) -> None:
+    applied(apply, product, desk=minded + "callers = 1", lobby=minded)
+    key = product.keys["good"]
+    async with call(product.url, key, model="desk"):
+        async with call(product.url, key, model="lobby") as other:
+            await other.send("session.update", session={"prompt": {"id": "desk"}})
+            assert "as many callers" in (await other.wait("error"))["error"]["message"]
+        with pytest.raises(InvalidStatus) as refused:
+            async with call(product.url, key, model="desk"):
+                pass
+        assert refused.value.response.status_code == 429
+    async with call(product.url, key, model="lobby") as moved:
+        await moved.send("session.update", session={"prompt": {"id": "desk"}})
+        await moved.wait("session.updated")
+        with pytest.raises(InvalidStatus):
+            async with call(product.url, key, model="desk"):
+                pass
+
+
+@pytest.mark.parametrize("name", ["desk@700", "desk@draft", "nothing", "desk@", "desk@-1", "desk@²"])
 async def test_what_does_not_exist_is_refused(product: Product, apply: Apply, minded: str, name: str) -> None:
     applied(apply, product, desk=minded)
     with pytest.raises(InvalidStatus) as refused:

@@ -239,7 +239,6 @@ async def test_closing_the_events_stops_the_engine(ask: Asker, engine: Obedient)
         ("background", True),
         ("conversation", "conv_1"),
         ("conversation", {"id": "conv_1"}),
-        ("prompt", {"id": "pmpt_1"}),
     ],
 )
 async def test_what_would_have_to_be_stored_is_refused(ask: Asker, field: str, value: Any) -> None:

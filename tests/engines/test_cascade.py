@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from voiceapp.engines import reply
 from voiceapp.engines.cascade import CascadeStream
 from voiceapp.engines.interfaces import (
     AssistantDelta,
@@ -174,10 +175,8 @@ class Talk:
             detector=Level(),
             turns=self.turns,
             recognizer=self.ear,
-            chat=chat or self.writer,
+            writer=reply.Writer(chat or self.writer, is_far=is_far, speculates=speculates),
             synthesizer=self.mouth,
-            speculates=speculates,
-            is_far=is_far,
         )
         self._news = asyncio.Condition()
         self.reading = tasks.create_task(self._read())

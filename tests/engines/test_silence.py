@@ -42,6 +42,7 @@ from voiceapp.http.error_responses import error_response_of
 from voiceapp.protocol.speaking import stock_replies
 from voiceapp.protocol.speaking.stock_replies import StockReply, stock_reply
 from voiceapp.protocol.wire import events as ev
+from voiceapp.protocol.work import TurnEnded
 
 FIRST_WORD_S = 0.5
 WHOLE = Habit().text
@@ -209,6 +210,7 @@ async def test_the_next_of_a_chain_replies(habit: Habit) -> None:
         done = (await talk.wait(ev.ResponseDone)).response
         assert (transcript(done), done["status"]) == ("It is Paris.", "completed")
         assert done["metrics"]["served_by"] == "acme/second"
+        assert habit is not SILENT or (await talk.wait(TurnEnded)).dropped_tokens > 0, "the other one was sent the same"
         assert time.monotonic() - begun < 30, "and not after the timeout of the first"
 
 
@@ -217,6 +219,7 @@ async def test_of_two_that_are_asked_beside_one_another_the_first_to_write_wins(
         await talk.ask()
         done = (await talk.wait(ev.ResponseDone)).response
         assert (transcript(done), done["metrics"]["served_by"]) == (WHOLE, "acme/first")
+        assert (await talk.wait(TurnEnded)).dropped_tokens > 0, "the other one was sent the same"
 
 
 async def test_the_first_may_still_reply_where_one_beside_it_thinks_and_fails() -> None:
@@ -401,10 +404,7 @@ async def test_the_voice_here_speaks_what_a_server_does_not(habit: Handler, monk
         monkeypatch.setattr(ConversationSynthesizer, name, SOON_S)
     async with listening(web.post("/v1/audio/speech", habit)) as origin:
         there = OpenAISpeech(base_url=f"{origin}/v1", timeout_s=60)
-        links = [
-            Link(ModelCard(name, "tts", "some.where"), each) for name, each in (("there", there), ("here", Here()))
-        ]
-        mouth = ConversationSynthesizer(links, session_id="sess_1")
+        mouth = ConversationSynthesizer(links(there), session_id="sess_1")
         for _ in range(2):  # and keeps to that voice
             async with asyncio.timeout(10):
                 sound = [pcm async for pcm in mouth.speak("Hello.", voice="alloy", sample_rate_hz=24_000)]
@@ -416,10 +416,7 @@ async def test_the_voice_here_speaks_what_a_server_does_not(habit: Handler, monk
 async def test_a_server_that_speaks_is_heard_to_its_end() -> None:
     async with listening(web.post("/v1/audio/speech", _speaks)) as origin:
         there = OpenAISpeech(base_url=f"{origin}/v1", timeout_s=60)
-        links = [
-            Link(ModelCard(name, "tts", "some.where"), each) for name, each in (("there", there), ("here", Here()))
-        ]
-        mouth = ConversationSynthesizer(links, session_id="sess_1")
+        mouth = ConversationSynthesizer(links(there), session_id="sess_1")
         sound = [pcm async for pcm in mouth.speak("Hello.", voice="alloy", sample_rate_hz=24_000)]
         assert b"".join(sound) == bytes(9600)
         await there.close()
@@ -430,11 +427,8 @@ async def test_recognition_here_reads_what_a_server_does_not(habit: Handler, mon
     monkeypatch.setattr(ConversationRecognizer, "beside_s", SOON_S)
     async with listening(web.post("/v1/audio/transcriptions", habit)) as origin:
         there = OpenAIRecognizer(base_url=f"{origin}/v1", timeout_s=60)
-        links = [
-            Link(ModelCard(name, "asr", "some.where"), each) for name, each in (("there", there), ("here", Here()))
-        ]
         async with asyncio.timeout(10):
-            assert (await ConversationRecognizer(links, session_id="sess_1").recognize(AUDIO)).text == "here"
+            assert (await ConversationRecognizer(links(there), session_id="sess_1").recognize(AUDIO)).text == "here"
         await there.close()
 
 

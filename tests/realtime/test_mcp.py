@@ -17,6 +17,8 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 from pytest_django.fixtures import Settings
 
+from tests.agents.conftest import Apply
+from tests.agents.conftest import apply as apply
 from tests.ports import free_port
 from tests.realtime import mcp_server
 from tests.realtime.chat_server import KEY, ChatServer
@@ -205,6 +207,17 @@ async def test_an_approval_holds_for_the_server_that_asked(product: Product) -> 
         )
         response = (await client.until("response.done")).response
         assert response.output[0].error.message == "This tool is not there any more."
+
+
+async def test_an_agent_calls_the_tools_that_it_names(product: Product, apply: Apply) -> None:
+    wrong = apply(product, desk='tools = "home/add, away"', lobby='tools = "nothing"')
+    assert "MCP_SERVERS has no nothing" in wrong.stderr
+    asked = "Call the tool {} with {{}}"
+    for model, tool, is_called in (("desk", "add", True), ("desk", "refuse", False), ("desk", "shout", False)):
+        async with call(product.url, product.keys["good"], model=model) as talker:
+            await talker.ask(asked.format(tool))
+            output = (await talker.wait("response.done"))["response"]["output"]
+            assert ([item["name"] for item in output if item["type"] == "mcp_call"] == [tool]) == is_called
 
 
 async def test_no_reply_waits_for_a_server_that_hangs(settings: Settings, silent: int) -> None:

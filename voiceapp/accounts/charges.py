@@ -80,14 +80,17 @@ class Charge:
         model: str,
         family: str,
         request_id: str,
+        agent: str = "",
         lifetime: timedelta = HOLD_LIFETIME,
     ) -> None:
-        """`request_id` is the server's own and names this one charge; `lifetime` is how long the call lasts at most."""
+        """`request_id` is the server's own and names this one charge; `agent` is who answers, such as `desk@3`;
+        `lifetime` is how long the call lasts at most."""
         self._caller = caller
         self._operation = operation
         self._model = model
         self._family = family
         self._request_id = request_id
+        self._agent = agent
         self._lifetime = lifetime
         self.quantities: dict[str, int] = {}
         self._held: Held | None = None
@@ -154,7 +157,8 @@ class Charge:
         if self._is_settled:
             return
         self._is_settled = True
-        entry = Entry(self._caller, self._operation, self._model, self._family, self._request_id, dict(self.quantities))
+        names = (self._operation, self._model, self._family, self._request_id)
+        entry = Entry(self._caller, *names, dict(self.quantities), self._agent)
         if self._held is not None or any(self.quantities.values()):
             await _to_the_end(self._write(entry))
 
@@ -180,10 +184,13 @@ async def charge(
     model: str,
     family: str,
     request_id: str,
+    agent: str = "",
     lifetime: timedelta = HOLD_LIFETIME,
     **most: Unpack[Quantities],
 ) -> AsyncIterator[Charge]:
     """Let a call of a model begin, and write down what it used when it ends: well, badly or cancelled.
+
+    A key that is held to models must have the model, or the `agent` that answers with it, such as `desk@3`.
 
     `most` is what the call uses at most, as far as one knows; `Charge.reserve` changes it when more is known. Without
     it, some of the quota and of the budget must be left.
@@ -192,9 +199,11 @@ async def charge(
         Throttled: `Throttling.RateQuota` or `Throttling.AllocationQuota`; nothing was used then.
         AccessDenied: if the key may not use this model, or its budget for this month does not allow it.
     """
-    require_model(caller, model, family)
+    require_model(caller, agent.partition("@")[0] or model, family)
     await rates().admit(caller.account_id, operation)
-    meter = Charge(caller, operation=operation, model=model, family=family, request_id=request_id, lifetime=lifetime)
+    meter = Charge(
+        caller, operation=operation, model=model, family=family, request_id=request_id, agent=agent, lifetime=lifetime
+    )
     with tracing.call("embeddings" if operation == "embedding" else operation, model) as span:
         try:
             await meter.reserve(**most)

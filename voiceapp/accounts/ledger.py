@@ -62,6 +62,8 @@ class Entry:
     """Unique among all entries; the server makes it, for a caller who could choose it could use it twice."""
     quantities: Mapping[str, int]
     """Quantities by unit, one of `UNITS`."""
+    agent: str = ""
+    """Name and version of the agent that answered, such as `desk@3`."""
 
     def lines(self, now: datetime) -> list[UsageRecord]:
         """A record for every unit of which there is something."""
@@ -74,6 +76,7 @@ class Entry:
                 operation=self.operation,
                 family=self.family,
                 model=self.model[:100],
+                agent=self.agent[:70],
                 request_id=self.request_id,
                 unit=unit,
                 quantity=quantity,

@@ -28,6 +28,7 @@ COLUMNS = (
     "operation",
     "family",
     "model",
+    "agent",
     "request_id",
     "unit",
     "quantity",
@@ -51,7 +52,7 @@ class SumsFilter(admin.SimpleListFilter):
 
     title = "group (sums)"
     parameter_name = "sums"
-    groups = ("day", "model", "key", "account", "operation")
+    groups = ("day", "model", "agent", "key", "account", "operation")
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(group, group.capitalize()) for group in self.groups]
@@ -90,14 +91,17 @@ class UsageRecordAdmin(RecordsAdmin):
     """The ledger: rows can be looked at and exported, and not added, changed or deleted."""
 
     list_before_template = "admin/accounts/usagerecord/sums.html"
-    list_display = ("created_at", "account", "caller", "operation", "model", "unit", "quantity", "cost")
-    list_filter = (SumsFilter, "account", "family", "operation", "model", "unit")
+    list_display = ("created_at", "account", "caller", "operation", "model", "agent", "unit", "quantity", "cost")
+    list_filter = (SumsFilter, "account", "family", "operation", "model", "agent", "unit")
     list_select_related = ("account",)
     list_per_page = 50
     date_hierarchy = "created_at"
     search_fields = ("=request_id", "caller", "model")
     actions = None
-    fields = ("created_at", "account", "workspace", "caller", "operation", "family", "model", "request_id", "unit")
+    fields = (
+        *("created_at", "account", "workspace", "caller", "operation", "family", "model", "agent", "request_id"),
+        "unit",
+    )
     readonly_fields = ("unit_price", "cost")
 
     @admin.display(description="cost ($)", ordering="cost_nano")

@@ -244,6 +244,8 @@ class UsageRecord(models.Model):
     operation = models.CharField(max_length=60)
     family = models.CharField(max_length=20)
     model = models.CharField(max_length=100)
+    agent = models.CharField(max_length=70, default="", db_default="")
+    """Name and version of the agent that answered, such as `desk@3`."""
     request_id = models.CharField("request or session", max_length=100)
     unit = models.CharField(max_length=30)
     """One of `ledger.UNITS`."""

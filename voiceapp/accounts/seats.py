@@ -48,8 +48,11 @@ class SharedSeats(Protocol):
     async def open_seats(self, caller: Caller) -> Collection[str]:
         """Return the client addresses of those that are taken."""
 
-    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
-        """Take a seat if `check` allows one beside those that are taken; return what gives it back."""
+    async def hold(self, caller: Caller, address: str, check: Check, agent: str = "") -> Callable[[], None]:
+        """Take a seat if `check` allows one beside those that are taken; return what gives it back.
+
+        With an `agent` it is one of that agent's, whoever its callers are.
+        """
 
 
 class Alone:
@@ -58,7 +61,7 @@ class Alone:
     async def open_seats(self, caller: Caller) -> Collection[str]:
         return ()
 
-    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
+    async def hold(self, caller: Caller, address: str, check: Check, agent: str = "") -> Callable[[], None]:
         return lambda: None
 
 
@@ -98,16 +101,31 @@ class SeatRules:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSeats:
+    """Seats of an agent that may have so many callers at once."""
+
+    name: str
+    count: int
+
+    def check(self, taken: Collection[str]) -> None:
+        """Raise Throttled where none is free."""
+        if len(taken) >= self.count:
+            raise _full("This agent has as many callers as it may have at once. Try again shortly.")
+
+
 class Seat:
     """A caller's seat: theirs from `take` to `release`. As a context manager it releases itself."""
 
-    def __init__(self, seats: Seats, caller: Caller, address: str) -> None:
+    def __init__(self, seats: Seats, caller: Caller, address: str, agent: AgentSeats | None) -> None:
         self.lifetime_s = seats.lifetime_s(caller)
         """After how many seconds the session must end."""
         self._seats = seats
         self._caller = caller
         self._address = address
+        self._agent = agent
         self._give_back: Callable[[], None] | None = None
+        self._leave_agent: Callable[[], None] | None = None
 
     async def take(self) -> None:
         """Take the seat; taking it twice takes one.
@@ -117,12 +135,29 @@ class Seat:
         """
         if self._give_back is None:
             self._give_back = await self._seats.take(self._caller, self._address)
+            try:
+                await self.move(self._agent)
+            except BaseException:
+                self.release()
+                raise
+
+    async def move(self, agent: AgentSeats | None) -> None:
+        """Have one of the agent's seats too, in the place of another agent's.
+
+        Raises:
+            Throttled: if none is free; nothing changes then.
+        """
+        leave = await self._seats.take_of(agent, self._caller, self._address) if agent else None
+        if self._leave_agent:
+            self._leave_agent()
+        self._leave_agent = leave
 
     def release(self) -> None:
         """Give the seat back; harmless when it was not taken, or was given back before."""
-        give_back, self._give_back = self._give_back, None
-        if give_back is not None:
-            give_back()
+        held, self._give_back, self._leave_agent = (self._give_back, self._leave_agent), None, None
+        for give_back in held:
+            if give_back is not None:
+                give_back()
 
     @contextmanager
     def leaving(self) -> Iterator[None]:
@@ -187,9 +222,9 @@ class Seats:
             return caller.limits.session_s
         return self._rules.guest_lifetime_s if caller.is_guest else self._rules.lifetime_s
 
-    def seat(self, caller: Caller, address: str) -> Seat:
+    def seat(self, caller: Caller, address: str, agent: AgentSeats | None = None) -> Seat:
         """A seat to be taken by `caller` from an Internet `address` (empty: unknown, counted as one address)."""
-        return Seat(self, caller, address)
+        return Seat(self, caller, address, agent)
 
     async def check(self, caller: Caller, address: str) -> None:
         """Check that a seat could be taken now, without taking it.
@@ -215,6 +250,14 @@ class Seats:
                 rate = self._hourly(caller)
                 _refuse_hourly(rate, await self._begun.count(_place(caller, address), rate))
             return taken.pop_all().close
+
+    async def take_of(self, agent: AgentSeats, caller: Caller, address: str) -> Callable[[], None]:
+        """Take one of an agent's seats; returns what gives it back.
+
+        Raises:
+            Throttled: if none is free.
+        """
+        return await _patiently(lambda: self._shared().hold(caller, address, agent.check, agent.name))
 
     @contextmanager
     def leaving(self, seat: Seat) -> Iterator[None]:

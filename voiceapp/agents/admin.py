@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 
 from voiceapp.agents.answering import deciding
+from voiceapp.agents.documents import SUFFIXES, kept, texts_of
 from voiceapp.agents.models import Agent, AgentVersion, Composition
 from voiceapp.agents.preamble import PREAMBLE
 from voiceapp.catalogue.defaults import VOICE
@@ -21,14 +22,54 @@ from voiceapp.http.admin import ReadOnlyInline
 MODEL_FIELDS = ("mind", "address", "model", "key", "file", "fallbacks", "temperature", "max_tokens")
 
 
-class AgentForm(forms.ModelForm):
-    """The draft, and the key of its model server, which is never shown again."""
+class SeveralFiles(forms.FileField):
+    """Any number of files."""
 
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        return [super(SeveralFiles, self).clean(each, initial) for each in data or ()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(data)
+
+
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class AgentForm(forms.ModelForm):
+    """The draft, its documents, and the key of its model server, which is never shown again."""
+
+    added = SeveralFiles(
+        label="add documents",
+        required=False,
+        widget=FilesInput(attrs={"accept": ",".join(SUFFIXES)}),
+        help_text="Markdown and text files. With documents of its own, it does not reply from those of the server.",
+    )
+    removed = forms.MultipleChoiceField(
+        label="remove documents", required=False, widget=forms.CheckboxSelectMultiple, help_text="The ones it has."
+    )
     key = forms.CharField(
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         help_text="Kept encrypted, for this address only. Empty keeps the one that is there.",
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._texts = texts_of(self.instance.documents)
+        if "removed" in self.fields:
+            self.fields["removed"].choices = [(name, name) for name in self._texts]
+
+    def clean(self) -> Any:
+        """Keep the documents."""
+        removed, added = self.cleaned_data.get("removed") or (), self.cleaned_data.get("added") or ()
+        if removed or added:
+            files = {name: text.encode() for name, text in self._texts.items() if name not in removed}
+            try:
+                self.instance.documents = kept(files | {file.name: file.read() for file in added})
+            except forms.ValidationError as error:
+                self.add_error("added", error)
+        return super().clean()
 
     def save(self, commit: bool = True) -> Any:
         if self.cleaned_data.get("key"):
@@ -71,7 +112,8 @@ class AgentAdmin(ModelAdmin):
         (None, {"fields": ("name", "title", "is_public", "unpublished", "preamble", "instructions", "first_words")}),
         ("How it speaks and hears", {"fields": ("voice", "pace", "language", "terms", "patience")}),
         ("What replies", {"fields": ("decided", *MODEL_FIELDS)}),
-        ("Limits", {"fields": ("session_s", "fixed")}),
+        ("What it knows and does", {"fields": ("added", "removed", "tools", "forbidden")}),
+        ("Limits", {"fields": ("session_s", "callers", "fixed")}),
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:

@@ -10,13 +10,16 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
+from voiceapp.agents.documents import folder_of
 from voiceapp.agents.models import Agent, AgentVersion, Composition, Mind
 from voiceapp.agents.preamble import filled
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.catalogue.defaults import VOICE, LocalModelSettings, chat_cards, chat_model_file
+from voiceapp.catalogue.defaults import VOICE, LocalModelSettings, chat_cards, chat_model_file, of_agent
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.catalogue.servers import ServerSettings
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import ModelNotFound
+from voiceapp.protocol.wire.values import read_metadata, read_object, read_text
 
 DRAFT = "draft"
 """In the place of a version's number, for people who may change agents."""
@@ -44,6 +47,16 @@ class Answering:
     first_words: str = ""
     pace: float = 1.0
     session_s: int | None = None
+    tools: tuple[str, ...] | None = None
+    """Servers of tools, and single tools, that it calls; None: those that are offered in every conversation."""
+    callers: int | None = None
+    """Callers at once; None: as many as the server takes."""
+
+    @property
+    def label(self) -> str:
+        """Name and version, as records have them; empty where the server's settings answer."""
+        is_composed = self.version or self.name != VOICE
+        return f"{self.name}@{self.version or DRAFT}" if is_composed else ""
 
 
 async def answering(
@@ -89,6 +102,8 @@ def _answering(name: str, version: str, user_id: int | None, is_guest: bool, var
         filled(composed.first_words, variables),
         composed.pace,
         composed.session_s,
+        composed.tool_names or None,
+        composed.callers,
     )
 
 
@@ -100,9 +115,11 @@ def deciding() -> list[str]:
 def chat_card(agent: Agent, composed: Composition) -> ModelCard | None:
     """The model that writes the replies of an agent; None is that of this server."""
     mind = Mind.SERVER if agent.name == VOICE and deciding() else composed.mind
-    server, local, engine = ServerSettings("", "", ""), settings.LOCAL_CHAT, "skills"
+    documents, forbidden = folder_of(composed.documents), composed.forbidden_words
     if mind == Mind.SERVER:
-        return None
+        card = catalogue().default("chat")
+        return of_agent(card, documents, forbidden) if documents or forbidden else None
+    server, local, engine = ServerSettings("", "", ""), settings.LOCAL_CHAT, "skills"
     if mind == Mind.ADDRESS:
         key = agent.key_for(composed.address)
         server, local, engine = ServerSettings(composed.address, key, composed.model, settings.CHAT_TIMEOUT_S), None, ""
@@ -112,7 +129,7 @@ def chat_card(agent: Agent, composed: Composition) -> ModelCard | None:
         server, sees_images=False, local=local, engine=engine, reads_documents=settings.CHAT_READS_DOCUMENTS
     )[0]
     options = {**card.options, "is_guarded": True} if mind == Mind.ADDRESS else card.options
-    return replace(card, aliases=(), options=options, fallbacks=composed.fallback_list)
+    return of_agent(replace(card, options=options, fallbacks=composed.fallback_list), documents, forbidden)
 
 
 def own_model(file: str) -> LocalModelSettings:
@@ -125,6 +142,22 @@ def own_model(file: str) -> LocalModelSettings:
         settings.CHAT_TIMEOUT_S,
         idle_s=600.0,
     )
+
+
+def read_prompt(given: object, at: str) -> tuple[str, dict[str, str]]:
+    """The agent that OpenAI's `prompt` names, with its version, and the variables of its instructions.
+
+    Raises:
+        InvalidParameter: if it cannot be read; `at` is where it stands.
+    """
+    prompt = read_object(given, at)
+    name = read_text(prompt.get("id"), f"{at}.id", limit=100)
+    version = read_text(prompt.get("version") or "", f"{at}.version", limit=20)
+    texts = {
+        key: value.get("text") if isinstance(value, dict) else value
+        for key, value in read_object(prompt.get("variables") or {}, f"{at}.variables").items()
+    }
+    return f"{name}@{version}" if version else name, read_metadata(texts, f"{at}.variables") or {}
 
 
 def listed(*, is_guest: bool = False) -> list[str]:

@@ -6,12 +6,15 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from voiceapp.agents import documents
+from voiceapp.agents.documents import kept, texts_of
 from voiceapp.agents.models import COMPOSED, Agent, Composition
 
 MAX_BYTES = 200_000
@@ -19,6 +22,8 @@ MAX_BYTES = 200_000
 MAX_NUMBER = 2**53
 """Numbers are smaller; infinity and what is not a number are not."""
 
+FIELDS = tuple(name for name in COMPOSED if name != "documents")
+"""Fields of a file. Documents are files themselves, in a folder beside it that has the name of the agent."""
 FILE = "file"
 """Stands in the place of the person who published a version."""
 
@@ -32,8 +37,8 @@ def written(composed: Composition) -> str:
     usual = Agent()
     fields = [
         f"{name} = {_value(value)}\n"
-        for name, value in composed.composition().items()
-        if value is not None and value != getattr(usual, name)
+        for name in FIELDS
+        if (value := getattr(composed, name)) is not None and value != getattr(usual, name)
     ]
     return "".join(fields)
 
@@ -45,6 +50,9 @@ def export(folder: Path) -> Iterator[Path]:
         if (current := agent.current) is not None:
             path = folder / f"{agent.name}.toml"
             path.write_text(written(current), encoding="utf-8")
+            for name, text in texts_of(current.documents).items():
+                path.with_suffix("").mkdir(exist_ok=True)
+                (path.with_suffix("") / name).write_text(text, encoding="utf-8")
             yield path
 
 
@@ -84,8 +92,12 @@ def _apply(path: Path) -> str:
 def _published(path: Path, text: str, given: dict[str, Any]) -> str:
     agent = Agent.objects.filter(name=path.stem).first() or Agent(name=path.stem)
     before = agent.current if agent.pk else None
-    for name in COMPOSED:
+    for name in FIELDS:
         setattr(agent, name, given.get(name, Agent._meta.get_field(name).get_default()))
+    try:
+        agent.documents = kept(_documents(path.with_suffix("")))
+    except ValidationError as error:
+        raise AgentFileError(f"{path.stem}/: {error.message}") from error
     try:
         agent.full_clean(validate_unique=False)
     except ValidationError as error:
@@ -93,6 +105,15 @@ def _published(path: Path, text: str, given: dict[str, Any]) -> str:
     agent.save()
     version = agent.publish(FILE)
     return f"{version}: {'unchanged' if before == version else 'published'}"
+
+
+def _documents(folder: Path) -> dict[str, bytes]:
+    """The documents beside an agent's file; of one that is too large, no more than shows that."""
+    found: dict[str, bytes] = {}
+    for path in islice((path for path in sorted(folder.glob("[!.]*")) if path.is_file()), documents.MAX_FILES + 1):
+        with path.open("rb") as file:
+            found[path.name] = file.read(documents.MAX_BYTES + 1)
+    return found
 
 
 def _text(path: Path) -> str:
@@ -111,8 +132,8 @@ def _read(path: Path, text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise AgentFileError(f"{path.name}: {error}.") from error
     for name, value in given.items():
-        if name not in COMPOSED:
-            raise _at(path, text, name, f"{name} is not known. Write of {', '.join(COMPOSED)}.")
+        if name not in FIELDS:
+            raise _at(path, text, name, f"{name} is not known. Write of {', '.join(FIELDS)}.")
         usual = Agent._meta.get_field(name).get_default()
         wanted = str if isinstance(usual, str) else bool if isinstance(usual, bool) else float
         fits = type(value) is wanted or (wanted, type(value)) == (float, int)

@@ -76,6 +76,24 @@ class Composition(models.Model):
     fallbacks = models.CharField(
         max_length=200, blank=True, help_text="Models of this server that are asked in turn when that one cannot serve."
     )
+    documents = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
+    """Digest of its `DocumentSet`; empty: it replies from the server's documents."""
+    tools = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the servers in MCP_SERVERS, such as house or house/lights_on, with commas between. Empty: those "
+        "that are offered in every conversation.",
+    )
+    forbidden = models.TextField(
+        "words it neither takes nor gives",
+        blank=True,
+        default="",
+        db_default="",
+        max_length=5_000,
+        help_text="Words and phrases, one on a line, beside those that this server forbids.",
+    )
     temperature = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.0), MaxValueValidator(1.99)])
     max_tokens = models.PositiveIntegerField(
         "reply length", null=True, blank=True, validators=[MinValueValidator(16)], help_text="Tokens of a reply."
@@ -83,6 +101,7 @@ class Composition(models.Model):
     session_s = models.PositiveIntegerField(
         "conversation length", null=True, blank=True, validators=[MinValueValidator(10)], help_text="Seconds."
     )
+    callers = models.PositiveIntegerField("callers at once", null=True, blank=True, validators=[MinValueValidator(1)])
     fixed = models.CharField(
         max_length=200, blank=True, help_text=f"What callers may not change, of {', '.join(FIXABLE)}; commas between."
     )
@@ -108,6 +127,9 @@ class Composition(models.Model):
             wrong["file"] = refusal
         if unknown := [name for name in _entries(self.fallbacks) if catalogue().find(name, "chat") is None]:
             wrong["fallbacks"] = f"This server has no chat model {', '.join(unknown)}."
+        labels = [server.label for server in settings.MCP_SERVERS]
+        if unknown := [name for name in self.tool_names if name.partition("/")[0] not in labels]:
+            wrong["tools"] = f"MCP_SERVERS has no {', '.join(unknown)}."
         if unknown := [name for name in _entries(self.fixed) if name not in FIXABLE]:
             wrong["fixed"] = f"There is no {', '.join(unknown)}; write of {', '.join(FIXABLE)}."
         if wrong:
@@ -120,8 +142,8 @@ class Composition(models.Model):
     def opening(self) -> dict[str, Any]:
         """Return the settings of its sessions, in the words of `session.update`."""
         hearing: dict[str, Any] = {"language": self.language} if self.language else {}
-        if terms := [line.strip() for line in self.terms.splitlines() if line.strip()]:
-            hearing["keywords"] = terms
+        if terms := _lines(self.terms):
+            hearing["keywords"] = [*terms]
         given = {
             "voice": self.voice,
             "input_audio_transcription": hearing,
@@ -135,6 +157,16 @@ class Composition(models.Model):
     def fallback_list(self) -> tuple[str, ...]:
         """Names of the models that stand in."""
         return _entries(self.fallbacks)
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """Names of servers of tools, and of single tools."""
+        return _entries(self.tools)
+
+    @property
+    def forbidden_words(self) -> tuple[str, ...]:
+        """Words that it neither takes nor gives."""
+        return _lines(self.forbidden)
 
     @property
     def fixed_fields(self) -> frozenset[str]:
@@ -231,6 +263,17 @@ class AgentVersion(Composition):
         return f"{self.agent}@{self.number}"
 
 
+class DocumentSet(models.Model):
+    """Documents of agents. A set does not change, so versions share it."""
+
+    digest = models.CharField(primary_key=True, max_length=32)
+    texts = models.JSONField()
+    """By the name of the file."""
+
+    def __str__(self) -> str:
+        return f"{self.digest}"
+
+
 def reseal_keys() -> int:
     """Seal all keys with the present key of this installation; how many had another."""
     rows = [(row, reseal(row.sealed_key)) for row in Agent.objects.exclude(sealed_key="")]
@@ -254,6 +297,10 @@ def _unfit(file: str) -> str:
     elif any(len(part.encode()) > MAX_NAME_BYTES for part in file.split("/")):
         return f"The name of a file or folder may have {MAX_NAME_BYTES} bytes."
     return ""
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _entries(text: str) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ class ModelCard:
     """ISO 639-1 codes that a recognition model understands."""
     translates: bool = False
     """A recognition model can also say in English what was said."""
+    documents: str = ""
+    """Folder that a chat model of an agent reads in the place of the server's documents."""
+    forbidden: tuple[str, ...] = ()
+    """Words that it neither takes nor gives, beside those of the server."""
     chat: ChatCapabilities = ChatCapabilities()
     embedding: EmbeddingCapabilities = EmbeddingCapabilities()
 

@@ -222,6 +222,17 @@ def chat_cards(
     return [replace(first, aliases=tuple(alias for alias in CHAT_ALIASES if alias != first.name)), *cards[1:]]
 
 
+def of_agent(card: ModelCard, documents: str, forbidden: tuple[str, ...]) -> ModelCard:
+    """Return a chat model as an agent has it: with the folder of its own `documents`, if any, and words that it neither
+    takes nor gives."""
+    options, able = card.options, card.chat
+    if documents and card.provider.startswith(f"{_ENGINES}.assistant."):  # they find passages themselves
+        options = {**options, "documents": documents}
+    elif documents:
+        able = replace(able, reads_sources=True)
+    return replace(card, aliases=(), options=options, chat=able, documents=documents, forbidden=forbidden)
+
+
 def retrieval_cards(embedding: ServerSettings, rerank: ServerSettings, *, rerank_shape: str) -> list[ModelCard]:
     """Embedding and reranking, inside this process or by servers."""
     reranker = ModelCard(

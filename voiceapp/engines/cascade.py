@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +19,6 @@ from voiceapp.engines.interfaces import (
     ENGINE_SAMPLE_RATE_HZ,
     VAD_FRAME_SAMPLES,
     Call,
-    ChatModel,
     ChatProvider,
     Provider,
     Recognizer,
@@ -30,12 +30,11 @@ from voiceapp.engines.interfaces import (
 )
 from voiceapp.engines.models.fallback import ConversationRecognizer, ConversationSynthesizer
 from voiceapp.engines.models.providers import connect_tools, links_in_use, provider_of, unavailable
-from voiceapp.engines.reply import ReplyPipeline
+from voiceapp.engines.reply import ReplyPipeline, Writer
 from voiceapp.engines.sound.caller_sound import CallerSound, Frame
-from voiceapp.errors import FloodError, InvalidParameter
+from voiceapp.errors import FloodError, InvalidParameter, VoiceError
 from voiceapp.protocol.audio import AudioFormat, Meter
-from voiceapp.protocol.configuration import SessionConfig, configured
-from voiceapp.protocol.items import Author
+from voiceapp.protocol.configuration import SessionConfig, configured, with_changes
 from voiceapp.protocol.session import Session
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
@@ -51,8 +50,6 @@ from voiceapp.protocol.work import (
 SLICE_SAMPLES = 16 * VAD_FRAME_SAMPLES
 """Audio that is heard before others on the event loop get their turn: half a second, under 5 ms."""
 
-A_MODEL = Author("model")
-
 
 class CascadeModel(Provider):
     """A `RealtimeModel`; the engines behind it are shared by all conversations."""
@@ -62,8 +59,7 @@ class CascadeModel(Provider):
         self._detection: VoiceDetection = provider_of(models.default("vad"))
         self._turns: TurnPredictor = provider_of(models.default("turn"))
         self._recognizers = links_in_use("asr")
-        self._chat = models.default("chat")
-        provider_of(self._chat)
+        provider_of(models.default("chat"))
         self._synthesizers = links_in_use("tts")
 
     @property
@@ -84,29 +80,36 @@ class CascadeModel(Provider):
             raise error
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> CascadeStream:
-        card = call.chat or self._chat
-        chat: ChatProvider = provider_of(card)
-        tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
-        calls_tools = card.chat.tools and card.chat.converses
-        if calls_tools:
-            connect_tools()
         return CascadeStream(
             call,
             tasks,
             detector=self._detection.detector(),
             turns=self._turns,
             recognizer=ConversationRecognizer(self._recognizers, session_id=call.session_id),
-            chat=chat,
+            writer=writer_of(call, tasks),
             synthesizer=self._synthesizer(call.session_id),
-            speculates={"free": card.runs_here, "always": True, "never": False}[settings.SPECULATIVE_REPLIES],
-            is_far=not card.runs_here,
-            replies_in_english=card.chat.is_english,
-            author=card.author,
-            calls_tools=calls_tools,
         )
 
     def _synthesizer(self, session_id: str) -> Synthesizer:
         return ConversationSynthesizer(self._synthesizers, session_id=session_id)
+
+
+def writer_of(call: Call, tasks: asyncio.TaskGroup) -> Writer:
+    """Return what writes the replies of a conversation, which begins to reach it."""
+    card = call.chat or catalogue().default("chat")
+    chat: ChatProvider = provider_of(card)
+    tasks.create_task(chat.prepare(call), name=f"session {call.session_id}: reach the chat model")
+    calls_tools = card.chat.tools and card.chat.converses
+    if calls_tools:
+        connect_tools()
+    return Writer(
+        chat,
+        card.author,
+        is_far=not card.runs_here,
+        calls_tools=calls_tools,
+        speculates={"free": card.runs_here, "always": True, "never": False}[settings.SPECULATIVE_REPLIES],
+        replies_in_english=card.chat.is_english,
+    )
 
 
 class CascadeStream:
@@ -120,42 +123,31 @@ class CascadeStream:
         detector: VoiceDetector,
         turns: TurnPredictor,
         recognizer: Recognizer,
-        chat: ChatModel,
+        writer: Writer,
         synthesizer: Synthesizer,
-        speculates: bool = False,
-        is_far: bool = False,
-        replies_in_english: bool = False,
-        author: Author = A_MODEL,
-        calls_tools: bool = False,
     ) -> None:
-        """`author`: who writes where `chat` does not tell. `speculates`: replies are begun while the caller may go on;
-        `is_far`: on another server; `calls_tools`: the operator's, in every conversation. `replies_in_english`: see
-        `Session`."""
         self._tasks = tasks
+        self._call = call
         self._detector = detector
         self._now = asyncio.get_running_loop().time
+        self._usual = SessionConfig(
+            model=call.model,
+            voice=synthesizer.default_voice,
+            input_format=AudioFormat("pcm16", call.input_rate_hz),
+            output_format=AudioFormat("pcm16", 24_000),
+            transcription_model=catalogue().default("asr").name,
+            listens_only=call.listens_only,
+            has_track=call.has_track,
+            languages=call.languages,
+            mcp_servers=() if call.is_guest else mcp_addresses(),
+        )
         self._session = Session(
             session_id=call.session_id,
-            config=configured(
-                SessionConfig(
-                    model=call.model,
-                    voice=synthesizer.default_voice,
-                    input_format=AudioFormat("pcm16", call.input_rate_hz),
-                    output_format=AudioFormat("pcm16", 24_000),
-                    transcription_model=catalogue().default("asr").name,
-                    listens_only=call.listens_only,
-                    has_track=call.has_track,
-                    languages=call.languages,
-                    mcp_servers=() if call.is_guest else mcp_addresses(),
-                ),
-                call.usual,
-                call.opening,
-                fixed=call.fixed,
-            ),
+            config=configured(self._usual, call.usual, call.opening, fixed=call.fixed),
             says_not_understood=settings.SAY_NOT_UNDERSTOOD,
             fills_waits=settings.CHAT_FILLERS,
-            speculates=speculates,
-            replies_in_english=replies_in_english,
+            speculates=writer.speculates,
+            replies_in_english=writer.replies_in_english,
         )
         self._sound = CallerSound(self._session.config)
         self._meter = Meter(rate_per_s=2 * 1000)
@@ -174,14 +166,11 @@ class CascadeStream:
         )
         self._replies = ReplyPipeline(
             call,
-            chat=chat,
+            writer=writer,
             synthesizer=synthesizer,
             done=self._done,
             room=self._room,
             turns=lambda: self._session.turns,
-            author=author,
-            is_far=is_far,
-            calls_tools=calls_tools,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
         self._session.open(self._now(), call.first_words)
@@ -196,9 +185,41 @@ class CascadeStream:
                 self._take(frame, self._detector.probability(frame.to_detect))
         elif isinstance(event, ev.AudioClear):
             self._sound.clear()
+        elif isinstance(event, ev.SessionUpdate) and event.session.get("prompt"):
+            try:
+                await self._answer_as(event.session["prompt"])
+            except VoiceError as refused:
+                self._session.refuse(InvalidParameter(refused.message, param="session.prompt"), event.event_id)
+                self._changed.set()
+                return
         self._session.receive(event, self._now())
         self._sound.configure(self._session.config)
         self._follow()
+
+    async def _answer_as(self, prompt: object) -> None:
+        """Let the agent answer that a `prompt` names, if this is the first one.
+
+        Raises:
+            VoiceError: if the caller may not have it, or it comes too late.
+        """
+        session, before = self._session, self._call
+        if before.prompted is None or prompt == session.config.prompt:
+            return
+        if session.config.prompt is not None or not session.is_untouched:
+            raise InvalidParameter("A conversation keeps the agent that it began with. Begin another one.")
+        fields = (await before.prompted(prompt)).fields
+        call = self._call = replace(before, **fields)
+        began = configured(self._usual, before.usual, before.opening, fixed=before.fixed)
+        config = configured(self._usual, call.usual, call.opening, fixed=call.fixed)
+        writer = writer_of(call, self._tasks)
+        session.answer_as(
+            with_changes(config, began, session.config),
+            call.first_words,
+            self._now(),
+            speculates=writer.speculates,
+            replies_in_english=writer.replies_in_english,
+        )
+        self._replies.answer_as(call, writer)
 
     async def events(self) -> AsyncGenerator[ev.ServerEvent | PlayoutCut | TurnEnded, None]:
         session = self._session

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,6 +250,8 @@ class ChatDelta:
     """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
     author: Author | None = None
     """Who wrote what follows, where that is not the model that was asked."""
+    dropped: int = 0
+    """Further models that were asked for the same reply, and told to stop; on the first delta only."""
 
     @property
     def has_words(self) -> bool:
@@ -402,6 +404,9 @@ class Call:
     first_words: str = ""
     pace: float = 1.0
     """Rate of speech; 1.0 is normal."""
+    tools: tuple[str, ...] | None = None
+    """Servers of tools, and single tools as `server/tool`, that the model may call; None: those of every
+    conversation."""
     usual: dict[str, Any] = field(default_factory=dict)
     """Settings in the place of this server's defaults, in the words of `session.update`."""
     fixed: frozenset[str] = frozenset()
@@ -419,6 +424,17 @@ class Call:
     the model reply. None lets it always."""
     charge: Callable[[str], AbstractAsyncContextManager[SpeechMeter]] | None = None
     """Stands around each response that reads text aloud, with its id."""
+    prompted: Callable[[object], Awaitable[AgentTerms]] | None = None
+    """Returns the terms of the agent that a `prompt` names, which answers from then on. It fails with a
+    RequestRefused."""
+
+
+class AgentTerms(NamedTuple):
+    """What an agent adds to a `Call`."""
+
+    fields: dict[str, Any]
+    lasts_s: float
+    """Longest duration of its conversations."""
 
 
 class RealtimeStream(Protocol):

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 from weakref import WeakValueDictionary
@@ -83,6 +83,26 @@ LEAST_REPEATED = 6
 """Characters that a model has repeated where the next one continues a word."""
 
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+A_MODEL = Author("model")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The model that writes the replies of a conversation."""
+
+    chat: ChatModel
+    author: Author = A_MODEL
+    """Who writes where `chat` does not tell."""
+    is_far: bool = False
+    """It runs on another server."""
+    calls_tools: bool = False
+    """It calls the operator's tools."""
+    speculates: bool = False
+    """Replies are begun while the caller may go on."""
+    replies_in_english: bool = False
+    """See `Session`."""
 
 
 class _Aside(str):
@@ -159,36 +179,34 @@ class ReplyPipeline:
         self,
         call: Call,
         *,
-        chat: ChatModel,
+        writer: Writer,
         synthesizer: Synthesizer,
         done: Callable[[Result], None],
         room: asyncio.Event,
         turns: Callable[[], int],
         reminders: Callable[[], tuple[Reminder, ...]],
-        author: Author,
-        calls_tools: bool,
-        is_far: bool = False,
     ) -> None:
-        """`author` is the chat model, which `calls_tools` of the operator's in every conversation, and runs on another
-        server if it `is_far`; `done` takes each result; `room` is set while the session takes more audio; `turns`
-        counts its responses, and `reminders` are those that its caller has set."""
-        self._call = call
-        name = author.name or author.kind
-        self._chat = tracing.TracedChat(chat, name) if settings.TRACING else chat
+        """`done` takes each result; `room` is set while the session takes more audio; `turns` counts its responses, and
+        `reminders` are those that its caller has set."""
+        self.answer_as(call, writer)
         self._synthesizer = synthesizer
         self._done = done
         self._room = room
         self._turns = turns
-        self._author = author
-        self._is_far = is_far
-        self._calls_tools = calls_tools
         self._reminders = reminders
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
         self._started_at = time.time()
-        self._speech_rate = call.pace
         self._replies: WeakValueDictionary[str, _Reply] = WeakValueDictionary()
         """Replies by the id of their response, for as long as their task lives."""
+
+    def answer_as(self, call: Call, writer: Writer) -> None:
+        """Write further replies in the terms of another agent."""
+        name = writer.author.name or writer.author.kind
+        self._chat = tracing.TracedChat(writer.chat, name) if settings.TRACING else writer.chat
+        self._call, self._author, self._is_far = call, writer.author, writer.is_far
+        self._calls_tools = writer.calls_tools
+        self._speech_rate = call.pace
 
     def respond(self, work: Respond) -> Coroutine[Any, Any, None]:
         """Write and speak one reply; every way out but cancellation ends it for the session.
@@ -332,6 +350,8 @@ class ReplyPipeline:
         work = reply.work
         if isinstance(delta, AssistantDelta):
             self._take_beside_words(delta, reply)
+        if delta.dropped:
+            self._done(ReplyDropped(work.response_id, delta.dropped * reply.asked_tokens))
         if delta.served_by:
             reply.hand_over(ReplyServedBy(work.response_id, delta.served_by))
         if author := delta.author or (None if reply.author or not delta.text else self._author):
@@ -375,7 +395,9 @@ class ReplyPipeline:
         tools = {}
         if settings.MCP_SERVERS:
             converses = self._calls_tools and not work.config.functions
-            tools = await offered(work.config.tools, converses=converses, is_guest=self._call.is_guest)
+            tools = await offered(
+                work.config.tools, self._call.tools, converses=converses, is_guest=self._call.is_guest
+            )
         if not tools:
             async with aclosing(self._chat.stream(request)) as deltas:
                 async for delta in deltas:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
@@ -43,6 +44,8 @@ class ChatCall:
     """Prefix of parameter names in refusals: "parameters." in the native style, "" in the compatible one."""
     format_at: str = "response_format"
     """Name of the response format in the request's style, behind `parameters_at`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables for the instructions of the agent that `model` names."""
     places: tuple[str, ...] = ()
     """Path of each message in the body; empty where that is its number behind `messages_at`."""
 

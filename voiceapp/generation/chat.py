@@ -9,11 +9,17 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from django.conf import settings
+from django.utils import timezone
+
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.charges import charge
-from voiceapp.catalogue.cards import ChatCapabilities
+from voiceapp.agents.answering import Answering, answering
+from voiceapp.agents.preamble import today
+from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.interfaces import (
+    Briefing,
     ChatDelta,
     ChatModel,
     ChatRequest,
@@ -21,7 +27,7 @@ from voiceapp.engines.interfaces import (
     ToolCallDelta,
 )
 from voiceapp.engines.models.providers import provider_of
-from voiceapp.errors import EngineUnavailable, InvalidParameter
+from voiceapp.errors import EngineUnavailable, InvalidParameter, ModelNotFound
 from voiceapp.generation.calls import ChatCall
 from voiceapp.generation.images import with_images
 from voiceapp.generation.stop_sequences import StopFilter
@@ -84,7 +90,9 @@ async def answer(
         FetchFailed: if an image does not come from its address.
         EngineError: if the engine fails, also between pieces.
     """
-    card = catalogue().get(call.model, "chat")
+    card, agent = await _who_answers(caller, call)
+    if agent is not None:
+        call = _as_agent(call, agent)
     engine: ChatModel = provider_of(card)
     _check(call, card.chat)
     tally = _Tally(call)
@@ -94,6 +102,7 @@ async def answer(
         model=card.name,
         family="chat",
         request_id=request_id,
+        agent=agent.label or agent.name if agent else "",
         input_tokens=tally.most_input_tokens,
         output_tokens=tally.most_output_tokens,
     ) as meter:
@@ -122,6 +131,40 @@ async def answer(
                 )
         if unfinished:
             raise EngineUnavailable("The model broke off in the middle of its answer.")
+
+
+async def _who_answers(caller: Caller, call: ChatCall) -> tuple[ModelCard, Answering | None]:
+    """Find the model of a call, and the agent that answers with it, if the call names one.
+
+    Raises:
+        ModelNotFound: if there is neither.
+    """
+    if (card := catalogue().find(call.model, "chat")) is not None:
+        return card, None
+    try:
+        agent = await answering(call.model, user_id=caller.user_id, is_guest=caller.is_guest, variables=call.variables)
+    except ModelNotFound:
+        raise ModelNotFound(f"There is no chat model '{call.model[:80]}' on this server.") from None
+    return agent.chat or catalogue().default("chat"), agent
+
+
+def _as_agent(call: ChatCall, agent: Answering) -> ChatCall:
+    """The call with what the agent adds to it, and without what it keeps from callers."""
+    request, usual, fixed = call.request, agent.opening, agent.fixed
+    temperature = None if "temperature" in fixed else request.temperature
+    max_tokens = None if "max_tokens" in fixed else request.max_tokens
+    keeps = "instructions" in fixed
+    return replace(
+        call,
+        request=replace(
+            request,
+            messages=tuple(message for message in request.messages if not (keeps and message.role == "system")),
+            tools=() if "tools" in fixed else request.tools,
+            temperature=usual.get("temperature") if temperature is None else temperature,
+            max_tokens=usual.get("max_tokens") if max_tokens is None else max_tokens,
+            briefing=Briefing("", agent.instructions, today(settings.LOCAL_TIME_ZONE, timezone.now())),
+        ),
+    )
 
 
 def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:

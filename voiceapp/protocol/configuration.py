@@ -100,6 +100,8 @@ class SessionConfig:
     max_history_turns: int | None = None
     fixed: frozenset[str] = frozenset()
     """Names of fields that the client does not change: what it sends for them is ignored."""
+    prompt: dict[str, Any] | None = None
+    """OpenAI's name for an agent, its version and variables, as the client gave it."""
     listens_only: bool = False
     """Responses do not exist; decided when the session begins."""
     has_track: bool = False
@@ -130,6 +132,7 @@ class SessionConfig:
             "presence_penalty": self.presence_penalty,
             "seed": self.seed,
             "max_history_turns": self.max_history_turns,
+            "prompt": self.prompt,
         }
         return {
             "model": self.model,
@@ -182,6 +185,16 @@ def configured(
         InvalidParameter: as `merge`.
     """
     return merge(replace(merge(config, usual), fixed=fixed), opening)
+
+
+def with_changes(config: SessionConfig, began: SessionConfig, now: SessionConfig) -> SessionConfig:
+    """`config` with what a client has changed of the settings that it `began` with, where they are not fixed."""
+    changed = {
+        of.name: getattr(now, of.name)
+        for of in fields(SessionConfig)
+        if of.name != "fixed" and of.name not in config.fixed and getattr(now, of.name) != getattr(began, of.name)
+    }
+    return replace(config, **changed)
 
 
 def merge_response(config: SessionConfig, patch: dict[str, Any]) -> SessionConfig:
@@ -374,6 +387,7 @@ _READERS: dict[str, Reader] = {
     "presence_penalty": _number("presence_penalty", -2.0, 2.0),
     "seed": _integer("seed", 0, 2**53),
     "max_history_turns": _integer("max_history_turns", 1, 50),
+    "prompt": lambda _, value, at: {} if value is None else {"prompt": read_object(value, at)},
     "audio": _nested_audio,  # last: it wins
 }
 """Fields of `session.update`; what is not here is ignored, as clients of sister dialects send more."""
@@ -386,6 +400,7 @@ _OF_A_RESPONSE = frozenset({*_READERS, "metadata"}) - {
     "echo_cancellation",
     "interruptions",
     "max_history_turns",
+    "prompt",
 }
 """Fields that `response.create` may override."""
 
@@ -395,7 +410,7 @@ _FLAGS, _OBJECTS = ("enable_search", "smooth_output"), ("search_options", "trans
 
 TURN_SETTINGS = frozenset(of.name for of in fields(TurnDetection))
 """Settings of turn detection that reach a service."""
-SETTINGS = frozenset({*_READERS, *_FLAGS, *_OBJECTS})
+SETTINGS = frozenset({*_READERS, *_FLAGS, *_OBJECTS}) - {"prompt"}
 """Settings of a session that reach a service."""
 RESPONSE_SETTINGS = _OF_A_RESPONSE | {*_FLAGS, *_OBJECTS, "conversation", "input"}
 """Settings of a response that reach a service."""

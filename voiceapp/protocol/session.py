@@ -23,7 +23,7 @@ from voiceapp.protocol.hearing.listening import Listener, response_is_wanted
 from voiceapp.protocol.hearing.turn_words import Hooks
 from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.item_events import ItemEvents
-from voiceapp.protocol.items import Message
+from voiceapp.protocol.items import Message, Role
 from voiceapp.protocol.speaking.out_of_band import out_of_band_context
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.speaking.response import Response
@@ -170,6 +170,21 @@ class Session:
         self._items.list_tools(self.config)
         if first_words and not self.config.listens_only:
             self._first_words, self._greet_at = first_words, now + GREETING_S
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nothing was said but first words."""
+        items = self.conversation.items
+        return all(isinstance(item, Message) and item.role is Role.ASSISTANT for item in items)
+
+    def answer_as(
+        self, config: SessionConfig, first_words: str, now: float, *, speculates: bool, replies_in_english: bool
+    ) -> None:
+        """Let another agent answer, before anything was said to the one before."""
+        self._speculates, self._responder.replies_in_english = speculates, replies_in_english
+        self.config = config
+        if self.response is None:
+            self._first_words, self._greet_at = first_words, now + GREETING_S if first_words else None
 
     def receive(self, event: ev.ClientEvent, now: float) -> None:
         """One client event other than audio, which arrives through `hear`. Never raises for what a client may send."""

@@ -255,7 +255,8 @@ class ReplyUsed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDropped:
-    """A reply that was begun early is dropped; the model was sent about so many tokens for it."""
+    """A reply that was begun early is dropped, or that of a model beside another one; it was sent about so many tokens
+    for it."""
 
     response_id: str
     tokens: int
@@ -362,6 +363,6 @@ class TurnEnded:
     lasted_ms: int = 0
     """From the origin of its times to its end."""
     dropped_tokens: int = 0
-    """Tokens that were sent for replies to it which were begun early and dropped, by their length."""
+    """Tokens that were sent for replies to it which were begun and dropped, by their length."""
     is_charged: bool = False
     """Its use is in the ledger already."""

@@ -14,6 +14,8 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.decorators import display
 
+from voiceapp.catalogue.defaults import VOICE
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import duration
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.realtime.close_codes import MEANINGS, in_words
@@ -105,6 +107,7 @@ class RealtimeSessionAdmin(LiveAdmin):
         "entrance",
         "transport",
         "model",
+        "agent",
         "lasted",
         "turn_count",
         "end",
@@ -121,7 +124,7 @@ class RealtimeSessionAdmin(LiveAdmin):
         "workspace",
         "caller",
         "model",
-        "agent_version",
+        "agent",
         "entrance",
         "transport",
         "client_address",
@@ -171,6 +174,14 @@ class RealtimeSessionAdmin(LiveAdmin):
         if row.api_key is not None:
             return f"key {row.api_key.name}"
         return str(row.user or "a deleted key or login")
+
+    @admin.display(description="agent")
+    def agent(self, row: RealtimeSession) -> str:
+        if row.agent_version is None:
+            return ""
+        name = row.model
+        is_default = catalogue().find(name, "realtime") is not None
+        return f"{VOICE if is_default else name.partition('@')[0]}@{row.agent_version}"
 
     @admin.display(description="duration")
     def lasted(self, row: RealtimeSession) -> str:

@@ -19,12 +19,12 @@ from voiceapp.accounts.charges import require_budget, require_model
 from voiceapp.accounts.seats import Seat, seats
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.drain import drain_event
-from voiceapp.engines.interfaces import Call
+from voiceapp.engines.interfaces import AgentTerms, Call
 from voiceapp.engines.models.providers import realtime_model_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ServiceUnavailable
 from voiceapp.health import readiness
 from voiceapp.realtime import bridge
-from voiceapp.realtime.answering import languages_of, who_answers
+from voiceapp.realtime.answering import languages_of, who_answers, who_is_prompted
 from voiceapp.realtime.doors import Door
 from voiceapp.realtime.lifetime.end_conditions import EndConditions, end_conditions
 from voiceapp.realtime.records.recorder import Beginning, Recorder
@@ -121,7 +121,7 @@ async def admit(
         raise EngineUnavailable(reasons[0].message, remedy=reasons[0].remedy)
     provider = realtime_model_of(card)
     provider.check()
-    seat = seats().seat(caller, address)
+    seat = seats().seat(caller, address, answerer.seats)
     await (seat.take() if door.takes_seat else seats().check(caller, address))
     beginning = Beginning(
         caller=caller,
@@ -129,9 +129,18 @@ async def admit(
         transport=door.transport_of(card),
         entrance=door.entrance,
         client_address=address,
-        agent_version=answerer.version,
+        agent=answerer.agent,
     )
+    recorder = Recorder(beginning)
     zone = time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE
+
+    async def prompted(prompt: object) -> AgentTerms:
+        named, other, agent = await who_is_prompted(caller, prompt)
+        require_model(caller, other.named, "realtime")
+        await seat.move(other.seats)
+        recorder.answered_by(named, agent)
+        return AgentTerms(other.terms(zone), other.lasts_s(seat.lifetime_s))
+
     call = Call(
         session_id=beginning.session_id,
         model=model,
@@ -140,6 +149,7 @@ async def admit(
         languages=languages_of(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
         has_track=door.decoded_rate_hz is not None,
+        prompted=prompted,
         **answerer.terms(zone),
     )
     limits = end_conditions(
@@ -148,7 +158,7 @@ async def admit(
         lifetime_s=answerer.lasts_s(seat.lifetime_s),
         ends_with_temporary_key=door.ends_with_temporary_key,
     )
-    return Admitted(card, provider, call, beginning, Recorder(beginning), limits, seat)
+    return Admitted(card, provider, call, beginning, recorder, limits, seat)
 
 
 @functools.cache

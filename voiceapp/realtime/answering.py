@@ -10,7 +10,8 @@ from django.utils import timezone
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from voiceapp.accounts.auth import Caller
-from voiceapp.agents.answering import Answering, answering
+from voiceapp.accounts.seats import AgentSeats
+from voiceapp.agents.answering import Answering, answering, read_prompt
 from voiceapp.agents.preamble import PREAMBLE, today
 from voiceapp.catalogue.cards import ModelCard, ModelKind
 from voiceapp.catalogue.defaults import VOICE
@@ -22,7 +23,6 @@ from voiceapp.errors import ModelNotFound
 from voiceapp.formats import language_code
 from voiceapp.protocol.configuration import SessionConfig, configured
 from voiceapp.protocol.openai_realtime.settings import REALTIME, TRANSCRIPTION, session_to
-from voiceapp.protocol.wire.values import read_metadata, read_object, read_text
 from voiceapp.realtime.models import session_identifier
 
 MOST_LANGUAGES = 16
@@ -39,8 +39,10 @@ class Answerer:
     agent: Answering | None = None
 
     @property
-    def version(self) -> int | None:
-        return self.agent.version if self.agent else None
+    def seats(self) -> AgentSeats | None:
+        """Seats of the agent, if it has a limit of its own."""
+        agent = self.agent
+        return AgentSeats(agent.name, agent.callers) if agent and agent.callers else None
 
     def lasts_s(self, most_s: float) -> float:
         """Return the longest duration of a session, where a seat may be held for `most_s`."""
@@ -57,6 +59,7 @@ class Answerer:
             "pace": agent.pace,
             "usual": agent.opening,
             "fixed": agent.fixed,
+            "tools": agent.tools,
         }
 
     def described(self, model: str, opening: dict[str, Any], *, listens_only: bool) -> dict[str, Any]:
@@ -89,24 +92,18 @@ async def who_answers(
     return Answerer(model if card else agent.name, catalogue().get(VOICE, "realtime"), agent)
 
 
-def read_prompt(given: object, card: ModelCard | None) -> tuple[str, dict[str, str]] | None:
-    """The agent that a `prompt` names beside a model, with its version, and the variables of its instructions.
-
-    None where there is no prompt, or the model is not this server's conversation.
+async def who_is_prompted(caller: Caller, prompt: object) -> tuple[str, Answerer, Answering]:
+    """Find the agent that a `prompt` names; the first is how it names it.
 
     Raises:
-        InvalidParameter: if it cannot be read.
+        InvalidParameter: if the prompt cannot be read.
+        ModelNotFound: if it names no agent.
     """
-    if not given or (card is not None and card.name != VOICE):
-        return None
-    prompt, at = read_object(given, "session.prompt"), "session.prompt.variables"
-    name = read_text(prompt.get("id"), "session.prompt.id", limit=100)
-    version = read_text(prompt.get("version") or "", "session.prompt.version", limit=20)
-    texts = {
-        key: value.get("text") if isinstance(value, dict) else value
-        for key, value in read_object(prompt.get("variables") or {}, at).items()
-    }
-    return f"{name}@{version}" if version else name, read_metadata(texts, at) or {}
+    named, variables = read_prompt(prompt, "session.prompt")
+    found = await who_answers(caller, "realtime", named, variables)
+    if found.agent is None:
+        raise ModelNotFound(f"There is no agent '{named[:80]}' on this server.")
+    return named, found, found.agent
 
 
 def languages_of(header: str) -> tuple[str, ...]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn, TypeVar
 
 from voiceapp.accounts.seats import Seat
-from voiceapp.engines.interfaces import Call, RealtimeModel, RealtimeStream
+from voiceapp.engines.interfaces import AgentTerms, Call, RealtimeModel, RealtimeStream
 from voiceapp.errors import AccessDenied, ClientSilent, EngineError, FloodError, RequestRefused, Throttled, VoiceError
 from voiceapp.formats import duration, identifier
 from voiceapp.protocol.speaking.playout import LEAD_MS
@@ -89,7 +91,19 @@ async def _converse(
             return SessionEnded(NO_SEAT, full.message, error=full.code)
         async with asyncio.TaskGroup() as tasks:
             charges = recorder.charges
-            stream = model.open(replace(call, before_response=charges.before_response, charge=charges.speech), tasks)
+
+            async def prompted(prompt: object, ask: Callable[[object], Awaitable[AgentTerms]]) -> AgentTerms:
+                terms = await ask(prompt)
+                tasks.create_task(_end_after(terms.lasts_s), name=f"session {call.session_id}: lifetime of its agent")
+                return terms
+
+            call = replace(
+                call,
+                before_response=charges.before_response,
+                charge=charges.speech,
+                prompted=call.prompted and partial(prompted, ask=call.prompted),
+            )
+            stream = model.open(call, tasks)
             for name, work in (
                 ("recorder", recorder.run()),
                 ("from the caller", _listen(transport, stream)),

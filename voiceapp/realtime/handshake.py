@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceapp.accounts.temporary_keys import read_client_secret
+from voiceapp.agents.answering import read_prompt
+from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue, mcp_addresses
 from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.configuration import SessionConfig, merge
@@ -18,7 +20,6 @@ from voiceapp.protocol.read_aloud import READ_ALOUD
 from voiceapp.protocol.wire.dialects import OWN, Dialect
 from voiceapp.protocol.wire.reading import EventError
 from voiceapp.realtime.admission import Admitted
-from voiceapp.realtime.answering import read_prompt
 from voiceapp.realtime.media.client_events import without_formats
 
 BETA_HEADER = "realtime=v1"
@@ -105,8 +106,8 @@ def read_handshake(wire: Wire) -> Handshake:
     model = listening_model(named) if transcribes else named
     card = catalogue().find(model, "realtime")
     variables: dict[str, str] = {}
-    if not transcribes and (prompt := read_prompt(session.get("prompt"), card)):
-        model, variables = prompt
+    if session.get("prompt") and not transcribes and (card is None or card.name == VOICE):
+        model, variables = read_prompt(session["prompt"], "session.prompt")
         card = catalogue().find(model, "realtime")
     listens = transcribes or (card is not None and model in card.listens_only)
     opening = _settings(session)

@@ -17,6 +17,7 @@ from django.utils import timezone
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.models import Account
 from voiceapp.accounts.seats import Check, seats
+from voiceapp.agents.models import Agent
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread
 from voiceapp.event_loops import per_loop
 from voiceapp.realtime.lifetime.process_lease import gone
@@ -48,8 +49,9 @@ class HeldSeats:
         """
         return await run_in_db_thread(self._open_seats, caller)
 
-    async def hold(self, caller: Caller, address: str, check: Check) -> Callable[[], None]:
-        """Take a seat if `check` allows one beside those that are taken; return what gives it back.
+    async def hold(self, caller: Caller, address: str, check: Check, agent: str = "") -> Callable[[], None]:
+        """Take a seat, an agent's with its name, if `check` allows one beside those that are taken; return what gives
+        it back.
 
         Raises:
             Throttled: if it does not.
@@ -57,7 +59,7 @@ class HeldSeats:
         """
         seat_id = uuid4().hex
         try:
-            await run_in_db_thread(self._hold, seat_id, caller, address, check)
+            await run_in_db_thread(self._hold, seat_id, caller, address, check, agent)
         except BaseException:  # the row may be written all the same
             self._give_back(seat_id)
             raise
@@ -78,22 +80,29 @@ class HeldSeats:
             else:
                 self._given_back -= over
 
-    def _hold(self, seat_id: str, caller: Caller, address: str, check: Check) -> None:
+    def _hold(self, seat_id: str, caller: Caller, address: str, check: Check, agent: str = "") -> None:
+        holder = Agent.objects.filter(name=agent) if agent else Account.objects.filter(pk=caller.account_id)
         with transaction.atomic():
-            # Of several processes, one after the other. Rows that refer to the account may be written meanwhile.
-            list(Account.objects.select_for_update(no_key=True).filter(pk=caller.account_id))
-            check(self._open_seats(caller))
+            # Of several processes, one after the other. Rows that refer to the holder may be written meanwhile.
+            list(holder.select_for_update(no_key=True).values_list("pk"))
+            check(self._open_seats(caller, agent))
             HeldSeat.objects.create(
                 id=seat_id,
                 account_id=caller.account_id,
                 is_guest=caller.is_guest,
+                agent=agent,
                 client_address=address,
                 held_by=own_name(),
             )
 
-    def _open_seats(self, caller: Caller) -> list[str]:
+    def _open_seats(self, caller: Caller, agent: str = "") -> list[str]:
         whose = {"account_id": caller.account_id, "is_guest": caller.is_guest}
-        held = HeldSeat.objects.filter(**whose).exclude(held_by__in=gone().values("name"))
+        held = HeldSeat.objects.filter(agent=agent, **({} if agent else whose)).exclude(
+            held_by__in=gone().values("name")
+        )
+        addresses = [row.client_address for row in held if row.pk not in self._given_back]
+        if agent:
+            return addresses
         now, lifetime = timezone.now(), timedelta(seconds=seats().lifetime_s(caller))
         unreported = lifetime if caller.is_guest else min(lifetime, UNREPORTED)
         passed_on = RealtimeSession.objects.filter(
@@ -103,10 +112,7 @@ class HeldSeats:
             started_at__gt=now - lifetime,
             **whose,
         )
-        return [
-            *(row.client_address for row in held if row.pk not in self._given_back),
-            *passed_on.values_list("client_address", flat=True),
-        ]
+        return [*addresses, *passed_on.values_list("client_address", flat=True)]
 
 
 held_seats = per_loop(HeldSeats)

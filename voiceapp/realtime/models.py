@@ -113,6 +113,8 @@ class HeldSeat(models.Model):
     id = models.CharField(primary_key=True, max_length=32)
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+")
     is_guest = models.BooleanField()
+    agent = models.CharField(max_length=60, default="", db_default="")
+    """Name of the agent whose seat it is; empty for that of the account."""
     client_address = models.CharField(max_length=45)
     held_by = models.CharField(max_length=NAME_LENGTH)
     """The process (`processes.own_name`)."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
+from voiceapp.agents.answering import read_prompt
 from voiceapp.compatible.responses.schemas import FunctionTool, InputItem, ResponseBody, TextFormat
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
 from voiceapp.errors import InvalidParameter
@@ -27,7 +28,6 @@ LOGPROBS = "message.output_text.logprobs"
 NEED_STORAGE = {
     "previous_response_id": "responses are not stored here. Send the whole conversation in input.",
     "conversation": "conversations are not stored here. Send the whole conversation in input.",
-    "prompt": "prompts are not stored here. Send their text in instructions and input.",
     "background": "a response is given in the request that asks for it. Leave it out, or ask with stream.",
     "store": "responses are not stored here, and cannot be retrieved later. Leave it out, or send false.",
 }
@@ -46,12 +46,15 @@ def call_of(body: ResponseBody) -> ChatCall:
     for name, reason in NEED_STORAGE.items():
         if getattr(body, name) not in (None, False):
             raise InvalidParameter(f"{name}: {reason}", param=name)
+    model, variables = read_prompt(body.prompt, "prompt") if body.prompt else (body.model, {})
+    if not model:
+        raise InvalidParameter("model is required.", param="model")
     placed = list(_together(_placed(body)))
     if not placed:
         raise InvalidParameter("input holds no message.", param="input")
     messages = tuple(message for _, message in placed)
-    call = chat_call(body.model, messages, _sampling(body), messages_at="input", parameters_at="")
-    return replace(call, format_at="text.format", places=tuple(place for place, _ in placed))
+    call = chat_call(model, messages, _sampling(body), messages_at="input", parameters_at="")
+    return replace(call, variables=variables, format_at="text.format", places=tuple(place for place, _ in placed))
 
 
 def _placed(body: ResponseBody) -> Iterator[Placed]:

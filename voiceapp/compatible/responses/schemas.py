@@ -77,7 +77,8 @@ class Reasoning(Schema):
 
 
 class ResponseBody(Schema):
-    model: CleanStr
+    model: CleanStr = ""
+    """Needed unless `prompt` names an agent."""
     input: CleanStr | Annotated[list[InputItem], Field(max_length=MAX_MESSAGES)]
     """A question, or the whole conversation so far, the newest item last."""
     instructions: CleanStr | None = None
@@ -105,8 +106,8 @@ class ResponseBody(Schema):
     """Refused, because responses are not stored; send the whole conversation in `input`."""
     conversation: Any = None
     """Refused, for the same reason."""
-    prompt: Any = None
-    """Refused: prompts are not stored either; send their text in `instructions`."""
+    prompt: dict[str, Any] | None = None
+    """`id` names an agent, which replies; `version` and `variables` are for it."""
 
 
 class IncompleteDetails(Schema):

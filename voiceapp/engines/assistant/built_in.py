@@ -33,14 +33,16 @@ MOST_SENTENCES = 2
 class Assistant(Provider):
     """A `ChatModel`. One per process."""
 
-    def __init__(self, *, model: ModelCard, is_brief: bool = False, converses: bool = True) -> None:
-        """`model` is the language model's card. With `is_brief` it speaks two
+    def __init__(
+        self, *, model: ModelCard, is_brief: bool = False, converses: bool = True, documents: str = ""
+    ) -> None:
+        """`model` is the language model's card, `documents` the folder of an agent's own. With `is_brief` it speaks two
         sentences at a time, for a small model does not come to an end by itself. Without `converses` it replies only to
         the instructions, functions and formats of programs, and starts with the first of them."""
         self._converses = converses
         self._is_brief = is_brief
-        self._known = providers().documents
-        self._card = model
+        self._known = providers().documents(documents)
+        self._card = replace(model, documents=documents)
         self._quotes = not model.chat.reads_sources
 
     @property

@@ -81,14 +81,18 @@ class RetrievalAssistant(Provider):
     def __init__(
         self,
         *,
+        documents: str = "",
         folders: Sequence[Folder] | None = None,
         embedder: QueryEmbedder | None = None,
         cache_dir: Path | None = None,
         clock: Callable[[tzinfo], datetime] = datetime.now,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """By default: the manual and DOCUMENTS_DIR, MiniLM, a cache under VAR_DIR, and the machine's clock."""
-        if folders is None:
+        """By default: the folder `documents`, else the manual and DOCUMENTS_DIR; MiniLM, a cache under VAR_DIR, and the
+        machine's clock."""
+        if documents:
+            folders, cache_dir = [Folder(Path(documents))], Path(documents, ".vectors")
+        elif folders is None:
             folders = [Folder(Path(settings.BASE_DIR) / "docs" / "spoken", is_manual=True)]
             if settings.DOCUMENTS_DIR:
                 folders.append(Folder(Path(settings.DOCUMENTS_DIR)))

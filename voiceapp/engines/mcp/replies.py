@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from voiceapp.catalogue.mcp_servers import McpServer
 from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatModel, ChatRequest, ChatUsage, ToolCall
 from voiceapp.engines.mcp.connection import McpConnection, connections
 from voiceapp.errors import EngineError
@@ -34,8 +35,11 @@ class Offered:
         return {"type": "function", "function": {**about, "parameters": self.about["input_schema"]}}
 
 
-async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest: bool) -> dict[str, Offered]:
-    """Return the tools of the servers that a client names, and of those that are offered in every conversation.
+async def offered(
+    given: Iterable[dict[str, Any]], of_agent: Sequence[str] | None = None, *, converses: bool, is_guest: bool
+) -> dict[str, Offered]:
+    """Return the tools of the servers that a client names, and those of the agent, else those that are offered in every
+    conversation.
 
     Guests name none, and are offered what the operator calls public. A server that is not there yet offers none; what
     the operator wants asked is asked whatever the client says.
@@ -44,7 +48,7 @@ async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest:
     wanted = [
         one
         for label, one in connections().items()
-        if label in asked or (converses and one.server.always and (one.server.public or not is_guest))
+        if label in asked or (converses and _is_offered(one.server, of_agent) and (one.server.public or not is_guest))
     ]
     ready = [one.connect() for one in wanted]
     if ready:
@@ -53,13 +57,25 @@ async def offered(given: Iterable[dict[str, Any]], *, converses: bool, is_guest:
     for connection, there in zip(wanted, ready, strict=True):
         if not there.done() or there.exception():
             continue
-        named = asked.get(connection.server.label)
+        label = connection.server.label
+        named = asked.get(label)
         for tool in there.result()[1]:
             is_asked = bool(connection.server.asks(tool["name"])) or (named is not None and _asks(named, tool["name"]))
-            is_wanted = not is_asked if named is None else tool["name"] in named.get("allowed_tools", [tool["name"]])
+            of_its_own = of_agent is None or {label, f"{label}/{tool['name']}"} & {*of_agent}
+            is_wanted = (
+                not is_asked and of_its_own
+                if named is None
+                else tool["name"] in named.get("allowed_tools", [tool["name"]])
+            )
             if is_wanted:
                 found.setdefault(tool["name"], Offered(connection, tool, is_asked))
     return found
+
+
+def _is_offered(server: McpServer, of_agent: Sequence[str] | None) -> bool:
+    if of_agent is None:
+        return server.always
+    return any(name.partition("/")[0] == server.label for name in of_agent)
 
 
 async def listed(label: str) -> list[dict[str, Any]] | None:

@@ -210,13 +210,27 @@ class FallbackChat(_Chain):
         # A caller who listens does not wait for a model that may stay silent for good.
         beside_s = deadlines().beside_s if request.facts.started_at is not None else None
         noted: list[str] = []
-        replies = self._stream(able, lambda link: link.engine.stream(request), noted.append, beside_s=beside_s)
+        under_way = 0
+
+        async def begin(link: Link) -> AsyncGenerator[ChatDelta, None]:
+            nonlocal under_way
+            under_way += 1
+            try:
+                async with aclosing(link.engine.stream(request)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            except EngineError:
+                under_way -= 1
+                raise
+
+        replies = self._stream(able, begin, noted.append, beside_s=beside_s)
         async with aclosing(replies) as deltas:
             async for delta in deltas:
                 if noted:
                     origin = noted.pop()
                     writer = next(link.card.author for link in able if link.card.origin == origin)
-                    delta = replace(delta, served_by=origin, author=delta.author or writer)
+                    delta = replace(delta, served_by=origin, author=delta.author or writer, dropped=under_way - 1)
+                    under_way = 1
                 yield delta
 
 

@@ -7,7 +7,7 @@ sentence until it was looked at. Where the server cannot be asked, nothing passe
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +25,20 @@ REPLIED = "Output data may contain inappropriate content."
 
 
 class ContentInspector:
-    """Looks at texts. One per process."""
+    """Looks at texts. One per process, and for each model of an agent with words of its own."""
 
-    def __init__(self, *, words: str = "", base_url: str = "", api_key: str = "", model: str = "") -> None:
-        """`words` names a file with a word or phrase in each line; `base_url` is what comes before `/moderations`."""
-        self._words = _pattern(Path(words)) if words else None
+    def __init__(
+        self,
+        *,
+        words: str = "",
+        further: Iterable[str] = (),
+        base_url: str = "",
+        api_key: str = "",
+        model: str = "",
+    ) -> None:
+        """`words` names a file with a word or phrase in each line, beside `further` ones; `base_url` is what comes
+        before `/moderations`."""
+        self._words = _pattern([*(Path(words).read_text(encoding="utf-8").splitlines() if words else ()), *further])
         self._model = model
         self._server: RemoteServer | None = None
         if base_url:
@@ -103,12 +112,13 @@ class InspectedChat(WrappedChat):
                     yield held
 
 
-def content_inspector() -> ContentInspector | None:
-    """Return the inspector that the operator has set up; None without one."""
-    if not (settings.INSPECTION_WORDS or settings.INSPECTION_BASE_URL):
+def content_inspector(further: Iterable[str] = ()) -> ContentInspector | None:
+    """Return the inspector that the operator has set up, with further words; None without either."""
+    if not (further or settings.INSPECTION_WORDS or settings.INSPECTION_BASE_URL):
         return None
     return ContentInspector(
         words=settings.INSPECTION_WORDS,
+        further=further,
         base_url=settings.INSPECTION_BASE_URL,
         api_key=settings.INSPECTION_API_KEY,
         model=settings.INSPECTION_MODEL,
@@ -125,12 +135,7 @@ def _news(request: ChatRequest) -> str:
     return "\n".join(texts)
 
 
-def _pattern(file: Path) -> re.Pattern[str] | None:
-    """The words of a list, each as a whole and in capitals or not; lines that begin with # are comments.
-
-    Raises:
-        OSError: if the file cannot be read.
-    """
-    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    words = [re.escape(line) for line in lines if line and not line.startswith("#")]
+def _pattern(lines: Iterable[str]) -> re.Pattern[str] | None:
+    """The words of a list, each as a whole and in capitals or not; lines that begin with # are comments."""
+    words = [re.escape(line) for each in lines if (line := each.strip()) and not line.startswith("#")]
     return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE) if words else None

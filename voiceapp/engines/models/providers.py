@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from voiceapp.catalogue.cards import ModelCard, ModelKind
+from voiceapp.catalogue.cards import ChatCapabilities, ModelCard, ModelKind
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.reading import ReadingChat
@@ -54,16 +55,18 @@ class Providers:
         self._chains: dict[ModelCard, Provider] = {}
         self._own: dict[ModelCard, None] = {}
         self._leaving: set[asyncio.Task[None]] = set()
-        self._documents: RetrievalAssistant | None = None
+        self._documents: dict[str, RetrievalAssistant] = {}
+        """Indexes by their folder, so that all chat models share them; empty: the server's."""
         self._inspector = content_inspector()
 
     def get(self, card: ModelCard) -> Any:
         """The object that provides a model, the same one while it is used. Chat is inspected where that is set up."""
         self._use(card)
-        if card.kind != "chat" or self._inspector is None:
-            return self.uninspected(card)
         if card not in self._inspected:
-            self._inspected[card] = InspectedChat(self.uninspected(card), self._inspector)
+            inspector = content_inspector(card.forbidden) if card.forbidden else self._inspector
+            if card.kind != "chat" or inspector is None:
+                return self.uninspected(card)
+            self._inspected[card] = InspectedChat(self.uninspected(card), inspector)
         return self._inspected[card]
 
     def uninspected(self, card: ModelCard) -> Any:
@@ -83,26 +86,26 @@ class Providers:
         return [Link(each, self._one(each)) for each in (card, *filter(None, known.values()))]
 
     def _one(self, card: ModelCard) -> Any:
-        """Return the provider without its stand-ins."""
-        if card not in self._built:
-            self._built[card] = import_string(card.provider)(**card.options)
-        found: Any = self._built[card]
+        """Return the provider without its stand-ins. Agents whose models differ in what they read share one."""
+        model = _plain(card)
+        if model not in self._built:
+            self._built[model] = import_string(card.provider)(**card.options)
+        found: Any = self._built[model]
         if not card.chat.reads_sources:
             return found
         if card not in self._reading:
-            self._reading[card] = ReadingChat(found, self.documents)
+            self._reading[card] = ReadingChat(found, self.documents(card.documents))
         return self._reading[card]
 
-    @property
-    def documents(self) -> RetrievalAssistant:
-        """The index that all chat models search, so that documents are indexed once."""
-        if self._documents is None:
-            self._documents = RetrievalAssistant()
-        return self._documents
+    def documents(self, folder: str) -> RetrievalAssistant:
+        """Return what finds passages in the folder of an agent, or if that is empty in the server's documents."""
+        if folder not in self._documents:
+            self._documents[folder] = RetrievalAssistant(documents=folder)
+        return self._documents[folder]
 
     def built(self) -> list[Provider]:
         """Providers built so far."""
-        return [*self._inspected.values(), *self._built.values(), *filter(None, [self._documents])]
+        return [*self._inspected.values(), *self._built.values(), *self._documents.values()]
 
     def _use(self, card: ModelCard) -> None:
         """Note that a chat card is used. Of those of agents' versions, the one not used for longest is let go."""
@@ -114,10 +117,20 @@ class Providers:
         del self._own[(oldest := next(iter(self._own)))]
         for wrapped in (self._inspected, self._reading, self._chains):
             wrapped.pop(oldest, None)
-        if (provider := self._built.pop(oldest, None)) is not None:
+        others = (*self._own, *catalogue().of_kind("chat"))
+        if oldest.documents not in {other.documents for other in others}:
+            self._documents.pop(oldest.documents, None)
+        model = _plain(oldest)
+        is_shared = any(_plain(other) == model for other in others)
+        if not is_shared and (provider := self._built.pop(model, None)) is not None:
             leaving = asyncio.get_running_loop().create_task(_close_unused(provider))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
+
+
+def _plain(card: ModelCard) -> ModelCard:
+    """The card of a model without what agents add to it."""
+    return replace(card, aliases=(), fallbacks=(), documents="", forbidden=(), chat=ChatCapabilities())
 
 
 async def _close_unused(provider: Provider) -> None:

@@ -1,6 +1,6 @@
 """The settings of a session and of one response: as OpenAI's clients write and read them, and as ours.
 
-What the dialect has and this server does not (tracing, prompt templates, noise reduction, speed, log probabilities) is
+What the dialect has and this server does not (tracing, noise reduction, speed, log probabilities) is
 ignored, so that programs that set it run.
 """
 
@@ -27,7 +27,7 @@ _FORMATS = {
 """Names of audio formats, in that dialect and in the one before it, and ours."""
 _OWN = ("echo_cancellation", "interruptions", "word_times")
 """Settings of a conversation that are not in that dialect. Its libraries send what they do not know as it is given."""
-_KEPT = ("instructions", "tools", "max_output_tokens", "metadata", *_OWN)
+_KEPT = ("instructions", "tools", "max_output_tokens", "metadata", "prompt", *_OWN)
 """Fields that both dialects spell alike."""
 
 
@@ -133,7 +133,7 @@ def session_to(ours: JsonObject, kind: str = REALTIME) -> JsonObject:
         "max_output_tokens": ours.get("max_tokens") or "inf",
         "tracing": None,
         "truncation": "auto",
-        "prompt": None,
+        "prompt": ours.get("prompt"),
         "include": None,
         "audio": {
             "input": listens,

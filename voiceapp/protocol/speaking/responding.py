@@ -85,7 +85,7 @@ class Responder:
         self._waiting_turn: Utterance | None = None
         """The last turn that no response took up yet."""
         self._speculation = Speculation(conversation, start=start, new_id=new_id)
-        self._replies_in_english = replies_in_english
+        self.replies_in_english = replies_in_english
         self._taken_turn: Utterance | None = None
         """The turn that the latest response took up."""
 
@@ -148,7 +148,7 @@ class Responder:
 
     def knows_language(self, language: str | None) -> bool:
         """The model replies in this language."""
-        return not self._replies_in_english or language in ("", None, DEFAULT_LANGUAGE)
+        return not self.replies_in_english or language in ("", None, DEFAULT_LANGUAGE)
 
     def speech_resumed(self) -> None:
         """The caller was not at the end."""

@@ -13,10 +13,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from django.conf import settings
 from django.db import Error as DatabaseFailure
@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from voiceapp import metrics, tracing
 from voiceapp.accounts.auth import Caller
+from voiceapp.agents.answering import Answering
 from voiceapp.database.thread import DatabaseUnavailable, run_in_db_thread, run_in_records_thread
 from voiceapp.event_loops import per_loop
 from voiceapp.formats import Facts
@@ -69,7 +70,7 @@ class Beginning:
     client_address: str
     entrance: str
     """An `Entrance`."""
-    agent_version: int | None = None
+    agent: Answering | None = None
     session_id: str = field(default_factory=session_identifier, kw_only=True)
     request_id: str = field(default_factory=tracing.request_id.get, kw_only=True)
     """The request that asked for it."""
@@ -174,6 +175,9 @@ class Recorder:
         self._ran_from: float | None = None
         """Time when the session began, on the clock of `time.monotonic`; None before that."""
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
+        self.charges.agent = beginning.agent.label if beginning.agent else ""
+        self._is_renamed = False
+        """Another agent answers, and that is not written yet."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
@@ -191,6 +195,12 @@ class Recorder:
         if not turn.is_charged:
             self.charges.ended(turn)
         self._waiting.put(TurnRecord(turn, timezone.now()))
+
+    def answered_by(self, named: str, agent: Answering) -> None:
+        """Another agent answers from now on."""
+        self._beginning = replace(self._beginning, model=named, agent=agent)
+        self.charges.model, self.charges.agent = named, agent.label
+        self._is_renamed = True
 
     def note(self, event: ServerEvent) -> None:
         """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
@@ -314,6 +324,7 @@ class Recorder:
             "served_by": turn.served_by[:NAME_LENGTH],
         }
         with transaction.atomic():
+            self._rename()
             Turn.objects.update_or_create(
                 session_id=self._beginning.session_id,
                 ordinal=turn.ordinal,
@@ -323,9 +334,15 @@ class Recorder:
             if turn.ordinal not in self._told:
                 self._tell(webhook_events.ANSWERED)
         self._told.add(turn.ordinal)
+        self._is_renamed = False
+
+    def _rename(self) -> None:
+        if self._is_renamed:
+            RealtimeSession.objects.filter(pk=self._beginning.session_id).update(**_answerer(self._beginning))
 
     def _write_end(self, close_code: int, close_reason: str, ended_at: datetime) -> None:
         lengths = self._lengths.values()
+        self._rename()
         RealtimeSession.objects.filter(pk=self._beginning.session_id).update(
             ended_at=ended_at,
             close_code=close_code,
@@ -379,8 +396,7 @@ def _write_beginning(begun: Beginning, served_by: str, at: datetime) -> None:
                 "api_key_id": begun.caller.key_id,
                 "user_id": begun.caller.user_id,
                 "is_guest": begun.caller.is_guest,
-                "model": begun.model,
-                "agent_version": begun.agent_version,
+                **_answerer(begun),
                 "transport": begun.transport,
                 "entrance": begun.entrance,
                 "client_address": begun.client_address,
@@ -390,6 +406,10 @@ def _write_beginning(begun: Beginning, served_by: str, at: datetime) -> None:
         )
         if is_new:
             webhook_events.tell(begun.caller.workspace_id, [begun.session_id], webhook_events.BEGUN)
+
+
+def _answerer(begun: Beginning) -> dict[str, Any]:
+    return {"model": begun.model, "agent_version": begun.agent.version if begun.agent else None}
 
 
 def _storable(text: str) -> str:

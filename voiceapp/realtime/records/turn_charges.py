@@ -52,7 +52,9 @@ class TurnCharges:
 
     def __init__(self, caller: Caller, model: str, session_id: str) -> None:
         self._caller = caller
-        self._model = model
+        self.model = model
+        self.agent = ""
+        """Name and version of the agent that answers, such as `desk@3`."""
         self._session_id = session_id
         self._reserved: dict[int, Charge] = {}
         """Charges by ordinal, of turns whose responses may begin and which have not ended."""
@@ -73,7 +75,7 @@ class TurnCharges:
     @property
     def before_response(self) -> Callable[[NextResponse], Awaitable[str]] | None:
         """See `Call.before_response`; None for a caller whom no budget holds back."""
-        is_free = self._caller.monthly_budget_nano is None or not has_price(self._model, "realtime")
+        is_free = self._caller.monthly_budget_nano is None or not has_price(self.model, "realtime")
         return None if is_free else self._before_response
 
     @asynccontextmanager
@@ -84,7 +86,7 @@ class TurnCharges:
             AccessDenied: if the key's budget does not allow it; the session ends then.
             Throttled: if a rate or quota is used up.
         """
-        model = catalogue().get(self._model, "tts").name
+        model = catalogue().get(self.model, "tts").name
         try:
             async with charge(
                 self._caller, operation="speech", model=model, family="tts", request_id=response_id
@@ -148,7 +150,7 @@ class TurnCharges:
         """End the session if nothing is left, after a turn that nothing was set aside for."""
         self._asks_for_budget = False
         try:
-            await require_budget(self._caller, self._model, "realtime", asks_anew=True)
+            await require_budget(self._caller, self.model, "realtime", asks_anew=True)
         except AccessDenied:
             logger.info("session %s: the budget of its key is used up", self._session_id)
             self._used_up.set()
@@ -207,9 +209,10 @@ class TurnCharges:
         return Charge(
             self._caller,
             operation="realtime",
-            model=self._model,
+            model=self.model,
             family="realtime",
             request_id=f"{self._session_id}:{ordinal}",
+            agent=self.agent,
         )
 
 
