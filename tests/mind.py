@@ -133,7 +133,8 @@ async def mind(*habits: Habit) -> AsyncIterator[Mind]:
         return web.json_response({"data": []})
 
     async def asked(_: web.Request) -> web.StreamResponse:
-        return web.json_response(len(found.requests))
+        """Of replies: a server that loads its model first is asked for one token."""
+        return web.json_response(sum(request.get("max_tokens") != 1 for request in found.requests))
 
     routes = (
         web.post("/v1/chat/completions", found.handle),

@@ -24,6 +24,8 @@ from tests.mind import FIRST_TOKEN_S, WORDS_PER_S
 QUICK_CLIP_S = 4.0
 BEGIN_OVER_S = (0.0, 7.0)
 """All together, which is the worst, and one after the other, as callers do."""
+TYPED = 10
+"""Questions that are typed to a model elsewhere."""
 WATCH_EVERY_S = 3.0
 TURNS_IN_ALL = 56
 """Of several sessions together, at least: the p95 is then not the slowest turn."""
@@ -49,11 +51,11 @@ def main() -> None:
             os.environ |= {"CHAT_BASE_URL": address, "CHAT_READS_DOCUMENTS": "0"}
             _measure(chosen, Path(folder))
             with urllib.request.urlopen(f"{address}/asked") as answer:
-                asked = int(answer.read())
+                asked = int(answer.read()) - TYPED
         rows = json.loads(chosen.output.read_text())["conversations"]
         turns = sum(len(turn["heard"]) for row in rows for turn in row["per_turn"])
         print(f"Replies by a stub: first token after {FIRST_TOKEN_S * 1000:.0f} ms, {WORDS_PER_S:.0f} words a second")
-        print(f"{asked} calls for {turns} turns: {asked / turns:.2f} a turn")
+        print(f"{asked} calls for {turns} spoken turns: {asked / turns:.2f} a turn")
 
 
 @contextmanager
@@ -88,7 +90,10 @@ def _measure(chosen: argparse.Namespace, var_dir: Path) -> None:
             turns = chosen.turns or _turns(callers, len(said), is_quick=chosen.quick)
             for begin_over_s in chosen.begin_over or (BEGIN_OVER_S if callers > 1 else BEGIN_OVER_S[:1]):
                 found.append(asyncio.run(_talk(server, key, said, callers, turns, begin_over_s)))
+        typed = asyncio.run(talking.typed(server.url, key, TYPED)) if chosen.far else []
     report.print_conversations(found)
+    if typed:
+        print(f"Typed, to the first sound: {report.percentile(typed, 50):.0f} / {report.percentile(typed, 95):.0f} ms")
     report.print_memory(idle, found)
     figures = {
         "machine": facts,

@@ -185,6 +185,23 @@ class Caller:
             self.pings_ms.append((time.monotonic() - begun) * 1000)
 
 
+async def typed(url: str, key: str, count: int) -> list[float]:
+    """Times from a typed question to the first sound of the answer, in ms, of one conversation."""
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is in Paris?"}]}
+    found: list[float] = []
+    async with websockets.connect(url, additional_headers={"Authorization": f"Bearer {key}"}) as socket:
+        for _ in range(count):
+            begun, is_heard = time.monotonic(), False
+            await socket.send(json.dumps({"type": "conversation.item.create", "item": message}))
+            await socket.send(json.dumps({"type": "response.create"}))
+            while (kind := json.loads(await socket.recv())["type"]) != "response.done":
+                if kind == "response.audio.delta" and not is_heard:
+                    is_heard = True
+                    found.append((time.monotonic() - begun) * 1000)
+                    await socket.send(json.dumps({"type": "response.cancel"}))
+    return found
+
+
 async def converse(
     url: str, key: str, clips: Sequence[Clip], *, callers: int, turns_each: int, begin_over_s: float
 ) -> list[Caller]:

@@ -172,3 +172,14 @@ async def test_leaving_in_the_pause_ends_the_work() -> None:
         assert talk.stream.close() == []
     assert talk.mouth.ended.is_set()
     assert talk.writer.ended.is_set()
+
+
+@pytest.mark.parametrize("is_far", [True, False])
+async def test_a_reply_from_elsewhere_may_begin_with_a_short_clause(is_far: bool) -> None:
+    async with talking(speculates=True, is_far=is_far) as talk:
+        talk.writer.deltas = [ChatDelta(text="Good morning, my dear guests of this house. Come in.")]
+        for count in (1, 2):
+            await talk.ask()
+            await talk.wait(ev.ResponseDone, count)
+        first, later = "Good morning, my dear guests of this house. ", "Good morning, "
+        assert (talk.mouth.said[0], talk.mouth.said[2]) == (first, later if is_far else first)

@@ -36,7 +36,7 @@ from voiceapp.engines.messages import messages, speakable
 from voiceapp.engines.models.lanes import lanes, need_by
 from voiceapp.engines.models.tokens import estimated
 from voiceapp.engines.patience import Deadlines, ReplyPatience, WaitStep, attended, deadlines
-from voiceapp.engines.sentences import SentenceSplitter
+from voiceapp.engines.sentences import FIRST_CLAUSE_CHARS, SentenceSplitter
 from voiceapp.engines.voices.synthesizer import own_name
 from voiceapp.engines.voices.word_times import TimedSpeech, placed
 from voiceapp.errors import EngineError, EngineUnavailable
@@ -71,6 +71,9 @@ SENTENCE_PAUSE_MS = 200
 """Between sentences that are synthesized one by one; without it they run together."""
 SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
+SHORT_CLAUSE_CHARS, QUICK_S = 12, 0.15
+"""What a model elsewhere writes may begin with so short a clause where the voice needs no longer to begin a sentence:
+the rest is there before that is heard."""
 OURS = Author("skill")
 """Author of the sentences that this program says in place of a reply."""
 SPARE_S = 0.4
@@ -112,9 +115,9 @@ class _Aside(str):
 class _Reply:
     """One reply on its way; a speculative one keeps its results back until it is confirmed."""
 
-    def __init__(self, work: Respond, done: Callable[[Result], None]) -> None:
+    def __init__(self, work: Respond, done: Callable[[Result], None], first_clause_chars: int) -> None:
         self.work = work
-        self.splitter = SentenceSplitter()
+        self.splitter = SentenceSplitter(first_clause_chars=first_clause_chars)
         self.written = ""
         self.asked_tokens = 0
         """Tokens that the model was sent, by their length."""
@@ -197,6 +200,8 @@ class ReplyPipeline:
         self._limits: Deadlines = deadlines()
         self._asides = Random().randrange(100)  # noqa: S311 - varies sentences, guards nothing
         self._started_at = time.time()
+        self._is_quick = False
+        """The voice began its latest sentence quickly."""
         self._replies: WeakValueDictionary[str, _Reply] = WeakValueDictionary()
         """Replies by the id of their response, for as long as their task lives."""
 
@@ -214,7 +219,9 @@ class ReplyPipeline:
         When the chat model fails, the caller hears an apology before the reply ends as failed. A speculative reply gets
         as far as its first sound, and waits for `confirm`.
         """
-        reply = self._replies[work.response_id] = _Reply(work, self._done)  # at once: `confirm` may follow at once
+        clause_chars = SHORT_CLAUSE_CHARS if self._is_far and self._is_quick else FIRST_CLAUSE_CHARS
+        reply = _Reply(work, self._done, clause_chars)
+        self._replies[work.response_id] = reply  # at once: `confirm` may follow at once
         return self._carry_out(reply)
 
     async def _carry_out(self, reply: _Reply) -> None:
@@ -439,11 +446,13 @@ class ReplyPipeline:
                 sample_rate_hz=work.config.output_format.sample_rate_hz,
                 rate=reply.speech_rate or self._speech_rate,
             )
-            placed_to = 0
+            placed_to, asked_at, is_first = 0, time.monotonic(), True
             if settings.TRACING:
                 spoken = tracing.until_first("speech", voice, spoken)
             async with aclosing(spoken) as pieces:
                 async for pcm in pieces:
+                    if is_first:
+                        self._is_quick, is_first = time.monotonic() - asked_at < QUICK_S, False
                     if (
                         not aside
                         and isinstance(pcm, TimedSpeech)
