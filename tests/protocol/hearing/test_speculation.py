@@ -175,3 +175,14 @@ def test_a_reply_is_kept_when_only_capitals_and_marks_differ(words: str, *, is_k
     speculation.begin(turn, config, ordinal=1)
     items.add(Message("item_1", spoken=True, text=words))
     assert (speculation.response_id(turn, config) is not None) == is_kept
+
+
+@pytest.mark.parametrize(("sound", "is_begun"), [(0.2, True), (0.02, False)])
+def test_it_waits_for_a_longer_pause_where_the_sound_goes_on(talk: Conversation, sound: float, is_begun: bool) -> None:
+    talk.say(640)
+    talk.hush(128)
+    talk.judge(sound)
+    talk.recognize(WORDS)
+    assert talk.asks(Respond) == is_begun
+    talk.hush(128)
+    assert words_in(talk.take(Respond)) == [WORDS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Listener:
         self._responder = responder
         self.interruptions = Interruptions(config, responder, send=hooks.send)
         self._settings = config.turn_detection
-        self._words = TurnWords(config, hooks)
+        self._words = TurnWords(config, replace(hooks, words_expected=self._expect))
         self._detector = TurnDetector(self._settings) if self._settings else None
         self.heard_ms = 0
         """Audio received since the start."""
@@ -247,7 +248,14 @@ class Listener:
                 return self._go_on(self._open)
             if isinstance(signal, Pause):
                 self._words.ask_early(self._open, now)
+            elif self._open.words and not self._open.is_doubtful:
+                self._expect(self._open)
             self._ask(self._open)
+
+    def _expect(self, utterance: Utterance) -> None:
+        """These are its words, if the present pause is its end."""
+        if self._detector is None or not self._detector.is_going_on:
+            self._hooks.words_expected(utterance)
 
     def _begin(self, onset: Onset, now: float) -> None:
         if self._open is not None:  # it ended, and its words are not known yet

@@ -158,6 +158,12 @@ class TurnDetector:
         begins_to_fade = self.is_fading and self._faded == 1
         return self.state is TurnState.SPEAKING and (begins_to_fade or self.silence_ms in LULLS_MS)
 
+    @property
+    def is_going_on(self) -> bool:
+        """The turn model is sure of that, and the silence is short: a reply would be begun in vain."""
+        judged = self._judged
+        return bool(judged) and sum(judged) / len(judged) < GOING_ON and self.silence_ms < min(ASK_AGAIN_MS)
+
     def is_speech(self, probability: float) -> bool:
         return probability >= (self._threshold if self.state is TurnState.QUIET else self._release)
 
