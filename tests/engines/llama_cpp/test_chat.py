@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engines.llama_cpp.conftest import chat_of
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ToolCall
+from voiceapp.engines.interfaces import Call, ChatDelta, ChatMessage, ChatRequest, SessionFacts, ToolCall
 from voiceapp.engines.llama_cpp.chat import LlamaChat
 from voiceapp.engines.llama_cpp.tool_calls import ToolPlanner
 from voiceapp.engines.models.context import fitted
@@ -56,6 +56,18 @@ async def test_it_replies_piece_by_piece_and_counts_tokens(chat: LlamaChat) -> N
     assert deltas[-1].usage is not None
     assert deltas[-1].usage.output_tokens == len(deltas)  # a delta for each token, the last for the end
     assert deltas[-1].usage.input_tokens > 20
+
+
+async def test_it_is_loaded_when_a_conversation_opens_and_shows_that_one_waits_for_it(
+    small_model: Path, tmp_path: Path
+) -> None:
+    for is_prepared in (False, True):
+        chat = chat_of(small_model)
+        if is_prepared:
+            await chat.prepare(Call("sess_1", "voice"))
+        assert (await ask(chat, max_tokens=1, facts=SessionFacts(started_at=1.0)))[0].is_waiting != is_prepared
+        await chat.close()
+    await chat_of(tmp_path / "missing.gguf").prepare(Call("sess_1", "voice"))  # no caller is refused for it
 
 
 async def test_a_conversation_reads_its_beginning_from_the_cache(chat: LlamaChat) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.assistant.skills import SkillReply
-from voiceapp.engines.interfaces import ChatDelta, ChatProvider, ChatRequest, ChatUsage, Provider
+from voiceapp.engines.interfaces import Call, ChatDelta, ChatProvider, ChatRequest, ChatUsage, Provider
 from voiceapp.engines.models.providers import providers
 from voiceapp.engines.models.tokens import estimated
 from voiceapp.engines.sentences import SentenceSplitter
@@ -63,6 +63,11 @@ class Assistant(Provider):
             await self._model.warm()
         except EngineUnavailable as missing:
             logger.warning("model %s: not ready: %s", self._card.name, missing.for_operators)
+
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`."""
+        if self._converses:
+            await self._model.prepare(call)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """The reply in deltas and function calls; it can fail before the first and between two of them.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from voiceapp.engines.interfaces import (
     Briefing,
+    Call,
     ChatDelta,
     ChatMessage,
     ChatRequest,
@@ -117,6 +118,11 @@ class LlamaChat(Provider):
         """
         await self._process.running()
 
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`: begin to load the model, for which no caller is refused."""
+        with suppress(EngineUnavailable):
+            await self.warm()
+
     async def close(self) -> None:
         if self._connection is not None:
             await self._connection.close()
@@ -139,6 +145,8 @@ class LlamaChat(Provider):
         """The reply of a process that may die before its first word, and is asked again then."""
         ends_at = time.monotonic() + self._longest_reply_s
         for is_last in (False, True):
+            if request.facts.started_at is not None and not self._process.is_ready:
+                yield ChatDelta(is_waiting=True)
             model = await self._process.running()
             has_begun = False
             try:

@@ -37,7 +37,7 @@ FETCH = "Run `manage.py fetch_models`, or set CHAT_MODEL_FILE to a file that is 
 INSTALL = "Run `pip install -r requirements-llm.txt`."
 START_S = 600.0
 """A large model is read from a slow disk for minutes."""
-WAIT_S = 15.0
+WAIT_S = 30.0
 """Time that a request waits for a program that is starting."""
 LOOK_S = 2.0
 HUNG_S = 20.0
@@ -95,6 +95,11 @@ class LlamaProcess:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """The program has its model loaded, or cannot load it."""
+        return self._ready.done()
 
     async def running(self, *, within_s: float = WAIT_S) -> RunningModel:
         """The program, started if need be.
