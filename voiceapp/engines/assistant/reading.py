@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.assistant.documents import Passage
-from voiceapp.engines.assistant.skills import arithmetic, clock, timers, units
+from voiceapp.engines.assistant.skills.reckoning import arithmetic, clock, timers, units
 from voiceapp.engines.interfaces import AssistantDelta, ChatDelta, ChatMessage, ChatProvider, ChatRequest, WrappedChat
 from voiceapp.protocol.work import Source
 

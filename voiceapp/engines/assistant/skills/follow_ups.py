@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from voiceapp.engines.assistant.skills.numbers import read_number
 from voiceapp.engines.assistant.skills.order import FOLLOWED, Skill
 from voiceapp.engines.assistant.skills.phrases import load
+from voiceapp.engines.assistant.skills.reckoning.numbers import read_number
+from voiceapp.engines.assistant.skills.reckoning.timers import instead
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
-from voiceapp.engines.assistant.skills.timers import instead
 from voiceapp.engines.assistant.skills.words import plain, request
 
 _TEMPLATES, _ = load("follow_ups")

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from voiceapp.engines.assistant.skills import (
-    arithmetic,
-    care,
-    clock,
-    company,
-    languages,
-    notes,
-    play,
-    session,
-    talk,
-    timers,
-    units,
-)
+from voiceapp.engines.assistant.skills import languages, notes, session
 from voiceapp.engines.assistant.skills.facts import countries, dictionary, science
+from voiceapp.engines.assistant.skills.people import care, company, play, talk
+from voiceapp.engines.assistant.skills.reckoning import arithmetic, clock, timers, units
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 Skill = Callable[[str, Scene], SkillReply | None]

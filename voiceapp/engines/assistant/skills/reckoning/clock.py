@@ -8,23 +8,23 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from voiceapp.engines.assistant.skills.numbers import read_number, read_ordinal, whole_number
 from voiceapp.engines.assistant.skills.phrases import load, read
+from voiceapp.engines.assistant.skills.reckoning.numbers import read_number, read_ordinal, whole_number
+from voiceapp.engines.assistant.skills.reckoning.units import seconds_of
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.session import duration
-from voiceapp.engines.assistant.skills.units import seconds_of
 
 _MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _WEEKDAYS = [name.lower() for name in calendar.day_name]
-_FEASTS: dict[str, str] = read("clock")["feasts"]
-_PLACES: dict[str, str] = read("clock")["places"]
-_TEMPLATES, _ = load("clock")
+_FEASTS: dict[str, str] = read("reckoning/clock")["feasts"]
+_PLACES: dict[str, str] = read("reckoning/clock")["places"]
+_TEMPLATES, _ = load("reckoning/clock")
 _TIME_OF_DAY = re.compile(
     r"(?:(?P<past>half|(?:a )?quarter|[a-z]+|\d\d?) (?:minutes )?(?P<to>past|to) )?(?P<hour>[a-z]+|\d\d?)"
     r"(?:[: ](?P<minute>\d\d|[a-z]+(?: [a-z]+)?))??"
     r" ?(?P<half>am|pm|in the morning|in the evening|in the afternoon|tonight|at night)?"
 )
-_NEAR_DAYS: dict[str, int] = read("clock")["near_days"]
+_NEAR_DAYS: dict[str, int] = read("reckoning/clock")["near_days"]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
-_TEMPLATES, _REPLIES = load("company")
-_REFUSALS = load("beyond")[1]
+_TEMPLATES, _REPLIES = load("people/company")
+_REFUSALS = load("people/beyond")[1]
 """Replies to requests that are refused at once, instead of pretending: devices, calls, news, the weather."""
-_SERIES = [(_TEMPLATES[name], texts) for name, texts in read("company")["series"].items()]
+_SERIES = [(_TEMPLATES[name], texts) for name, texts in read("people/company")["series"].items()]
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 
-from voiceapp.engines.assistant.skills.clock import time_of_day
 from voiceapp.engines.assistant.skills.phrases import load
+from voiceapp.engines.assistant.skills.reckoning.clock import time_of_day
+from voiceapp.engines.assistant.skills.reckoning.units import seconds_of
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.session import duration
-from voiceapp.engines.assistant.skills.units import seconds_of
 from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder, ReminderChange
 
-_TEMPLATES, _ = load("timers")
+_TEMPLATES, _ = load("reckoning/timers")
 NONE_SET = "No timer is set."
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.assistant.skills.numbers import whole_number
 from voiceapp.engines.assistant.skills.phrases import load
+from voiceapp.engines.assistant.skills.reckoning.numbers import whole_number
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 MAX_COUNT = 30
 MAX_DICE = 10
 MAX_WORD_CHARS = 30
 
-_TEMPLATES, _ = load("play")
+_TEMPLATES, _ = load("people/play")
 _NOT_SPELLED = frozenset(("check", "checker", "checking", "it", "that", "this", "out", "bound", "correctly"))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from voiceapp.engines.assistant.skills.phrases import read
 
-_NUMBERS = read("numbers")
+_NUMBERS = read("reckoning/numbers")
 _ONES, _TENS, _SCALES, _ORDINALS = (_NUMBERS[kind] for kind in ("ones", "tens", "scales", "ordinals"))
 _PARTS = {word: Fraction(part) for word, part in _NUMBERS["parts"].items()}
 _MANY_PARTS = {word for word in _PARTS if word.endswith("s")}

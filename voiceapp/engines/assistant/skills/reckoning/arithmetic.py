@@ -6,7 +6,8 @@ import re
 from fractions import Fraction
 from math import factorial, isqrt
 
-from voiceapp.engines.assistant.skills.numbers import (
+from voiceapp.engines.assistant.skills.phrases import Phrases, read
+from voiceapp.engines.assistant.skills.reckoning.numbers import (
     is_exact,
     is_named_part,
     read_number,
@@ -14,7 +15,6 @@ from voiceapp.engines.assistant.skills.numbers import (
     spoken,
     whole_number,
 )
-from voiceapp.engines.assistant.skills.phrases import Phrases, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 from voiceapp.engines.assistant.skills.words import plain
 
@@ -29,8 +29,8 @@ _LEAD = re.compile(
 )
 _TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|bill)$")
 _MONEY = re.compile(r" ?\b(dollar|euro|pound|buck|franc|cent|rupee|peso|crown)s?\b|\$ ?(?=\d)")
-_FORMS = [(Phrases(*form["templates"]), form) for form in read("arithmetic")["forms"]]
-_PER_YEAR: dict[str, int] = read("arithmetic")["per_year"]
+_FORMS = [(Phrases(*form["templates"]), form) for form in read("reckoning/arithmetic")["forms"]]
+_PER_YEAR: dict[str, int] = read("reckoning/arithmetic")["per_year"]
 _RATE = re.compile(rf"(?: an?| per| each| every) ({'|'.join(_PER_YEAR)})\b")
 _RESULT = re.compile(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)(?: (?!a\b)[a-z]+)?(?: each| a [a-z]+)?\.$")
 MAX_NUMBER_WORDS = 6
@@ -53,7 +53,7 @@ _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
 """24/7, 9/11, 555-1234: without words around them these are names."""
 _NAMES = {"9/11", "24/7", "50/50", "20/20"}
 
-_WORDS = read("arithmetic")["words"]
+_WORDS = read("reckoning/arithmetic")["words"]
 _ADD: dict[str, str] = _WORDS["add"]
 _MULTIPLY: dict[tuple[str, ...], str] = {tuple(words.split()): sign for words, sign in _WORDS["multiply"].items()}
 _TO_THE = tuple(tuple(words.split()) for words in _WORDS["to_the"])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log10
 
-from voiceapp.engines.assistant.skills.numbers import is_named_part, read_number, spoken
 from voiceapp.engines.assistant.skills.phrases import read
+from voiceapp.engines.assistant.skills.reckoning.numbers import is_named_part, read_number, spoken
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
 
@@ -36,7 +36,7 @@ def _unit(kind: str, factor: str, one: str, many: str = "", aliases: str = "", o
     _UNITS.update(dict.fromkeys(names, unit))
 
 
-for _row in read("units")["units"]:
+for _row in read("reckoning/units")["units"]:
     _unit(**_row)
 _UNITS = {name.lower(): unit for name, unit in _UNITS.items()}
 _NAME = "(?:" + "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True)) + ")"

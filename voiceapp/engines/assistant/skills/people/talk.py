@@ -8,7 +8,7 @@ from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 MIN_RATE, MAX_RATE = 0.6, 1.8
 RATE_STEP = 1.2
 
-_TEMPLATES, _REPLIES = load("talk")
+_TEMPLATES, _REPLIES = load("people/talk")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:

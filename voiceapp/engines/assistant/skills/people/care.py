@@ -7,7 +7,7 @@ import re
 from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply, fixed
 
-_PATTERNS = read("care")["patterns"]
+_PATTERNS = read("people/care")["patterns"]
 
 
 def _pattern(name: str) -> re.Pattern[str]:
@@ -18,8 +18,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 _MEANT, _HURTING, _DYING, _EMERGENCY = map(_pattern, ("meant", "hurting", "dying", "emergency"))
 _ASIDE, _FICTION, _IDIOM, _NOT_MEANT, _TOLD_OF = map(_pattern, ("aside", "fiction", "idiom", "not_meant", "told_of"))
-_TEXTS = read("care")["texts"]
-_, _REPLIES = load("care")
+_TEXTS = read("people/care")["texts"]
+_, _REPLIES = load("people/care")
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
