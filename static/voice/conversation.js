@@ -9,10 +9,14 @@ import { Reminders } from "./reminders.js";
 const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a flood of more
 const SAID_AGAIN_WITHIN_MS = 120000; // who comes back later is not startled by the end of a sentence
 
-/** Events: `item` (detail: the item that appeared or changed), `removed` (detail: id), `cleared`. */
+/**
+ * Events: `item` (detail: the item that appeared or changed), `removed` (detail: id), `cleared`, `source` (detail: the
+ * server's event), `approval` (detail: the call that the assistant asks for, as the server has it).
+ */
 export class Conversation extends EventTarget {
   #items = [];
   #messageByResponse = new Map();
+  #asides = new Set(); // ids of responses that are no part of the conversation for models
   #msPerChar = USUAL_MS_PER_CHAR; // how fast the voice spoke last
 
   reminders = new Reminders();
@@ -221,6 +225,11 @@ export class Conversation extends EventTarget {
       case SERVER.TRANSCRIPTION_FAILED:
         this.#update(this.#add(event.item_id, "user"), { stash: "", state: "failed" });
         break;
+      case SERVER.RESPONSE_CREATED:
+        if (event.response.conversation_id === null) {
+          this.#asides.add(event.response.id);
+        }
+        break;
       case SERVER.OUTPUT_ITEM_ADDED:
         this.#outputAdded(event);
         break;
@@ -267,8 +276,12 @@ export class Conversation extends EventTarget {
     if (item.type === "message") {
       this.#messageByResponse.set(responseId, item.id);
       ours.author = item.author ?? null;
+      ours.isUnanswerable = this.#asides.delete(responseId);
     } else {
       this.#update(ours, { tool: { name: item.name ?? "", arguments: item.arguments ?? "" } });
+      if (item.type === "mcp_approval_request") {
+        this.dispatchEvent(new CustomEvent("approval", { detail: item }));
+      }
     }
   }
 

@@ -51,7 +51,7 @@ export class Item {
     this.isTyped = false;
     this.isOver = false; // the caller has finished this turn, whether or not its words are known
     this.isSpoken = false; // the assistant's words are to be heard
-    this.isUnanswerable = false; // only a part of what the caller said: nothing to be answered
+    this.isUnanswerable = false; // only a part of what the caller said, or said aside: no part of what models read
     this.isGivenAnew = false; // cut off, and another reply is to come in its place
     this.isPast = false; // part of a conversation that is over
     this.cutOffAt = null; // when the connection was lost in the middle of the reply (epoch ms)

@@ -59,7 +59,9 @@ def words_in(work: Respond) -> list[str]:
 class Conversation:
     """Drives one session. Events are read in order: each `assert_event` looks only behind the one before."""
 
-    def __init__(self, *, replies_in_english: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, *, replies_in_english: bool = False, guest_lasts_s: float | None = None, **settings: Any
+    ) -> None:
         config = SessionConfig(model="voice", voice="Tina", **settings)
         self.now = 100.0
         self.session = Session(
@@ -75,7 +77,7 @@ class Conversation:
         self.reads_early = False
         """A thread is idle for early readings; otherwise they are refused."""
         self._unread = 0
-        self.session.open(self.now)
+        self.session.open(self.now, guest_lasts_s=guest_lasts_s)
         self.collect()
 
     # ── The caller ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -33,6 +33,30 @@ def test_the_server_speaks_first() -> None:
     talk.assert_no_event()
 
 
+def test_a_guest_is_told_of_the_end_once_silent_and_no_model_reads_it() -> None:
+    talk = Conversation(guest_lasts_s=180, transcription_language="de")
+    talk.hush(159_000)
+    talk.say(2_000)
+    assert not talk.asks(Respond), "the caller speaks"
+    talk.hush(960)
+    talk.recognize("Ja")
+    talk.answer(talk.take(Respond).response_id, "Gut.", ms=1_000)
+    talk.update(modalities=["text"])
+    talk.wait(3_000)
+    assert not talk.asks(Respond), "it is not written"
+    talk.update(modalities=["text", "audio"])
+    talk.wait(100)
+    told = talk.take(Respond)
+    assert told.instead == "Unsere Zeit ist fast um. Danach können Sie hier weitermachen."
+    talk.answer(told.response_id, told.instead)
+    talk.wait(3_000)
+    talk.tell("conversation.item.create", item=message("Noch etwas"))
+    talk.tell("response.create")
+    assert words_in(talk.take(Respond)) == ["Ja", "Gut.", "Noch etwas"]
+    talk.wait(15_000)
+    assert not talk.asks(Respond), "once is enough"
+
+
 def test_an_update_gives_back_the_whole_session(talk: Conversation) -> None:
     before = talk.events[0]["session"]
     talk.update(voice="Cherry")

@@ -173,7 +173,7 @@ class CascadeStream:
             turns=lambda: self._session.turns,
             reminders=lambda: self._session.reminders.pending(self._now()),
         )
-        self._session.open(self._now(), call.first_words)
+        self._session.open(self._now(), call.first_words, guest_lasts_s=call.guest_lasts_s)
         self._follow()
 
     async def receive(self, event: ev.ClientEvent) -> None:

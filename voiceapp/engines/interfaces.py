@@ -392,6 +392,8 @@ class Call:
     session_id: str
     model: str
     is_guest: bool = False
+    guest_lasts_s: float | None = None
+    """Longest duration of a guest's session; None for others, who are not told before its end."""
     time_zone: str = "UTC"
     """IANA name of the zone the caller lives in."""
     languages: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from voiceapp.protocol.items import Message, Role
 from voiceapp.protocol.speaking.out_of_band import out_of_band_context
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.speaking.response import Response
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, SessionState, step
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
@@ -42,6 +43,8 @@ from voiceapp.protocol.work import (
 
 GREETING_S = 0.3
 """Time for the client to set up the session before its first words are said."""
+ENDING_S = 20.0
+"""Time before the longest duration of a guest's session is over in which they are told so; at most half of it."""
 FINISH_S = 15.0
 """Longest wait for work under way after `session.finish`; client libraries wait 20 s."""
 
@@ -105,6 +108,7 @@ class Session:
         self._first_words = ""
         self._greet_at: float | None = None
         self._finish_at: float | None = None
+        self._ending_at: float | None = None
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,6 +141,7 @@ class Session:
             self._idle_due(),
             self._reminder_due(),
             self._filler_due(),
+            self._ending_due(),
             self._greet_at,
             self._finish_at,
         )
@@ -164,8 +169,11 @@ class Session:
 
     # ── What comes in from the client ────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, now: float, first_words: str = "") -> None:
-        """The server speaks first; `first_words` are heard unless the client continues a conversation."""
+    def open(self, now: float, first_words: str = "", *, guest_lasts_s: float | None = None) -> None:
+        """The server speaks first; `first_words` are heard unless the client continues a conversation. A guest, whose
+        session `guest_lasts_s`, is told before it ends."""
+        if guest_lasts_s is not None:
+            self._ending_at = now + guest_lasts_s - min(ENDING_S, guest_lasts_s / 2)
         self._send(ev.SessionCreated(session=self._session_on_wire()))
         self._items.list_tools(self.config)
         if first_words and not self.config.listens_only:
@@ -220,6 +228,9 @@ class Session:
             self._responder.remind(self.config, now)
         if _is_due(self._filler_due(), now):
             self._responder.fill(self.config, now)
+        if _is_due(self._ending_due(), now):
+            self._ending_at = None
+            self._responder.say_aside(StockReply.ENDING, self.config, now)
         if _is_due(self._greet_at, now):
             self._greet(now)
         if _is_due(self._idle_due(), now):
@@ -401,6 +412,10 @@ class Session:
         if not is_wanted or self.state is not SessionState.ACTIVE or not self._is_quiet:
             return None
         return self._responder.calls.due
+
+    def _ending_due(self) -> float | None:
+        is_heard = self.config.speaks and not self.config.listens_only
+        return self._ending_at if is_heard and self.state is SessionState.ACTIVE and self._is_quiet else None
 
     def _idle_due(self) -> float | None:
         settings = self.config.turn_detection

@@ -132,6 +132,7 @@ async def admit(
         agent=answerer.agent,
     )
     recorder = Recorder(beginning)
+    lifetime_s = answerer.lasts_s(seat.lifetime_s)
     zone = time_zone if time_zone in _time_zones() else settings.LOCAL_TIME_ZONE
 
     async def prompted(prompt: object) -> AgentTerms:
@@ -145,6 +146,7 @@ async def admit(
         session_id=beginning.session_id,
         model=model,
         is_guest=caller.is_guest,
+        guest_lasts_s=lifetime_s if caller.is_guest else None,
         time_zone=zone,
         languages=languages_of(languages),
         input_rate_hz=door.decoded_rate_hz or card.input_rate_of(model),
@@ -155,7 +157,7 @@ async def admit(
     limits = end_conditions(
         caller,
         session_key,
-        lifetime_s=answerer.lasts_s(seat.lifetime_s),
+        lifetime_s=lifetime_s,
         ends_with_temporary_key=door.ends_with_temporary_key,
     )
     return Admitted(card, provider, call, beginning, recorder, limits, seat)

@@ -278,11 +278,15 @@ class Responder:
         self._reminding = self.response
 
     def fill(self, config: SessionConfig, now: float) -> None:
-        """Say that a function takes a moment; no model reads that later."""
+        """Say that a function takes a moment."""
         self.calls.tell()
         self._fillers += 1
-        filler = stock_reply(StockReply.FILLER, config.transcription_language, self._fillers)
-        self.begin(replace(config, tools=()), now, instead=filler, context=Conversation())
+        self.say_aside(StockReply.FILLER, config, now, number=self._fillers)
+
+    def say_aside(self, which: StockReply, config: SessionConfig, now: float, *, number: int = 0) -> None:
+        """Say a sentence that no model reads later."""
+        words = stock_reply(which, config.transcription_language, number)
+        self.begin(replace(config, tools=()), now, instead=words, context=Conversation())
 
     def tell_of_reminders(self, now: float) -> None:
         """Let the client know which are set, if that has changed, but not before the end of what is being said."""

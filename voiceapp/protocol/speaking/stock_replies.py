@@ -24,6 +24,10 @@ class StockReply(Enum):
     """The model has not written anything yet."""
     LONGER = "longer"
     """The model has not written anything for long."""
+    PERMISSION = "permission"
+    """The caller has to allow the call of a tool on the page."""
+    ENDING = "ending"
+    """The longest duration of the session is nearly over."""
 
 
 _SENTENCES: dict[str, dict[str, list[str]]] = tomllib.loads(
