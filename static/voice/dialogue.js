@@ -116,6 +116,7 @@ export class Dialogue extends EventTarget {
    * `isTyping` something else.
    */
   begin(session, { isTyping = false } = {}) {
+    this.#tell("solved", "approval"); // another session does not know what was asked for
     this.#unheard.reset();
     this.#typedLater = [];
     this.#isTrackPlayed = this.#isTrackSent;
@@ -244,6 +245,12 @@ export class Dialogue extends EventTarget {
     this.#conversation.addTyped(id, text);
     this.#typedLater.push(id);
     return id;
+  }
+
+  /** What the person says to a call that the assistant asked for; the reply goes on from there. */
+  approve(requestId, isAllowed) {
+    this.#outbox.send(events.approvalCreate(requestId, isAllowed));
+    this.#turn.awaitReply(true);
   }
 
   /** Push to talk: from here on the microphone is heard. */

@@ -86,6 +86,9 @@ export const responseCancel = () => event(CLIENT.RESPONSE_CANCEL);
 export const remindersRestore = (reminders) => event(CLIENT.REMINDERS_RESTORE, { reminders });
 export const sessionFinish = () => event(CLIENT.SESSION_FINISH);
 
+export const approvalCreate = (requestId, approve) =>
+  event(CLIENT.ITEM_CREATE, { item: { type: "mcp_approval_response", approval_request_id: requestId, approve } });
+
 /** A message in words, from either side; it keeps the id we choose. */
 export const messageCreate = (itemId, role, text) =>
   event(CLIENT.ITEM_CREATE, {

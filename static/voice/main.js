@@ -1,5 +1,6 @@
 // The page's wiring: one conversation, its session, its sound, and the views that show them.
 
+import { Approvals } from "./approvals.js";
 import { Captions } from "./views/captions.js";
 import { SourceCard } from "./views/source.js";
 import { Controls } from "./views/controls.js";
@@ -92,11 +93,15 @@ function start(config) {
     login: () => (site ? open("/", "_blank") : location.assign(`${loginUrl}?next=${encodeURIComponent(location.pathname)}`)),
     microphone: () => byId("open-settings").click(),
     unblock: () => sound.resume(),
+    allow: () => approvals.decide(true),
+    deny: () => approvals.decide(false),
     "push-to-talk": () => {
       preferences.isPushToTalk = true;
     },
   };
   const notices = new Notices((action) => actions[action]());
+  const approvals = new Approvals(notices, (id, isAllowed) => session.approve(id, isAllowed));
+  conversation.addEventListener("approval", ({ detail: request }) => approvals.ask(request));
 
   const settings = new Settings(preferences, sound, config);
   new Panels(preferences);
@@ -143,7 +148,7 @@ function start(config) {
       notices.show({ code: "microphone_found", message: "" });
     }
   });
-  session.addEventListener("solved", ({ detail }) => notices.remove(detail));
+  session.addEventListener("solved", ({ detail }) => (detail === "approval" ? approvals.clear() : notices.remove(detail)));
   session.addEventListener("traffic", ({ detail }) => drawer.add(detail));
   preferences.addEventListener("change", ({ detail: name }) => {
     if (name === "model") {

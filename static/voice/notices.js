@@ -142,6 +142,15 @@ export const NOTICES = {
     label: t("Sign in"),
     action: "login",
   },
+  approval: {
+    title: t("Allow “{tool}”?"),
+    text: t("The assistant wants to use this tool of “{server}”. It has not been used yet."),
+    label: t("Allow"),
+    action: "allow",
+    alternative: t("Deny"),
+    alternativeAction: "deny",
+    isNews: true,
+  },
   session_ending: {
     title: t("{left} left"),
     text: t("Then this conversation is over. Its words stay on this page, and you can go on from them."),

@@ -235,6 +235,14 @@ export class VoiceSession extends EventTarget {
     return true;
   }
 
+  /** Allow or deny a call that the assistant asked for. Returns whether the server is told. */
+  approve(requestId, isAllowed) {
+    if (this.isLive) {
+      this.#dialogue.approve(requestId, isAllowed);
+    }
+    return this.isLive;
+  }
+
   /** Push to talk: from here on the microphone is heard. */
   async holdStart() {
     if (this.isLive) {
@@ -314,6 +322,7 @@ export class VoiceSession extends EventTarget {
     this.liveSince = null;
     this.#ending.clear();
     this.#tell("solved", "session_ending");
+    this.#tell("solved", "approval");
     this.#dialogue.end(end);
   }
 

@@ -18,6 +18,7 @@ export function chosenSettings(
     turn_detection: isPushToTalk ? null : withPatience(turnDetection, patience),
     interruptions: "duck",
     word_times: true,
+    approves_tools: true, // guests are never asked
   };
 }
 

@@ -52,6 +52,7 @@ def test_the_defaults_are_those_of_the_dialect() -> None:
         "echo_cancellation": "auto",
         "interruptions": "cut",
         "word_times": False,
+        "approves_tools": False,
         "tools": [],
         "tool_choice": "auto",
         "temperature": 0.9,
@@ -137,6 +138,7 @@ ACCEPTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"echo_cancellation": None}, "echo_cancellation", "auto"),
     ({"interruptions": "duck"}, "interruptions", "duck"),
     ({"word_times": True}, "word_times", True),
+    ({"approves_tools": True}, "approves_tools", True),
     ({"audio": None}, "voice", "Tina"),
     ({"audio": {"input": None, "output": None}}, "voice", "Tina"),
 ]  # fmt: skip
@@ -187,6 +189,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"echo_cancellation": "loud"}, "session.echo_cancellation"),
     ({"interruptions": "never"}, "session.interruptions"),
     ({"word_times": "yes"}, "session.word_times"),
+    ({"approves_tools": "yes"}, "session.approves_tools"),
     ({"tools": {}}, "session.tools"),
     ({"tools": [TOOL] * (MAX_TOOLS + 1)}, "session.tools"),
     ({"tools": [5]}, "session.tools[0]"),

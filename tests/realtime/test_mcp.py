@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, BadRequestError, InternalServerError
 from pytest_django.fixtures import Settings
 
 from tests.agents.conftest import Apply
@@ -69,11 +69,12 @@ def product(
         timeout_s = {TIMEOUT_S}
     """
     away = f'[away]\nurl = {json.dumps(http_server)}\nallow = ["add", "hang", "huge"]\ntimeout_s = {TIMEOUT_S}'
-    open_ = f'[open]\nurl = {json.dumps(http_server)}\nallow = ["shout", "unlock"]\nalways = true\npublic = true'
+    open_ = f'[open]\nurl = {json.dumps(http_server)}\nallow = ["shout"]\nask = ["unlock"]\nalways = true\npublic = true'
+    asking = '[asking]\nurl = "http://127.0.0.1:9/mcp"\nask = ["*"]'
     gone = '[gone]\nurl = "http://127.0.0.1:9/mcp"\nallow = ["*"]'
     path = tmp_path_factory.mktemp("mcp") / "servers.toml"
     hung = f'[hung]\nurl = "http://127.0.0.1:{silent}/mcp"\nallow = ["*"]\nalways = true\ntimeout_s = 30'
-    path.write_text(f"[home]{home}\n{away}\nalways = true\n{open_}\n{gone}\n{hung}\n")
+    path.write_text(f"[home]{home}\n{away}\nalways = true\n{open_}\n{asking}\n{gone}\n{hung}\n")
     chat = {"CHAT_BASE_URL": chat_server.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "bard"}
     return serve(**chat, MCP_SERVERS=str(path), PUBLIC_PAGE="guest")
 
@@ -220,6 +221,125 @@ async def test_an_agent_calls_the_tools_that_it_names(product: Product, apply: A
             assert ([item["name"] for item in output if item["type"] == "mcp_call"] == [tool]) == is_called
 
 
+def of(label: str, **more: Any) -> dict[str, Any]:
+    return {"type": "mcp", "server_label": label, **more}
+
+
+def client_of(product: Product) -> AsyncOpenAI:
+    return AsyncOpenAI(api_key=product.keys["good"], base_url=f"{product.origin}/v1", max_retries=0, timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("label", ["home", "away"])
+async def test_a_chat_completion_calls_tools_that_need_no_approval(product: Product, label: str) -> None:
+    client = client_of(product)
+    for words, told in (
+        ('add with {"a": 19, "b": 23}', "The tool said: 42"),
+        ("unlock with {}", None),  # the operator wants it asked: it is not offered, and called as any other function
+    ):
+        asked: dict[str, Any] = {"model": "gpt-4o", "tools": [of(label, require_approval="never")]}
+        asked["messages"] = [{"role": "user", "content": f"Call the tool {words}"}]
+        whole = await client.chat.completions.create(**asked)
+        stream = await client.chat.completions.create(**asked, stream=True)
+        chunks = [chunk.choices[0] async for chunk in stream]
+        pieces = [choice.delta.content or "" for choice in chunks]
+        assert (whole.choices[0].message.content, "".join(pieces) or None) == (told, told)
+        ends = [choice.finish_reason for choice in chunks if choice.finish_reason]
+        assert ends == [whole.choices[0].finish_reason] == ["stop" if told else "tool_calls"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        (of("home"), "cannot be approved in chat"),
+        (of("other", require_approval="never"), "there is no MCP server"),
+        (of("away", require_approval="never", authorization="mine"), "authorization is the operator's"),
+        (of("asking", require_approval="never"), "have to be approved"),
+        ({"type": "function"}, "tools.0.function is required"),
+    ],
+)
+async def test_chat_refuses_other_tools(product: Product, tool: Any, message: str) -> None:
+    said: Any = [{"role": "user", "content": "Are you there?"}]
+    with pytest.raises(BadRequestError, match=message) as refused:
+        await client_of(product).chat.completions.create(model="gpt-4o", messages=said, tools=[tool])
+    assert str(refused.value.param).startswith("tools")
+
+
+async def test_chat_says_that_a_server_is_gone(product: Product) -> None:
+    said: Any = [{"role": "user", "content": "Are you there?"}]
+    tools: Any = [of("gone", require_approval="never")]
+    with pytest.raises(InternalServerError, match="MCP server gone cannot be reached") as failed:
+        await client_of(product).chat.completions.create(model="gpt-4o", messages=said, tools=tools)
+    assert failed.value.status_code == 503
+
+
+async def respond(client: AsyncOpenAI, said: Any, *tools: Any) -> tuple[Any, list[str]]:
+    """The response, which is the same whole and streamed, and the types of the stream's events about tools."""
+    whole = await client.responses.create(model="gpt-4o", input=said, tools=tools)
+    async with client.responses.stream(model="gpt-4o", input=said, tools=tools) as stream:
+        kinds = [event.type.removeprefix("response.") async for event in stream if "mcp" in event.type]
+        response = await stream.get_final_response()
+    assert [item.type for item in whole.output] == [item.type for item in response.output]
+    return response, kinds
+
+
+async def test_a_response_lists_and_calls_tools(product: Product) -> None:
+    client = client_of(product)
+    said: list[Any] = [{"role": "user", "content": 'Call the tool add with {"a": 19, "b": 23}'}]
+    response, kinds = await respond(client, said, of("home", require_approval="never"), of("gone"))
+    listed, gone, made, message = response.output
+    assert {tool.name for tool in listed.tools} >= {"add", "unlock"}
+    assert (gone.type, gone.error) == ("mcp_list_tools", "The MCP server gone cannot be reached.")
+    assert (made.type, made.server_label, made.name, made.output) == ("mcp_call", "home", "add", "42")
+    assert message.content[0].text == response.output_text == "The tool said: 42"
+    assert kinds == [
+        "mcp_list_tools.in_progress",
+        "mcp_list_tools.completed",
+        "mcp_list_tools.in_progress",
+        "mcp_list_tools.failed",
+        "mcp_call.in_progress",
+        "mcp_call_arguments.delta",
+        "mcp_call_arguments.done",
+        "mcp_call.completed",
+    ]
+    said += [item.model_dump() for item in response.output]
+    response, _ = await respond(client, [*said, {"role": "user", "content": "Are you there?"}], of("home"))
+    assert [item.type for item in response.output] == ["message"], "what was listed is not listed again"
+
+
+async def test_a_response_says_that_a_tool_failed(product: Product) -> None:
+    said = [{"role": "user", "content": "Call the tool refuse with {}"}]
+    response, kinds = await respond(client_of(product), said, of("home", require_approval="never"))
+    made = response.output[1]
+    assert "Not today." in made.error.content[0]["text"]
+    assert kinds[-1] == "mcp_call.failed"
+    assert response.output_text.startswith("The tool said: The tool refuse failed")
+
+
+@pytest.mark.parametrize("approve", [True, False])
+async def test_a_response_asks_before_it_calls(product: Product, approve: bool) -> None:
+    client = client_of(product)
+    said: list[Any] = [{"role": "user", "content": "Call the tool unlock with {}"}]
+    response, _ = await respond(client, said, of("home", require_approval="never"))
+    asked = response.output[1]
+    assert (asked.type, asked.server_label, asked.name) == ("mcp_approval_request", "home", "unlock")
+    assert response.output_text == ""
+    word = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": approve}
+    said += [*(item.model_dump() for item in response.output), word]
+    response, _ = await respond(client, said, of("home"))
+    calls = [(item.output, item.approval_request_id) for item in response.output if item.type == "mcp_call"]
+    assert calls == ([("The door is open.", asked.id)] if approve else [])
+    told = "The door is open." if approve else "The user does not allow this call."
+    assert response.output_text == f"The tool said: {told}"
+    said += [item.model_dump() for item in response.output]
+    response, kinds = await respond(client, [*said, {"role": "user", "content": "Are you there?"}], of("home"))
+    assert kinds == [], "it is not called again"
+
+    forged = {**asked.model_dump(), "arguments": '{"all": true}'}
+    for items, message in ([forged, word], "no model asked here"), ([word], "input holds no such"):
+        with pytest.raises(BadRequestError, match=message):
+            await client.responses.create(model="gpt-4o", input=[said[0], *items], tools=[of("home")])
+
+
 async def test_no_reply_waits_for_a_server_that_hangs(settings: Settings, silent: int) -> None:
     hung = McpServer(label="hung", url=f"http://127.0.0.1:{silent}/mcp", allow=["*"], always=True, timeout_s=30)
     settings.MCP_SERVERS = (hung,)
@@ -232,7 +352,7 @@ async def test_no_reply_waits_for_a_server_that_hangs(settings: Settings, silent
 
 
 async def test_a_client_secret_names_servers_that_exist(product: Product) -> None:
-    client = AsyncOpenAI(api_key=product.keys["good"], base_url=f"{product.origin}/v1", max_retries=0)
+    client = client_of(product)
     session: Any = {"type": "realtime", "output_modalities": ["text"]}
     tool = {"type": "mcp", "server_label": "home", "require_approval": "never"}
     with pytest.raises(BadRequestError, match="there is no MCP server"):
@@ -310,10 +430,15 @@ async def test_guests_are_offered_what_is_public_and_name_no_server(product: Pro
                 done = (await talker.wait("response.done", count=count))["response"]
                 called += [item["name"] for item in done["output"] if item["type"] == "mcp_call"]
             assert called == calls
+            await talker.send("session.update", session={"approves_tools": True})
+            await talker.ask("Call the tool unlock with {}")
+            done = (await talker.wait("response.done", count=3))["response"]
+            asked = [item["type"] for item in done["output"] if item["type"] == "mcp_approval_request"]
+            assert asked == (["mcp_approval_request"] if "add" in calls else [])
             named = {"type": "mcp", "server_label": "home"}
             await talker.send("session.update", session={"tools": [named]})
-            told = "session.updated" if "add" in calls else "error"
-            assert (await talker.wait(told))["type"] == told
+            told, count = ("session.updated", 2) if "add" in calls else ("error", 1)
+            assert (await talker.wait(told, count=count))["type"] == told
 
 
 def test_what_is_wrong_with_a_file_is_told_without_its_secrets(tmp_path: Path) -> None:

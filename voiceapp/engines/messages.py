@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from voiceapp.engines.interfaces import Briefing, ChatMessage, ChatRequest, ToolCall
 from voiceapp.protocol.items import FunctionCall, FunctionOutput, Item, McpItem
@@ -19,8 +21,7 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     """
     found: list[ChatMessage] = []
     items = tuple(items)
-    about = [item.fields for item in items if isinstance(item, McpItem)]
-    refused = {fields["approval_request_id"] for fields in about if fields.get("approve") is False}
+    asked = approval_requests(items)
     for item in items:
         if isinstance(item, FunctionCall):
             call = ToolCall(item.call_id, item.name, item.arguments)
@@ -29,7 +30,7 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
             else:
                 found.append(ChatMessage("assistant", tool_calls=(call,)))
         elif isinstance(item, McpItem):
-            found.extend(_of_a_server(item, refused))
+            found.extend(told_of(item, asked))
         elif isinstance(item, FunctionOutput):
             found.append(ChatMessage("tool", item.output, tool_call_id=item.call_id))
         elif item.text:
@@ -40,16 +41,27 @@ def messages(items: Iterable[Item], instructions: str) -> tuple[ChatMessage, ...
     return (ChatMessage("system", instructions), *recent) if instructions else tuple(recent)
 
 
-def _of_a_server(item: McpItem, refused: set[str]) -> tuple[ChatMessage, ...]:
-    """A call of a server's tool with what came of it; one that was approved stands as a call of its own."""
+def approval_requests(items: Iterable[Item]) -> dict[str, McpItem]:
+    """Return the requests to approve a call, by their id."""
+    return {item.id: item for item in items if isinstance(item, McpItem) and item.kind == "mcp_approval_request"}
+
+
+def told_of(item: McpItem, asked: Mapping[str, McpItem]) -> tuple[ChatMessage, ...]:
+    """A call of a server's tool with what came of it, or that the client refuses what was `asked`."""
     if item.kind == "mcp_call":
-        output = item.fields.get("output") or (item.fields.get("error") or {}).get("message") or ""
-    elif item.id in refused:
-        output = "The user does not allow this call."
+        called, output = item, item.fields.get("output") or _words(item.fields.get("error"))
+    elif item.fields.get("approve") is False and item.fields["approval_request_id"] in asked:
+        called, output = asked[item.fields["approval_request_id"]], "The user does not allow this call."
     else:
         return ()
-    call = ToolCall(item.id, item.fields["name"], item.fields["arguments"])
-    return ChatMessage("assistant", tool_calls=(call,)), ChatMessage("tool", output, tool_call_id=item.id)
+    call = ToolCall(called.id, called.fields["name"], called.fields["arguments"])
+    return ChatMessage("assistant", tool_calls=(call,)), ChatMessage("tool", output, tool_call_id=called.id)
+
+
+def _words(error: Any) -> str:
+    """What a tool's error says, in the form of sessions or of `/responses`."""
+    said = error.get("message", error.get("content")) if isinstance(error, dict) else error
+    return said if isinstance(said, str) else json.dumps(said or "", ensure_ascii=False)
 
 
 def briefed(request: ChatRequest) -> ChatRequest:

@@ -402,26 +402,29 @@ class ReplyPipeline:
         tools = {}
         if settings.MCP_SERVERS:
             converses = self._calls_tools and not work.config.functions
+            approves, is_guest = work.config.approves_tools, self._call.is_guest
             tools = await offered(
-                work.config.tools, self._call.tools, converses=converses, is_guest=self._call.is_guest
+                work.config.tools, self._call.tools, converses=converses, is_guest=is_guest, approves=approves
             )
         if not tools:
             async with aclosing(self._chat.stream(request)) as deltas:
                 async for delta in deltas:
                     yield delta
             return
-        extra = tuple(tool.to_function() for tool in tools.values())
-        facts = replace(request.facts, are_tools_ours=not work.config.tools)
-        request = replace(request, tools=(*request.tools, *extra), facts=facts)
+        request = replace(request, facts=replace(request.facts, are_tools_ours=not work.config.tools))
         await reply.confirmed.wait()  # what a tool does cannot be taken back
         found = replies(self._chat, request, tools, approved(work.history), work.response_id)
+        is_asked = False
         async with aclosing(found) as parts:
             async for part in parts:
                 if isinstance(part, ReplyToolCall):
                     reply.calls.add(-1)
                     reply.hand_over(part)
+                    is_asked = is_asked or part.is_asked
                 else:
                     yield part
+        if is_asked and work.config.approves_tools and work.config.speaks and not reply.written.strip():
+            yield ChatDelta(text=stock_reply(StockReply.PERMISSION, work.config.transcription_language), author=OURS)
 
     async def _speak(self, reply: _Reply) -> None:
         """Turn sentences into audio, never further ahead of the listener than the session has room for."""

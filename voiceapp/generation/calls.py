@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from voiceapp.catalogue.lookup import mcp_addresses
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 from voiceapp.errors import InvalidParameter
-from voiceapp.generation.schemas import GenerationParameters, Sampling, Stop
+from voiceapp.generation.schemas import GenerationParameters, Sampling, Stop, Tool
+from voiceapp.protocol.items import McpItem
+from voiceapp.protocol.tools import read_mcp
 
 PASSED_ON = (
     "top_k",
@@ -34,6 +37,10 @@ class ChatCall:
 
     model: str
     request: ChatRequest
+    servers: tuple[dict[str, Any], ...] = ()
+    """MCP servers whose tools the model may call, as `read_mcp` gives them."""
+    approvals: tuple[McpItem, ...] | None = None
+    """Items about tools of servers; None where the style has no such items, and a call cannot be asked for."""
     count: int = 1
     """Number of replies."""
     stop: tuple[str, ...] = ()
@@ -57,17 +64,26 @@ class ChatCall:
 def chat_call(
     model: str, messages: tuple[ChatMessage, ...], how: Sampling, *, messages_at: str, parameters_at: str
 ) -> ChatCall:
-    """The call for a reply to `messages`."""
+    """Return the call for a reply to `messages`.
+
+    Raises:
+        InvalidParameter: if a tool cannot be read, or is of a server that the operator does not list.
+    """
     stop, extra = _split(how.stop)
     extra |= {name: value for name in PASSED_ON if (value := getattr(how, name)) is not None}
     choice, shape = how.tool_choice, how.response_format
     if shape is not None and shape.type == "text":
         shape = None  # what is written anyway; who writes a reply must not depend on it
+    functions, servers = _tools(how.tools or (), f"{parameters_at}tools")
+    if servers and (how.n or 1) > 1:
+        raise InvalidParameter(
+            f"{parameters_at}n above 1 does not go with tools of servers.", param=f"{parameters_at}n"
+        )
     return ChatCall(
         model=model,
         request=ChatRequest(
             messages=messages,
-            tools=tuple(tool.model_dump(exclude_none=True) for tool in how.tools or ()),
+            tools=functions,
             tool_choice=choice if isinstance(choice, str | None) else choice.model_dump(),
             temperature=how.temperature,
             top_p=how.top_p,
@@ -76,12 +92,27 @@ def chat_call(
             extra=extra,
             facts=SessionFacts(model=model),
         ),
+        servers=servers,
         count=how.n or 1,
         stop=stop,
         response_format=None if shape is None else shape.model_dump(exclude_none=True),
         messages_at=messages_at,
         parameters_at=parameters_at,
     )
+
+
+def _tools(tools: Sequence[Tool], at: str) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
+    """The functions of the caller, and the servers whose tools are called here."""
+    given = [(tool.model_dump(exclude_none=True), f"{at}.{number}") for number, tool in enumerate(tools)]
+    functions, servers = [], []
+    for tool, place in given:
+        if tool["type"] == "mcp":
+            servers.append(read_mcp(tool, place, dict(mcp_addresses())))
+        elif "function" not in tool:
+            raise InvalidParameter(f"{place}.function is required.", param=f"{place}.function")
+        else:
+            functions.append(tool)
+    return tuple(functions), tuple(servers)
 
 
 def native_call(

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
@@ -26,13 +26,17 @@ from voiceapp.engines.interfaces import (
     ChatUsage,
     ToolCallDelta,
 )
+from voiceapp.engines.mcp.connection import connections
+from voiceapp.engines.mcp.replies import MAX_ROUNDS, approved, listed, offered, replies
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ModelNotFound
 from voiceapp.generation.calls import ChatCall
 from voiceapp.generation.images import with_images
 from voiceapp.generation.stop_sequences import StopFilter
+from voiceapp.protocol.work import ListTools, ReplyToolCall, ToolsListed
 
 Item = TypeVar("Item")
+Piece: TypeAlias = ChatDelta | ReplyToolCall | ToolsListed
 
 BYTES_PER_TOKEN = 4
 """Length of a token of English text, until the engine has counted."""
@@ -58,6 +62,8 @@ class ChatOutput:
     logprobs: tuple[dict[str, Any], ...] = ()
     finish_reason: str | None = None
     """On the last piece of an answer."""
+    of_server: ReplyToolCall | ToolsListed | None = None
+    """The model calls a tool of an MCP server, or what came of it; or the tools of a server."""
 
 
 def check(call: ChatCall) -> None:
@@ -110,7 +116,8 @@ async def answer(
         streams = [_one(engine, call, card.chat, number) for number in range(call.count)]
         unfinished = call.count
         async with aclosing(together(streams)) as deltas:
-            async for index, delta in deltas:
+            async for index, part in deltas:
+                delta, of_server = (part, None) if isinstance(part, ChatDelta) else (ChatDelta(), part)
                 if not tally.has_begun or delta.served_by:
                     note(delta.served_by or card.origin)
                 usage = tally.add(index, delta)
@@ -128,6 +135,7 @@ async def answer(
                     delta.tool_call,
                     delta.logprobs,
                     delta.finish_reason,
+                    of_server,
                 )
         if unfinished:
             raise EngineUnavailable("The model broke off in the middle of its answer.")
@@ -183,6 +191,8 @@ def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
                     "image or choose a model with image input.",
                     param=param,
                 )
+    if call.approvals is None and call.servers:
+        _check_unasked(call)
     if request.tool_choice not in (None, "none", "auto"):
         if not capabilities.tools:
             raise InvalidParameter(
@@ -190,12 +200,29 @@ def _check(call: ChatCall, capabilities: ChatCapabilities) -> None:
                 "functions.",
                 param=f"{at}tool_choice",
             )
-        _check_choice(request, f"{at}tool_choice")
+        if not call.servers:
+            _check_choice(request, f"{at}tool_choice")
     if (call.response_format or {}).get("type") == "json_schema" and not capabilities.response_format:
         raise InvalidParameter(
             f"{at}{call.format_at}: {call.model[:80]} is served by an engine that follows no schema.",
             param=f"{at}{call.format_at}",
         )
+
+
+def _check_unasked(call: ChatCall) -> None:
+    """Refuse servers whose tools would have to be approved where that cannot be asked for."""
+    for server in call.servers:
+        label, at = server["server_label"], f"{call.parameters_at}tools"
+        if server.get("require_approval", "always") == "always":
+            raise InvalidParameter(
+                f"{at}: calls of tools cannot be approved in chat. Set require_approval to never, or use /responses.",
+                param=at,
+            )
+        if not connections()[label].server.allow:
+            raise InvalidParameter(
+                f"{at}: calls of the tools of '{label}' have to be approved, which chat cannot; use /responses.",
+                param=at,
+            )
 
 
 def _check_choice(request: ChatRequest, at: str) -> None:
@@ -209,7 +236,7 @@ def _check_choice(request: ChatRequest, at: str) -> None:
 
 async def _one(
     engine: ChatModel, call: ChatCall, capabilities: ChatCapabilities, number: int
-) -> AsyncGenerator[ChatDelta, None]:
+) -> AsyncGenerator[Piece, None]:
     """One answer: ended at a stop sequence, and in JSON where that was asked for."""
     request = call.request
     if request.seed is not None and number:
@@ -221,8 +248,13 @@ async def _one(
     if call.response_format and capabilities.response_format:
         extra["response_format"] = call.response_format
     stopper, is_first, served_by = StopFilter(call.stop), True, ""
-    async with aclosing(engine.stream(replace(request, extra=extra))) as deltas:
+    request = replace(request, extra=extra)
+    pieces = _with_servers(engine, call, request) if call.servers else engine.stream(request)
+    async with aclosing(pieces) as deltas:
         async for delta in deltas:
+            if not isinstance(delta, ChatDelta):
+                yield delta
+                continue
             served_by = delta.served_by or served_by
             text = stopper.feed(delta.text) if delta.text else ""
             ends = stopper.has_stopped or delta.finish_reason is not None
@@ -237,6 +269,29 @@ async def _one(
                 served_by = ""
             if stopper.has_stopped:
                 return  # and stop the engine; one that ended by itself keeps its connection when read to the end
+
+
+async def _with_servers(engine: ChatModel, call: ChatCall, request: ChatRequest) -> AsyncGenerator[Piece, None]:
+    """The reply of a model that may call tools of servers, after the tools of those that were not listed before.
+
+    Raises:
+        EngineUnavailable: if a server cannot be reached and the style has no item that would say so.
+    """
+    items = call.approvals or ()
+    known = [item.fields["server_label"] for item in items if item.kind == "mcp_list_tools"]
+    labels = list(dict.fromkeys(server["server_label"] for server in call.servers))
+    for label, tools in zip(labels, await asyncio.gather(*map(listed, labels)), strict=True):
+        if tools is None and call.approvals is None:
+            raise EngineUnavailable(f"The MCP server {label} cannot be reached.")
+        if label not in known:
+            yield ToolsListed(ListTools("", label), tools)
+    found = await offered(call.servers, converses=False, is_guest=False)
+    if call.approvals is None:
+        found = {name: tool for name, tool in found.items() if not tool.is_asked}
+    spoken = replies(engine, request, found, approved(items), shows_calls=call.approvals is not None)
+    async with aclosing(spoken) as pieces:
+        async for piece in pieces:
+            yield piece
 
 
 def _in_json(text: str, *, is_first: bool, is_last: bool) -> str:
@@ -260,6 +315,9 @@ class _Tally:
         images = sum(part.get("type") != "text" for message in call.request.messages for part in message.parts)
         self.most_input_tokens = self._input + images * TOKENS_PER_IMAGE
         self.most_output_tokens = call.count * (call.request.max_tokens or USUAL_OUTPUT_TOKENS)
+        if call.servers:  # each round reads and writes anew
+            self.most_input_tokens *= MAX_ROUNDS + 1
+            self.most_output_tokens *= MAX_ROUNDS + 1
 
     def add(self, index: int, delta: ChatDelta) -> ChatUsage:
         """The usage of all answers, with one more piece."""

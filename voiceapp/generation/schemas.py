@@ -93,13 +93,31 @@ class Function(Schema):
     """JSON schema of the arguments."""
 
 
-class Tool(Schema):
-    type: Literal["function"] = "function"
-    function: Function
+class McpServer(Schema):
+    """Fields of a tool of the type `mcp`: a server that the operator lists, whose tools are called here."""
+
+    server_label: CleanStr | None = None
+    """Name of the server in the operator's list."""
+    server_url: CleanStr | None = None
+    """Its address there; may be left out."""
+    allowed_tools: Any = None
+    """Names of the only tools that may be called."""
+    require_approval: Any = None
+    """`never`, `always`, which is usual, or `{"never": {"tool_names": […]}}`; the operator may want more approved."""
+    authorization: Any = None
+    """Refused, as `headers` and `connector_id` are: they are the operator's."""
+    headers: Any = None
+    connector_id: Any = None
+
+
+class Tool(McpServer):
+    type: Literal["function", "mcp"] = "function"
+    function: Function | None = None
+    """With the type `function`."""
 
 
 def _bounded_tools(tools: list[Tool]) -> list[Tool]:
-    check_tools(tool.function.parameters or {} for tool in tools)
+    check_tools(tool.function.parameters or {} for tool in tools if tool.function)
     return tools
 
 

@@ -86,6 +86,8 @@ class SessionConfig:
     """Removal of the reply that comes back through the caller's loudspeaker; `auto`: once it is found."""
     word_times: bool = False
     """The client is told when each word of a reply is heard."""
+    approves_tools: bool = False
+    """The client asks a person about tools of the operator's that need approval; guests are not offered them."""
     interruptions: Interruptions = "cut"
     """Effect of a caller's first sound on a reply; `duck`: it is ducked until their words are known."""
     tools: tuple[dict[str, Any], ...] = ()
@@ -157,6 +159,7 @@ class SessionConfig:
             "echo_cancellation": self.echo_cancellation,
             "interruptions": self.interruptions,
             "word_times": self.word_times,
+            "approves_tools": self.approves_tools,
             "tools": list(self.tools),
             "tool_choice": self.tool_choice,
             "temperature": self.temperature,
@@ -317,6 +320,10 @@ def _choice(field_name: str, *choices: str) -> Reader:
     return read
 
 
+def _flag(field_name: str) -> Reader:
+    return lambda _, value, at: {} if value is None else {field_name: read_boolean(value, at)}
+
+
 def _tool_choice(_: SessionConfig, value: object, at: str) -> dict[str, Any]:
     if value is None:
         return {"tool_choice": "auto"}
@@ -374,7 +381,8 @@ _READERS: dict[str, Reader] = {
     "turn_detection": _turn_detection,
     "echo_cancellation": _choice("echo_cancellation", "auto", "on", "off"),
     "interruptions": _choice("interruptions", "cut", "duck"),
-    "word_times": lambda _, value, at: {} if value is None else {"word_times": read_boolean(value, at)},
+    "word_times": _flag("word_times"),
+    "approves_tools": _flag("approves_tools"),
     "tools": lambda config, value, at: {"tools": read_tools(value, at, dict(config.mcp_servers))},
     "tool_choice": _tool_choice,
     "temperature": _number("temperature", 0.0, 2.0, below=True),

@@ -40,8 +40,12 @@ def functions(tools: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     return tuple(tool for tool in tools if tool["type"] == "function")
 
 
-def _mcp(tool: dict[str, Any], at: str, servers: Mapping[str, str]) -> dict[str, Any]:
-    """A server of tools; what of its tools may be called, and how, is up to the operator first."""
+def read_mcp(tool: dict[str, Any], at: str, servers: Mapping[str, str]) -> dict[str, Any]:
+    """A server of tools; what of its tools may be called, and how, is up to the operator first.
+
+    Raises:
+        InvalidParameter: if it is not on the operator's list, or cannot be read.
+    """
     label = read_text(tool.get("server_label"), f"{at}.server_label", limit=128)
     if label not in servers or tool.get("server_url") not in (None, "", servers[label]):
         raise InvalidParameter(
@@ -71,7 +75,7 @@ def _tool(value: object, at: str, mcp_servers: Mapping[str, str]) -> dict[str, A
     """One tool; a function in the nested form, and the flat form of a sister dialect is accepted too."""
     tool = read_object(value, at)
     if tool.get("type") == "mcp" and mcp_servers:
-        return _mcp(tool, at, mcp_servers)
+        return read_mcp(tool, at, mcp_servers)
     if tool.get("type", "function") != "function":
         raise InvalidParameter(f"{at}.type must be function{' or mcp' if mcp_servers else ''}.", param=f"{at}.type")
     given = read_object(tool.get("function", tool), f"{at}.function")

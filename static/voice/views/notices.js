@@ -14,20 +14,27 @@ export class Notices {
     this.#onAction = onAction;
   }
 
-  /** `values` stand for what is in braces in a notice's title. */
-  show({ code, message, reasons = [], values = {} }) {
+  /** `values` stand for what is in braces in a notice; `details` are shown as they are. */
+  show({ code, message = "", reasons = [], values = {}, details = "" }) {
     this.remove(code);
     const known = NOTICES[code] ?? NOTICES.not_ready;
     const card = make("section", known.isNews ? "card notice" : "card", icon(known.isNews ? "voice" : "alert"));
     card.dataset.code = code;
-    card.append(make("h2", "", filled(known.title, values)), explanation(known, message, reasons));
+    card.append(make("h2", "", filled(known.title, values)), explanation(known, message, reasons, values));
+    if (details) {
+      const block = make("pre", "card-details", details);
+      block.tabIndex = 0; // long ones scroll
+      block.setAttribute("role", "group");
+      block.setAttribute("aria-label", t("Arguments"));
+      card.append(block);
+    }
     const actions = make("div", "card-actions", this.#button(card, "card-action", known.label, known.action));
     if (known.alternative) {
       actions.append(this.#button(card, "card-alternative", known.alternative, known.alternativeAction ?? "dismiss"));
     }
     card.append(actions);
-    while (this.#place.childElementCount > 1) {
-      this.#place.firstElementChild.remove();
+    for (const old of [...this.#place.querySelectorAll('.card:not([data-code="approval"])')].slice(0, -1)) {
+      old.remove();
     }
     this.#place.append(card);
     if (known.lastsMs) {
@@ -61,12 +68,12 @@ export class Notices {
 }
 
 /** The server's own sentences where it has some; what stands in backticks is a command. */
-function explanation(known, message, reasons) {
+function explanation(known, message, reasons, values) {
   const told = reasons.length > 0 ? reasons.map((reason) => reason.message) : [message];
   const sentences = told.filter((sentence) => sentence && (isKnown(sentence) || sentence.includes("`") || !known.text));
   const text = known.isPlain || sentences.length === 0 ? known.text : sentences.map((sentence) => t(sentence)).join(" ");
   const paragraph = make("p", "");
-  text.split("`").forEach((piece, index) => {
+  filled(text, values).split("`").forEach((piece, index) => {
     paragraph.append(index % 2 === 1 ? make("code", "", piece) : piece);
   });
   return paragraph;

@@ -2,6 +2,7 @@
 
 import { byId, download, icon, make } from "./dom.js";
 import { stageBar, stages, total } from "./waterfall.js";
+import { pretty } from "../approvals.js";
 import { WHO, asJson, asText } from "../export.js";
 import { writtenBy } from "../item.js";
 import { seconds, t, timeOfDay } from "../words.js";
@@ -159,12 +160,4 @@ export class Transcript {
 
 function fileName(extension) {
   return `conversation-${new Date().toISOString().slice(0, 16).replace(/[:T]/g, "-")}.${extension}`;
-}
-
-function pretty(json) {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from voiceapp.agents.answering import read_prompt
+from voiceapp.compatible.responses.approvals import read_approvals
 from voiceapp.compatible.responses.schemas import FunctionTool, InputItem, ResponseBody, TextFormat
 from voiceapp.engines.interfaces import ChatMessage, ToolCall
+from voiceapp.engines.messages import approval_requests, told_of
 from voiceapp.errors import InvalidParameter
 from voiceapp.generation.calls import ChatCall, chat_call
 from voiceapp.generation.messages import chat_message
@@ -17,12 +19,14 @@ from voiceapp.generation.schemas import (
     ChosenFunction,
     ChosenTool,
     Function,
+    McpServer,
     MessagePart,
     ResponseFormat,
     Sampling,
     Tool,
     ToolChoice,
 )
+from voiceapp.protocol.items import McpItem
 
 LOGPROBS = "message.output_text.logprobs"
 NEED_STORAGE = {
@@ -49,18 +53,28 @@ def call_of(body: ResponseBody) -> ChatCall:
     model, variables = read_prompt(body.prompt, "prompt") if body.prompt else (body.model, {})
     if not model:
         raise InvalidParameter("model is required.", param="model")
-    placed = list(_together(_placed(body)))
+    items = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+    of_servers = read_approvals(items)
+    placed = list(_together(_placed(body.instructions, items, of_servers)))
     if not placed:
         raise InvalidParameter("input holds no message.", param="input")
     messages = tuple(message for _, message in placed)
     call = chat_call(model, messages, _sampling(body), messages_at="input", parameters_at="")
-    return replace(call, variables=variables, format_at="text.format", places=tuple(place for place, _ in placed))
+    return replace(
+        call,
+        variables=variables,
+        format_at="text.format",
+        places=tuple(place for place, _ in placed),
+        approvals=tuple(of_servers.values()),
+    )
 
 
-def _placed(body: ResponseBody) -> Iterator[Placed]:
-    items = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
-    if body.instructions and items:
-        yield "instructions", ChatMessage("system", body.instructions)
+def _placed(
+    instructions: str | None, items: Sequence[InputItem], of_servers: Mapping[int, McpItem]
+) -> Iterator[Placed]:
+    if instructions and items:
+        yield "instructions", ChatMessage("system", instructions)
+    asked = approval_requests(of_servers.values())
     for number, item in enumerate(items):
         place = f"input.{number}"
         kind = item.type or "message"
@@ -70,11 +84,15 @@ def _placed(body: ResponseBody) -> Iterator[Placed]:
             yield place, _function_call(item, place)
         elif kind == "function_call_output":
             yield place, _function_output(item, place)
+        elif number in of_servers:
+            for message in told_of(of_servers[number], asked):
+                yield place, message
         elif kind == "item_reference":
             raise InvalidParameter(f"{place}: items are not stored here. Send the item itself.", param=place)
         elif kind != "reasoning":
             raise InvalidParameter(
-                f"{place}.type: '{kind[:80]}' is not read here; message, function_call and function_call_output are.",
+                f"{place}.type: '{kind[:80]}' is not read here; message, function_call and function_call_output are, "
+                "and the items of MCP servers.",
                 param=f"{place}.type",
             )
 
@@ -134,12 +152,17 @@ def _sampling(body: ResponseBody) -> Sampling:
 
 
 def _tool(tool: FunctionTool, place: str) -> Tool:
+    if tool.type == "mcp":
+        return Tool.model_validate(tool.model_dump(include={"type", *McpServer.model_fields}))
     if tool.type != "function":
         raise InvalidParameter(
-            f"{place}.type: tools of the type '{tool.type[:80]}' are not run here; function is.", param=f"{place}.type"
+            f"{place}.type: tools of the type '{tool.type[:80]}' are not run here; function is, and mcp for servers "
+            "that the operator lists.",
+            param=f"{place}.type",
         )
     _required(tool.name, f"{place}.name")
-    return Tool(function=Function.model_validate(tool.model_dump(exclude={"type"}, exclude_none=True)))
+    shape = tool.model_dump(exclude={"type", *McpServer.model_fields}, exclude_none=True)
+    return Tool(function=Function.model_validate(shape))
 
 
 def _choice(body: ResponseBody) -> ToolChoice | None:

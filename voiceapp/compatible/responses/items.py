@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from voiceapp.compatible.responses.approvals import approval_id
 from voiceapp.engines.interfaces import ToolCallDelta
 from voiceapp.generation.chat import ChatOutput
+from voiceapp.protocol.work import ReplyToolCall, ToolsListed
 
 Json = dict[str, Any]
 Events = Iterator[Json]
@@ -44,6 +46,8 @@ class OutputItems:
         self._calls: dict[int, int] = {}
         """Position of each call's item, by the number that the engine gave it; calls stay open to the end,
         because their fragments may come in turns."""
+        self._tool_call = ""
+        """The call of a server's tool that is being made."""
 
     def add(self, piece: ChatOutput) -> Events:
         """Return the events of one piece."""
@@ -53,10 +57,14 @@ class OutputItems:
             yield from self._write("output_text", piece.text, [_logprob(found) for found in piece.logprobs])
         if piece.tool_call is not None:
             yield from self._call(piece.tool_call)
+        if isinstance(piece.of_server, ToolsListed):
+            yield from self._tools(piece.of_server)
+        elif piece.of_server is not None:
+            yield from self._tool(piece.of_server)
 
     def end(self, status: str) -> Events:
         """Return the events of the end. A response that says nothing has an empty message."""
-        if not any(item["type"] in ("message", "function_call") for item in self.items):
+        if not any(item["type"] in ("message", "function_call", "mcp_approval_request") for item in self.items):
             yield from self._write("output_text", "")
         yield from self._close_part(status)
         for place in self._calls.values():
@@ -109,6 +117,46 @@ class OutputItems:
             item["arguments"] += fragment.arguments
             about = {"item_id": item["id"], "output_index": place}
             yield {"type": "response.function_call_arguments.delta", **about, "delta": fragment.arguments}
+
+    def _tools(self, listed: ToolsListed) -> Events:
+        label, tools = listed.work.server_label, listed.tools
+        error = f"The MCP server {label} cannot be reached." if tools is None else None
+        yield from self._open({"type": "mcp_list_tools", "server_label": label, "tools": [], "error": error}, "mcpl")
+        yield from self._tell("mcp_list_tools.in_progress")
+        self.items[-1]["tools"] = tools or []
+        yield from self._tell("mcp_list_tools.failed" if error else "mcp_list_tools.completed")
+        yield from self._finish(len(self.items) - 1, "failed" if error else "completed")
+
+    def _tool(self, call: ReplyToolCall) -> Events:
+        called = {"server_label": call.server_label, "name": call.name, "arguments": call.arguments}
+        yield from self._close_part("completed")
+        if call.is_asked:
+            asked = {"id": approval_id(called), "type": "mcp_approval_request", **called}
+            yield from self._open(asked, "")
+            yield from self._finish(len(self.items) - 1, "completed")
+            return
+        if self._tool_call != call.call_id:
+            self._tool_call = call.call_id
+            about = {"approval_request_id": call.approval_request_id, "output": None, "error": None}
+            yield from self._open({"type": "mcp_call", **called, **about}, "mcp")
+            yield from self._tell("mcp_call.in_progress")
+            yield from self._tell("mcp_call_arguments.delta", delta=call.arguments)
+            yield from self._tell("mcp_call_arguments.done", arguments=call.arguments)
+        if call.output is None and call.error is None:
+            return
+        self._tool_call = ""
+        if call.error is not None:
+            content = [{"type": "text", "text": call.error}]
+            self.items[-1]["error"] = {"type": "mcp_tool_execution_error", "content": content}
+        self.items[-1]["output"] = call.output
+        status = "failed" if call.output is None else "completed"
+        yield from self._tell(f"mcp_call.{status}")
+        yield from self._finish(len(self.items) - 1, status)
+
+    def _tell(self, what: str, **about: str) -> Events:
+        """Tell of the last item."""
+        place = len(self.items) - 1
+        yield {"type": f"response.{what}", "item_id": self.items[-1]["id"], "output_index": place, **about}
 
     def _open(self, item: Json, prefix: str) -> Events:
         place = len(self.items)

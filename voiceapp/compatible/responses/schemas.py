@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, MessagePart, TopLogprobs, TopP
+from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, McpServer, MessagePart, TopLogprobs, TopP
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.protocol.tools import MAX_TOOLS
 from voiceapp.protocol.wire.json_schemas import check_tools
@@ -20,7 +20,9 @@ class InputItem(Schema):
     sent back as it is."""
 
     type: CleanStr | None = None
-    """`message`, which is usual, `function_call` or `function_call_output`; `reasoning` is passed over."""
+    """`message`, which is usual, `function_call` or `function_call_output`; about tools of MCP servers `mcp_call`,
+    `mcp_approval_request`, `mcp_approval_response` or `mcp_list_tools`. `reasoning` is passed over."""
+    id: CleanStr | None = None
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: CleanStr | list[MessagePart] | None = None
     """Content of a message: a text, or parts of the types `input_text`, `output_text` and `input_image`."""
@@ -31,12 +33,20 @@ class InputItem(Schema):
     arguments: CleanStr | None = None
     """Arguments of a call: JSON text, as the model wrote it."""
     output: CleanStr | list[MessagePart] | None = None
-    """Output of the function."""
+    """Output of the function or tool."""
+    server_label: CleanStr | None = None
+    """MCP server of the tool."""
+    error: Any = None
+    """Of a tool that failed."""
+    approval_request_id: CleanStr | None = None
+    """Approval request that is replied to, or that led to the call."""
+    approve: bool | None = None
+    """Whether the call may be made."""
 
 
-class FunctionTool(Schema):
+class FunctionTool(McpServer):
     type: CleanStr = "function"
-    """`function`; tools that another server would run are refused."""
+    """`function`, or `mcp` for a server that the operator lists; other tools are refused."""
     name: Annotated[CleanStr, Field(min_length=1, max_length=128)] | None = None
     description: CleanStr | None = None
     parameters: dict[str, Any] | None = None
@@ -133,6 +143,7 @@ class ModelResponse(Schema):
     instructions: str | None = None
     model: str
     output: list[dict[str, Any]]
-    """Items in their order: `reasoning`, `message` with parts of the type `output_text`, `function_call`."""
+    """Items in their order: `reasoning`, `message` with parts of the type `output_text`, `function_call`, and those
+    about tools of MCP servers: `mcp_list_tools`, `mcp_call`, `mcp_approval_request`."""
     usage: ResponseUsage | None = None
     """With the last event of a stream."""

@@ -10,9 +10,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from voiceapp.compatible.responses.items import OutputItems
-from voiceapp.compatible.responses.schemas import ResponseBody
+from voiceapp.compatible.responses.schemas import FunctionTool, ResponseBody
 from voiceapp.engines.interfaces import ChatUsage
 from voiceapp.generation.chat import ChatOutput
+from voiceapp.generation.schemas import McpServer
 from voiceapp.generation.stream import compact, interrupted
 from voiceapp.http.error_responses import ErrorResponse
 
@@ -122,11 +123,17 @@ def _echo(body: ResponseBody) -> Json:
         "temperature": body.temperature,
         "text": {"format": shape},
         "tool_choice": choice.model_dump() if choice is not None and not isinstance(choice, str) else choice or "auto",
-        "tools": [tool.model_dump() for tool in body.tools or ()],
+        "tools": [_tool(tool) for tool in body.tools or ()],
         "top_logprobs": body.top_logprobs or 0,
         "top_p": body.top_p,
         "truncation": body.truncation or "auto",
     }
+
+
+def _tool(tool: FunctionTool) -> Json:
+    if tool.type == "mcp":
+        return tool.model_dump(exclude_none=True)
+    return tool.model_dump(exclude=set(McpServer.model_fields))
 
 
 def _error(refusal: ErrorResponse) -> Json:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from voiceapp.catalogue.mcp_servers import McpServer
@@ -18,6 +19,8 @@ from voiceapp.protocol.work import ReplyToolCall
 
 MAX_ROUNDS = 5
 """So many times tools may be called for one reply."""
+MAX_CALLS = 16
+"""So many tools are called at a time; the model is not told of the others."""
 WAIT_S = 0.5
 """Time that a reply waits for servers that are being connected."""
 
@@ -36,13 +39,18 @@ class Offered:
 
 
 async def offered(
-    given: Iterable[dict[str, Any]], of_agent: Sequence[str] | None = None, *, converses: bool, is_guest: bool
+    given: Iterable[dict[str, Any]],
+    of_agent: Sequence[str] | None = None,
+    *,
+    converses: bool,
+    is_guest: bool,
+    approves: bool = False,
 ) -> dict[str, Offered]:
     """Return the tools of the servers that a client names, and those of the agent, else those that are offered in every
     conversation.
 
     Guests name none, and are offered what the operator calls public. A server that is not there yet offers none; what
-    the operator wants asked is asked whatever the client says.
+    the operator wants asked is asked whatever the client says, and is offered unnamed only to one that `approves`.
     """
     asked = {tool["server_label"]: tool for tool in given if tool["type"] == "mcp"}
     wanted = [
@@ -60,15 +68,15 @@ async def offered(
         label = connection.server.label
         named = asked.get(label)
         for tool in there.result()[1]:
-            is_asked = bool(connection.server.asks(tool["name"])) or (named is not None and _asks(named, tool["name"]))
-            of_its_own = of_agent is None or {label, f"{label}/{tool['name']}"} & {*of_agent}
-            is_wanted = (
-                not is_asked and of_its_own
-                if named is None
-                else tool["name"] in named.get("allowed_tools", [tool["name"]])
-            )
+            name, is_asked = tool["name"], bool(connection.server.asks(tool["name"]))
+            if named is not None:
+                is_asked = is_asked or _asks(named, name)
+                is_wanted = name in named.get("allowed_tools", [name])
+            else:
+                of_its_own = of_agent is None or bool({label, f"{label}/{name}"} & {*of_agent})
+                is_wanted = of_its_own and (not is_asked or (approves and not is_guest))
             if is_wanted:
-                found.setdefault(tool["name"], Offered(connection, tool, is_asked))
+                found.setdefault(name, Offered(connection, tool, is_asked))
     return found
 
 
@@ -100,9 +108,17 @@ def approved(history: Iterable[Item]) -> list[McpItem]:
 
 
 async def replies(
-    chat: ChatModel, request: ChatRequest, tools: dict[str, Offered], pending: list[McpItem], response_id: str
+    chat: ChatModel,
+    request: ChatRequest,
+    tools: dict[str, Offered],
+    pending: list[McpItem],
+    response_id: str = "",
+    *,
+    shows_calls: bool = True,
 ) -> AsyncGenerator[ChatDelta | ReplyToolCall, None]:
     """The reply in deltas, with the calls of tools and what came of them; functions of the client's are its own to run.
+
+    Beside a call of the client's own, a tool is called only if the client is shown what came of it (`shows_calls`).
 
     Raises:
         EngineError: if the model fails. A tool that fails is told to the model.
@@ -115,6 +131,7 @@ async def replies(
         for item in pending
     ]  # fmt: skip
     used = ChatUsage()
+    request = replace(request, tools=(*request.tools, *(tool.to_function() for tool in tools.values())))
     for round_ in range(MAX_ROUNDS + 1):
         for call in calls:
             yield ChatDelta(is_waiting=True)
@@ -140,17 +157,18 @@ async def replies(
             ReplyToolCall(
                 response_id, call_id, tools[name].connection.server.label, name, arguments, tools[name].is_asked
             )
-            for call_id, name, arguments in begun.values()
+            for call_id, name, arguments in islice(begun.values(), MAX_CALLS)
         ]
-        for call in calls:
-            if call.is_asked:
-                yield call
-        if not calls or has_own or any(call.is_asked for call in calls):
-            calls = [call for call in calls if not call.is_asked]
-            for call in calls:
-                yield await _called(call, tools)
-            yield ChatDelta(finish_reason="stop")
+        if not calls:
             return
+        if has_own or any(call.is_asked for call in calls):
+            for call in calls if shows_calls else ():
+                yield call if call.is_asked else await _called(call, tools)
+            yield ChatDelta(finish_reason="tool_calls" if has_own else "stop")
+            return
+        if request.tool_choice not in (None, "none"):  # what had to be called has been
+            request = replace(request, tool_choice="auto")
+    yield ChatDelta(finish_reason="stop")
 
 
 async def _called(call: ReplyToolCall, tools: dict[str, Offered]) -> ReplyToolCall:

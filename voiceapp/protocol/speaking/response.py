@@ -240,6 +240,7 @@ class Response:
             if not call.is_asked:
                 self.send(ev.McpCallBegun(**place))
             return
+        del self._tool_calls[call.call_id]  # a model may give the next call the same id
         item.fields["output"] = call.output
         item.fields["error"] = {"type": "tool_execution_error", "message": call.error} if call.error else None
         self.send(ev.McpCallFailed(**place) if call.error else ev.McpCallCompleted(**place))
