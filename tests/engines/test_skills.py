@@ -27,7 +27,7 @@ from voiceapp.engines.assistant.skills.words import plain, request
 from voiceapp.engines.interfaces import SessionFacts
 from voiceapp.protocol.reminders import Reminder
 
-CRISIS = read("care")["texts"]["crisis"]
+CRISIS = read("people/care")["texts"]["crisis"]
 DISTRESS = Path(__file__).with_name("distress.txt")
 """Sentences of callers who mean to hurt themselves, and after an empty line those of others."""
 FRIDAY_EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -401,7 +401,7 @@ def test_intent_leads_to_help_and_accidents_and_idioms_do_not() -> None:
 
 
 def test_an_emergency_leads_to_its_number_and_talk_of_one_does_not() -> None:
-    emergency = read("care")["texts"]["emergency"]
+    emergency = read("people/care")["texts"]["emergency"]
     urgent = """the house is on fire|our house is on fire|My kitchen caught fire!|There is a fire|He has a heart attack
         I am having a heart attack|I think I'm having a heart attack|Am I having a stroke?|he's having a heart attack
         my father just had a heart attack|I cannot breathe|she can't breathe|I can't breathe in here|call an ambulance
@@ -657,7 +657,7 @@ ASKED_LATER = {"another", "and_in", "again", "left", "add", "distance", "ago"}
 """Names of templates that depend on what was said before, or fit a part of a sentence only."""
 
 
-ALSO_IN = {"session": ("product",), "company": ("beyond",)}
+ALSO_IN = {"session": ("product",), "people/company": ("people/beyond",)}
 """Further files of templates of a skill."""
 
 

@@ -23,6 +23,7 @@ _SCRIPTS = (
     ("zh", re.compile(r"[\u4e00-\u9fff]")),
     ("ru", re.compile(r"[\u0400-\u04ff]{2}")),
     ("ar", re.compile(r"[\u0600-\u06ff]{2}")),
+    ("es", re.compile("[¿¡]")),
 )
 _REPLIES = load("languages")[1]
 

@@ -7,6 +7,7 @@ matches the whole of what is left, never a part of it: a wrong reply to another 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from voiceapp.engines.assistant.skills.phrases import read
@@ -26,6 +27,7 @@ def plain(text: str) -> str:
     """
     text = text.lower().replace("’", "'").replace("‘", "'").replace("−", "-").replace("–", "-").replace("—", " ")
     text = text.replace("×", " * ").replace("÷", " / ").replace("²", " squared").replace("³", " cubed")
+    text = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text))  # "são paulo" is "sao paulo"
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     text = _LISTED.sub(lambda found: _COMMA.sub(" and ", found[0]), text)
     text = re.sub(r"\bper cent\b", "percent", text)

@@ -58,6 +58,10 @@ def known(said: str) -> SkillReply | None:
     return None if slots is None else _told(_entry(slots["word"]), "")
 
 
+def knows(word: str) -> bool:
+    return _entry(word) is not None
+
+
 def _told(entry: DictionaryEntry | None, between: str) -> SkillReply | None:
     """What a word means, with its second meaning after `between` unless that is empty."""
     if entry is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from voiceapp.engines.assistant.skills.phrases import load
+from voiceapp.engines.assistant.skills.phrases import load, read
 from voiceapp.engines.assistant.skills.reckoning.numbers import whole_number
 from voiceapp.engines.assistant.skills.scene import Scene, SkillReply
 
@@ -13,13 +13,15 @@ MAX_DICE = 10
 MAX_WORD_CHARS = 30
 
 _TEMPLATES, _ = load("people/play")
+_CHOICES: dict[str, list[str]] = read("people/play")["choices"]
 _NOT_SPELLED = frozenset(("check", "checker", "checking", "it", "that", "this", "out", "bound", "correctly"))
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it asks for none of these."""
-    if _TEMPLATES["coin"].fits(said):
-        return SkillReply(scene.dice.choice(("Heads.", "Tails.")))
+    for game, results in _CHOICES.items():
+        if _TEMPLATES[game].fits(said):
+            return SkillReply(scene.dice.choice(results))
     if (spell := _TEMPLATES["spell"].match(said)) is not None:
         return _spelled(spell["word"])
     if (count := _TEMPLATES["count"].match(said)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from math import factorial, isqrt
+from math import ceil, factorial, floor, isqrt
 
 from voiceapp.engines.assistant.skills.phrases import Phrases, read
 from voiceapp.engines.assistant.skills.reckoning.numbers import (
@@ -31,6 +31,10 @@ _TRAIL = re.compile(r" ?(?:equals?|make|makes|come to|come out to|be|is|=|bill)$
 _MONEY = re.compile(r" ?\b(dollar|euro|pound|buck|franc|cent|rupee|peso|crown)s?\b|\$ ?(?=\d)")
 _FORMS = [(Phrases(*form["templates"]), form) for form in read("reckoning/arithmetic")["forms"]]
 _PER_YEAR: dict[str, int] = read("reckoning/arithmetic")["per_year"]
+_PERCENT = re.compile(r"(?<=\d) ?%(?! ?\d)")
+_ROUNDED = re.compile(
+    r"round (?:that|it|this)(?: (up|down|off))?(?: to (?:the nearest|a|an?)? ?(?:whole number|[a-z]+))?"
+)
 _RATE = re.compile(rf"(?: an?| per| each| every) ({'|'.join(_PER_YEAR)})\b")
 _RESULT = re.compile(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)(?: (?!a\b)[a-z]+)?(?: each| a [a-z]+)?\.$")
 MAX_NUMBER_WORDS = 6
@@ -73,9 +77,11 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
     if (found := _of_numbers(said)) is not None:
         return found
+    if (match := _ROUNDED.fullmatch(said)) and (previous := _previous(scene.last_reply)) is not None:
+        return SkillReply(f"That is {spoken(Fraction({'up': ceil, 'down': floor}.get(match[1], round)(previous)))}.")
     kinds = {match[1] or "dollar" for match in _MONEY.finditer(said)}
     money = kinds.pop() if len(kinds) == 1 else ""
-    asked = " ".join(_MONEY.sub(" ", said).split()) if money else said
+    asked = _PERCENT.sub(" percent", " ".join(_MONEY.sub(" ", said).split()) if money else said)
     for phrases, form in _FORMS:
         for whole in filter(None, (_with_ratio(slots, form["sum"], scene) for slots in phrases.matches(asked))):
             if found := _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole)):

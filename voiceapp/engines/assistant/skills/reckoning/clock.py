@@ -33,6 +33,8 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     today = now.date()
     if _TEMPLATES["time"].fits(said):
         return SkillReply(f"It is {_clock_time(now)}")
+    if (slots := _TEMPLATES["time_there"].match(said)) is not None:
+        return _time_there(slots["place"], slots["time"], slots["other"], now)
     if (slots := _TEMPLATES["time_in"].match(said)) is not None:
         return _time_in(slots["place"], now)
     if (slots := _TEMPLATES["apart"].match(said)) is not None:
@@ -117,6 +119,16 @@ def _time_in(place: str, now: datetime) -> SkillReply | None:
         return SkillReply(f"It will be {_clock_time(now + timedelta(seconds=float(seconds)))}") if seconds else None
     there = now.astimezone(zone)
     return SkillReply(f"In {place.title()} it is {_clock_time(there)}{_other_day(now, there)}")
+
+
+def _time_there(place: str, time: str, other: str, now: datetime) -> SkillReply | None:
+    there, here = _zone(place), _zone(other)
+    then = time_of_day(time, now.astimezone(here)) if here and there else None
+    if then is None:
+        return None
+    moment = then.astimezone(there)
+    days = (moment.date() - then.date()).days
+    return SkillReply(f"Then it is {_clock_time(moment)}{('', ' on the next day.', ' on the day before.')[days]}")
 
 
 def _apart(place: str, now: datetime) -> SkillReply | None:

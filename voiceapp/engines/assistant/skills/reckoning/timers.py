@@ -16,6 +16,8 @@ from voiceapp.protocol.reminders import MAX_REMINDER_S, MAX_REMINDERS, Reminder,
 
 _TEMPLATES, _ = load("reckoning/timers")
 NONE_SET = "No timer is set."
+REMINDER = "the reminder"
+"""Beginning of a reminder's name."""
 
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
@@ -28,7 +30,10 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         what = slots.get("what", "") if kind == "remind" else None
         seconds = seconds_of(re.sub(r"^(?:about|around|exactly) ", "", slots["time"]))
         if seconds is not None:
-            found = _set(seconds, what, scene, name=slots.get("name", ""))
+            name = slots.get("name", "")
+            if kind == "instead":
+                name, what = _named_before(scene)
+            found = _set(seconds, what, scene, name=name)
             return instead(found, scene) if kind == "instead" else found
     if (slots := _TEMPLATES["at"].match(said)) and (then := time_of_day(slots["at"], scene.now)):
         what = None if "what" not in slots and "remind" not in said else slots.get("what", "")
@@ -50,6 +55,15 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         left = " and ".join(f"{_left(reminder, scene)} for {reminder.name}" for reminder in running[:3])
         return SkillReply(f"You have {left}.")
     return None
+
+
+def _named_before(scene: Scene) -> tuple[str, str | None]:
+    """The name of the only timer where it has one, or what it reminds of."""
+    before = scene.facts.reminders[0].name if len(scene.facts.reminders) == 1 else ""
+    if before.startswith(REMINDER):
+        return "", before.removeprefix(REMINDER).strip()
+    name = before.removeprefix("the ").removesuffix("timer").strip()
+    return ("" if name[:1].isdigit() else name), None
 
 
 def instead(found: SkillReply, scene: Scene) -> SkillReply:
@@ -75,7 +89,7 @@ def _set(seconds: Fraction, what: str | None, scene: Scene, *, name: str = "") -
         return SkillReply(f"Your {called} is set for {length}.", reminders=ReminderChange(sets=reminder))
     yours = _to_the_caller(what)
     text = f"Here is your reminder: {yours}." if yours else "Here is your reminder."
-    reminder = Reminder(f"the reminder {yours}".strip(), float(seconds), text)
+    reminder = Reminder(f"{REMINDER} {yours}".strip(), float(seconds), text)
     return SkillReply(f"I will remind you in {length}.", reminders=ReminderChange(sets=reminder))
 
 
