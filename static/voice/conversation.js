@@ -174,7 +174,9 @@ export class Conversation extends EventTarget {
    * whether there is one to go on with: {heard, unheard}, or null.
    */
   takeUpCutOff(now = Date.now()) {
-    const last = this.#items.findLast((item) => ["user", "assistant"].includes(item.role) && !item.isEmpty);
+    const last = this.#items.findLast(
+      (item) => !item.isEmpty && (item.role === "user" || (item.role === "assistant" && !item.isUnanswerable)),
+    );
     if (!last || last.isPast || last.cutOffAt === null || now - last.cutOffAt > SAID_AGAIN_WITHIN_MS) {
       return null;
     }

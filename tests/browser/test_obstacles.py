@@ -28,7 +28,9 @@ def test_a_session_that_is_over_is_gone_on_with_until_a_guests_hour_is_used_up(
         assert voice.state == "idle"  # nothing failed
         over.get_by_role("button").click()
         voice.wait("listening")
-        assert [role for role, _ in voice.turns()] == ["user", "assistant"]
+        assert [role for role, _ in voice.turns()] == ["user", "assistant", "assistant"]
+        assert voice.turns()[-1][1] == "Our time is nearly up. You can go on from here afterwards."
+        assert voice.sent("conversation.item.create") == 1 + 2, "the next session is not told of the end of the last"
         proxy.cut()
         voice.wait("error")  # and does not try again
         card = voice.expect_card("guest_limit")

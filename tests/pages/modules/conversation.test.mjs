@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Approvals } from "../../../static/voice/approvals.js";
 import { Conversation } from "../../../static/voice/conversation.js";
 import { Echo, isEcho } from "../../../static/voice/echo.js";
 import { spokenChars, wholeSentences } from "../../../static/voice/alignment.js";
@@ -283,4 +284,39 @@ test("a reply on a media track is complete when it was heard to the end, not whe
   assert.equal(conversation.find("a").audioMs, 1500);
   conversation.heardToTheEnd("a");
   assert.deepEqual(conversation.find("a").spokenSplit, ["It is five past eight.", ""]);
+});
+
+test("what is said aside is shown, not told to the next session, and never taken up", () => {
+  const conversation = new Conversation();
+  const say = (response, id, text) => {
+    conversation.receive({ type: "response.created", response });
+    conversation.receive({ type: "response.output_item.added", response_id: response.id, item: { id, type: "message", role: "assistant" } });
+    conversation.receive({ type: "response.text.delta", item_id: id, delta: text });
+  };
+  say({ id: "r1", conversation_id: "c" }, "a", "Four.");
+  say({ id: "r2", conversation_id: null }, "b", "Our time is nearly up.");
+  conversation.loseOpen(conversation.openReplies, Date.now());
+  assert.deepEqual(conversation.items.map(({ id }) => id), ["a", "b"]);
+  assert.deepEqual(conversation.history().map(({ id }) => id), ["a"]);
+  assert.equal(conversation.takeUpCutOff().heard, "Four.");
+});
+
+test("calls are asked about one by one, with all that could be hidden in them", () => {
+  const shown = [];
+  const told = [];
+  let isLive = false;
+  const notices = { show: (notice) => shown.push(notice), remove: () => {} };
+  const approvals = new Approvals(notices, (id, isAllowed) => isLive && told.push([id, isAllowed]));
+  approvals.ask({ id: "1", server_label: "home", name: "unlock", arguments: '{"door": "\u202efront"}' });
+  approvals.ask({ id: "2", server_label: "home", name: "ring", arguments: "{}" });
+  assert.equal(shown.length, 1);
+  assert.equal(shown[0].details, '{\n  "door": "\\u{202e}front"\n}');
+  approvals.decide(true); // in an outage
+  assert.deepEqual([told, shown.at(-1).values.tool], [[], "unlock"]);
+  isLive = true;
+  approvals.decide(true);
+  assert.deepEqual([shown.at(-1).values.tool, shown.at(-1).details], ["ring", ""]);
+  approvals.decide(false);
+  approvals.decide(false);
+  assert.deepEqual(told, [["1", true], ["2", false]]);
 });
