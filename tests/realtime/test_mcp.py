@@ -69,7 +69,9 @@ def product(
         timeout_s = {TIMEOUT_S}
     """
     away = f'[away]\nurl = {json.dumps(http_server)}\nallow = ["add", "hang", "huge"]\ntimeout_s = {TIMEOUT_S}'
-    open_ = f'[open]\nurl = {json.dumps(http_server)}\nallow = ["shout"]\nask = ["unlock"]\nalways = true\npublic = true'
+    open_ = (
+        f'[open]\nurl = {json.dumps(http_server)}\nallow = ["shout"]\nask = ["unlock"]\nalways = true\npublic = true'
+    )
     asking = '[asking]\nurl = "http://127.0.0.1:9/mcp"\nask = ["*"]'
     gone = '[gone]\nurl = "http://127.0.0.1:9/mcp"\nallow = ["*"]'
     path = tmp_path_factory.mktemp("mcp") / "servers.toml"

@@ -24,6 +24,11 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
         told = (_name_in(plain(text)) or _name_in(request(text)) for text in reversed(scene.earlier))
         name = next(filter(None, told), None)
         return SkillReply(f"Your name is {name}." if name else "You have not told me your name yet.")
+    if _TEMPLATES["notes"].fits(said):
+        noted = [slots["note"] for text in scene.earlier if (slots := _TEMPLATES["note"].match(request(text)))]
+        return SkillReply(f"You told me: {listed(noted)}." if noted else "You have not told me to note anything.")
+    if _TEMPLATES["note"].fits(said) and " list" not in said:
+        return SkillReply("I will remember it for this conversation.")
     if _TEMPLATES["last_added"].fits(said) or _is_about_list(said, scene):
         return _list_reply(said, scene)
     return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from voiceapp.engines.assistant.skills.phrases import data_rows, load, read
@@ -17,6 +16,7 @@ _SOURCE = Source(**read("facts/countries")["source"])
 _THE = ("United", "Netherlands", "Philippines", "Maldives", "Bahamas", "Gambia", "Czech Republic", "Seychelles")
 _THERE = frozenset(("there", "it", "its", "this country", "that country", "they", "their", "the country", "in it"))
 _FACTS: dict[str, str] = read("facts/countries")["facts"]
+_MOST: dict[str, str] = read("facts/countries")["most"]
 _COURTESY = re.compile(r"^(?:please|then|now|again|today|exactly|for me|by the way)\b.*")
 MAX_GUESS_WORDS = 3
 """Of a guess that follows a question: "the capital of Turkey, Istanbul?"."""
@@ -52,7 +52,7 @@ def _read() -> tuple[dict[str, Country], dict[str, Country]]:
 
 
 def _key(name: str) -> str:
-    return plain(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()).removeprefix("the ")
+    return plain(name).removeprefix("the ")
 
 
 _BY_NAME, _BY_CAPITAL = _read()
@@ -74,9 +74,30 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     if (slots := _TEMPLATES["of_capital"].match(said)) and (of := _BY_CAPITAL.get(_key(slots["city"]))):
         return SkillReply(f"{of.capital} is the capital of {of}.", source=_SOURCE)
     if (slots := _TEMPLATES["fact"].match(said)) and (fact := _FACTS.get(slots["fact"])):
-        last = mentioned(scene.earlier[-2:])
-        return SkillReply(_upper(_TOLD[fact](last[-1])), source=_SOURCE) if last else None
-    return _compared(said, scene)
+        last = _last(scene.earlier[-2:], scene)
+        return SkillReply(_upper(_TOLD[fact](last)), source=_SOURCE) if last else None
+    return _most(said) or _compared(said, scene)
+
+
+def _last(texts: Sequence[str], scene: Scene) -> Country | None:
+    """The country that the last reply begins with, or else the last that `texts` name."""
+    found = mentioned([scene.last_reply])[:1] or mentioned(texts)[-1:]
+    return found[0] if found else None
+
+
+def _most(said: str) -> SkillReply | None:
+    for slots in _TEMPLATES["most"].matches(said):
+        where, key = slots.get("where", "world").removeprefix("the "), _MOST.get(slots["most"])
+        everywhere = where in ("world", "earth", "planet")
+        among = [country for country in _BY_NAME.values() if everywhere or country.continent.lower() == where]
+        if key and among:
+            sign = -1 if key.startswith("-") else 1
+            first = max(among, key=lambda country: sign * int(getattr(country, key.lstrip("-"))))
+            is_of_people = "people" in key
+            what = f"{'has' if is_of_people else 'is'} the {slots['most']}{'' if is_of_people else ' country'}"
+            place = "the world" if everywhere else first.continent
+            return SkillReply(_upper(f"{first} {what} in {place}."), source=_SOURCE)
+    return None
 
 
 def _compared(said: str, scene: Scene) -> SkillReply | None:
@@ -112,8 +133,8 @@ def mentioned(texts: Iterable[str]) -> list[Country]:
 def _country(text: str, scene: Scene) -> tuple[Country, str] | None:
     """The country that `text` begins with, and the words after it, at most a few; "there" is the last one named."""
     if text in _THERE:
-        last = mentioned(scene.earlier)
-        return (last[-1], "") if last else None
+        last = _last(scene.earlier, scene)
+        return (last, "") if last else None
     words = text.removeprefix("the ").split()
     for end in range(len(words), max(0, len(words) - MAX_GUESS_WORDS - 1), -1):
         name = " ".join(words[:end])

@@ -22,6 +22,8 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     for game, results in _CHOICES.items():
         if _TEMPLATES[game].fits(said):
             return SkillReply(scene.dice.choice(results))
+    if (slots := _TEMPLATES["between"].match(said)) is not None:
+        return SkillReply(f"I would say: {scene.dice.choice((slots['one'], slots['other']))}.")
     if (spell := _TEMPLATES["spell"].match(said)) is not None:
         return _spelled(spell["word"])
     if (count := _TEMPLATES["count"].match(said)) is not None:

@@ -32,6 +32,8 @@ _MONEY = re.compile(r" ?\b(dollar|euro|pound|buck|franc|cent|rupee|peso|crown)s?
 _FORMS = [(Phrases(*form["templates"]), form) for form in read("reckoning/arithmetic")["forms"]]
 _PER_YEAR: dict[str, int] = read("reckoning/arithmetic")["per_year"]
 _PERCENT = re.compile(r"(?<=\d) ?%(?! ?\d)")
+_TOTAL = Phrases(*read("reckoning/arithmetic")["templates"]["total"])
+_PART = re.compile(r"([\d,.]+) percent of ([\d,.]+) is (?:about )?[\d,.]*\d(?: ([a-z]+?)s?)?\.$")
 _ROUNDED = re.compile(
     r"round (?:that|it|this)(?: (up|down|off))?(?: to (?:the nearest|a|an?)? ?(?:whole number|[a-z]+))?"
 )
@@ -77,6 +79,8 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
     if (found := _of_numbers(said)) is not None:
         return found
+    if (match := _PART.match(scene.last_reply)) and _TOTAL.fits(said):
+        return _solved(f"{match[2]} plus {match[1]} percent".replace(",", ""), scene, money=match[3] or "")
     if (match := _ROUNDED.fullmatch(said)) and (previous := _previous(scene.last_reply)) is not None:
         return SkillReply(f"That is {spoken(Fraction({'up': ceil, 'down': floor}.get(match[1], round)(previous)))}.")
     kinds = {match[1] or "dollar" for match in _MONEY.finditer(said)}

@@ -35,13 +35,20 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
                 name, what = _named_before(scene)
             found = _set(seconds, what, scene, name=name)
             return instead(found, scene) if kind == "instead" else found
+    running = scene.facts.reminders
+    if len(running) == 1 and goes_on and (slots := _TEMPLATES["more"].match(said)) is not None:
+        more = seconds_of(
+            slots["time"] if "time" in slots else f"{slots['count']} {said.split(' more ')[1].split()[0]}"
+        )
+        if more is not None:
+            name, what = _named_before(scene)
+            return instead(_set(more + round(running[0].in_s), what, scene, name=name), scene)
     if (slots := _TEMPLATES["at"].match(said)) and (then := time_of_day(slots["at"], scene.now)):
         what = None if "what" not in slots and "remind" not in said else slots.get("what", "")
         seconds = Fraction(round((then - scene.now).total_seconds()))
         if seconds > MAX_REMINDER_S:
             return SkillReply(f"That is in {duration(int(seconds))}, and I keep timers for two hours at most.")
         return _set(seconds, what, scene)
-    running = scene.facts.reminders
     if _TEMPLATES["cancel"].fits(said) or (_TEMPLATES["cancel_it"].fits(said) and running and goes_on):
         if not running:
             return SkillReply(NONE_SET)
