@@ -77,7 +77,7 @@ def test_a_call_is_allowed_by_keyboard_and_denied_by_touch(
     expect(card).to_contain_text("this tool of “my home”")
     expect(card).to_contain_text('"door": "front"')
     expect(voice.caption("assistant")).to_have_text("I need your permission for that. Please look at the page.")
-    assert violations(voice) == []
+    assert violations(voice.page) == []
     voice.orb.focus()
     for name in ("Arguments", "Allow"):
         voice.page.keyboard.press("Tab")

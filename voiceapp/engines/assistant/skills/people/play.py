@@ -22,14 +22,14 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     for game, results in _CHOICES.items():
         if _TEMPLATES[game].fits(said):
             return SkillReply(scene.dice.choice(results))
-    if (slots := _TEMPLATES["between"].match(said)) is not None:
-        return SkillReply(f"I would say: {scene.dice.choice((slots['one'], slots['other']))}.")
     if (spell := _TEMPLATES["spell"].match(said)) is not None:
         return _spelled(spell["word"])
     if (count := _TEMPLATES["count"].match(said)) is not None:
         return _counted(count["to"])
     if (slots := _TEMPLATES["random"].match(said)) is not None:
         return _random(slots.get("low", "1"), slots.get("high", "100"), scene)
+    if (slots := _TEMPLATES["between"].match(said)) is not None:
+        return SkillReply(f"I would say: {scene.dice.choice((slots['one'], slots['other']))}.")
     if (slots := _TEMPLATES["sided"].match(said) or _TEMPLATES["dice"].match(said)) is not None:
         return _roll(slots.get("count", "1"), slots.get("sides", "6"), scene)
     return None
