@@ -8,11 +8,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import File, Form, Path, Router, UploadedFile
 
-from voiceapp.accounts.auth import Caller
 from voiceapp.compatible import models
 from voiceapp.compatible.audio_events import speech_events, transcript_events, whole_or_nothing
 from voiceapp.compatible.audio_schemas import SpeechBody, Transcription, TranscriptionForm, TranslationForm
 from voiceapp.compatible.chat import CompatibleResponse, call_of
+from voiceapp.compatible.responses.api import caller_of
 from voiceapp.compatible.responses.api import router as responses
 from voiceapp.compatible.schemas import Completion, CompletionBody, ModelEntry, ModelList
 from voiceapp.errors import InvalidParameter
@@ -47,7 +47,7 @@ PLAIN: dict[str, Callable[[Transcript], str]] = {
 )
 async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpResponseBase:
     """The same as the native operation, for the `openai` libraries; with `stream`, as events ended by `[DONE]`."""
-    caller = _caller(request)
+    caller = caller_of(request)
     pieces = answer(caller, call_of(body), request_id=request.request_id, note=noting(request))
     writer = CompatibleResponse(body, request)
     if body.stream:
@@ -58,13 +58,13 @@ async def create_completion(request: HttpRequest, body: CompletionBody) -> HttpR
 @router.get("/models", summary="List the models", response=ModelList, exclude_none=True)
 async def list_models(request: HttpRequest) -> ModelList:
     """Every name that this key may ask for, with those that client programs have built in, and what each can do."""
-    return ModelList(data=await models.visible(_caller(request)))
+    return ModelList(data=await models.visible(caller_of(request)))
 
 
 @router.get("/models/{path:model}", summary="Look at a model", response=ModelEntry, exclude_none=True)
 async def retrieve_model(request: HttpRequest, model: Path[CleanStr]) -> ModelEntry:
     """One of the names in the list."""
-    return await models.one(_caller(request), model)
+    return await models.one(caller_of(request), model)
 
 
 @router.post(
@@ -78,7 +78,7 @@ async def create_transcription(
     Times are of stretches of speech between pauses; those of single words are not known, and asking for them is
     refused.
     """
-    caller = _caller(request)
+    caller = caller_of(request)
     _refuse_word_times(request)
     pieces = transcription.in_request(
         caller,
@@ -105,7 +105,7 @@ async def create_translation(
 ) -> HttpResponse:
     """Translate a recording of up to 15 minutes into English, where the server understands other languages."""
     pieces = transcription.in_request(
-        _caller(request),
+        caller_of(request),
         form.model,
         file.file,
         language=None,
@@ -126,7 +126,7 @@ def _written(transcript: Transcript, form: TranslationForm) -> HttpResponse:
 @router.post("/audio/speech", summary="Speak a text", response=None, openapi_extra=SPOKEN)
 async def create_speech(request: HttpRequest, body: SpeechBody) -> HttpResponseBase:
     """A file of speech, sent while it is spoken."""
-    spoken = synthesis.speak(_caller(request), body.call(), request_id=request.request_id, note=noting(request))
+    spoken = synthesis.speak(caller_of(request), body.call(), request_id=request.request_id, note=noting(request))
     sound = await begun(spoken)
     if body.stream_format == "sse":
         return StreamedResponse(speech_events(request, sound, len(body.input)), EVENT_STREAM)
@@ -142,14 +142,3 @@ def _refuse_word_times(request: HttpRequest) -> None:
     for name in ("timestamp_granularities[]", "timestamp_granularities"):
         if "word" in request.POST.getlist(name):
             raise InvalidParameter(f"{name}: times of single words are not known here; segment is.", param=name)
-
-
-def _caller(request: HttpRequest) -> Caller:
-    """Return the authenticated caller, whose key must have the scope `inference`.
-
-    Raises:
-        AccessDenied: if the key may not be used for inference.
-    """
-    caller: Caller = request.auth
-    caller.require("inference")
-    return caller

@@ -27,7 +27,7 @@ async def create_response(request: HttpRequest, body: ResponseBody) -> HttpRespo
     Function tools and structured output are the same as those of chat. Responses are not stored: each request brings
     the whole conversation.
     """
-    pieces = answer(_caller(request), call_of(body), request_id=request.request_id, note=noting(request))
+    pieces = answer(caller_of(request), call_of(body), request_id=request.request_id, note=noting(request))
     writer = ResponseWriter(body, request)
     if body.stream:
         return StreamedResponse(writer.events(await begun(pieces)), "text/event-stream; charset=utf-8")
@@ -37,11 +37,11 @@ async def create_response(request: HttpRequest, body: ResponseBody) -> HttpRespo
 @router.get("/responses/{response_id}", summary="Look for a stored response", response=ModelResponse)
 async def retrieve_response(request: HttpRequest, response_id: Path[CleanStr]) -> ModelResponse:
     """Responses are not stored, so there is none to be found: this is always refused with 404."""
-    _caller(request)
+    caller_of(request)
     raise NotFound("Responses are not stored here, so there is none to retrieve.")
 
 
-def _caller(request: HttpRequest) -> Caller:
+def caller_of(request: HttpRequest) -> Caller:
     """Return the authenticated caller, whose key must have the scope `inference`.
 
     Raises:
