@@ -341,7 +341,8 @@ export class Conversation extends EventTarget {
     if (!item) {
       return;
     }
-    item.metrics = response.metrics ?? null;
+    const before = this.#items.slice(0, this.#items.indexOf(item)).findLast(({ role }) => role === "user" || role === "assistant");
+    item.metrics = before?.role === "assistant" ? null : (response.metrics ?? null); // a timer that rings is no reply
     item.author = response.output?.find(({ id }) => id === item.id)?.author ?? item.author;
     item.audio.isComplete ||= !item.audio.isFollowed;
     if (item.state === "live") {

@@ -201,6 +201,9 @@ test("metrics land on the reply they measure", () => {
   conversation.receive({ type: "response.done", response: { id: "r", status: "completed", metrics: { first_audio_ms: 400 } } });
   conversation.setPlayout("a", 30);
   assert.deepEqual([conversation.find("a").metrics.first_audio_ms, conversation.find("a").playoutMs], [400, 30]);
+  conversation.receive({ type: "response.output_item.added", response_id: "t", item: { id: "b", type: "message", role: "assistant" } });
+  conversation.receive({ type: "response.done", response: { id: "t", status: "completed", metrics: { first_audio_ms: 99 } } });
+  assert.equal(conversation.find("b").metrics, null, "a timer rings, which answers nothing");
 });
 
 test("positions in sound become positions in text at ends of words", () => {
