@@ -26,9 +26,8 @@ from voiceapp.engines.interfaces import (
     ChatUsage,
     ToolCallDelta,
 )
-from voiceapp.engines.mcp.connection import connections
-from voiceapp.engines.mcp.replies import MAX_ROUNDS, approved, listed, offered, replies
 from voiceapp.engines.models.providers import provider_of
+from voiceapp.engines.server_tools import MAX_ROUNDS, approved, connections, listed, offered, replies
 from voiceapp.errors import EngineUnavailable, InvalidParameter, ModelNotFound
 from voiceapp.generation.calls import ChatCall
 from voiceapp.generation.images import with_images

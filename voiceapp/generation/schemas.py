@@ -93,7 +93,7 @@ class Function(Schema):
     """JSON schema of the arguments."""
 
 
-class McpServer(Schema):
+class McpTool(Schema):
     """Fields of a tool of the type `mcp`: a server that the operator lists, whose tools are called here."""
 
     server_label: CleanStr | None = None
@@ -110,7 +110,7 @@ class McpServer(Schema):
     connector_id: Any = None
 
 
-class Tool(McpServer):
+class Tool(McpTool):
     type: Literal["function", "mcp"] = "function"
     function: Function | None = None
     """With the type `function`."""

@@ -27,7 +27,6 @@ from voiceapp.protocol.items import Message, Role
 from voiceapp.protocol.speaking.out_of_band import out_of_band_context
 from voiceapp.protocol.speaking.responding import Responder
 from voiceapp.protocol.speaking.response import Response
-from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, SessionState, step
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
@@ -230,7 +229,7 @@ class Session:
             self._responder.fill(self.config, now)
         if _is_due(self._ending_due(), now):
             self._ending_at = None
-            self._responder.say_aside(StockReply.ENDING, self.config, now)
+            self._responder.tell_of_end(self.config, now)
         if _is_due(self._greet_at, now):
             self._greet(now)
         if _is_due(self._idle_due(), now):

@@ -19,7 +19,7 @@ from voiceapp.generation.schemas import (
     ChosenFunction,
     ChosenTool,
     Function,
-    McpServer,
+    McpTool,
     MessagePart,
     ResponseFormat,
     Sampling,
@@ -153,7 +153,7 @@ def _sampling(body: ResponseBody) -> Sampling:
 
 def _tool(tool: FunctionTool, place: str) -> Tool:
     if tool.type == "mcp":
-        return Tool.model_validate(tool.model_dump(include={"type", *McpServer.model_fields}))
+        return Tool.model_validate(tool.model_dump(include={"type", *McpTool.model_fields}))
     if tool.type != "function":
         raise InvalidParameter(
             f"{place}.type: tools of the type '{tool.type[:80]}' are not run here; function is, and mcp for servers "
@@ -161,7 +161,7 @@ def _tool(tool: FunctionTool, place: str) -> Tool:
             param=f"{place}.type",
         )
     _required(tool.name, f"{place}.name")
-    shape = tool.model_dump(exclude={"type", *McpServer.model_fields}, exclude_none=True)
+    shape = tool.model_dump(exclude={"type", *McpTool.model_fields}, exclude_none=True)
     return Tool(function=Function.model_validate(shape))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, McpServer, MessagePart, TopLogprobs, TopP
+from voiceapp.generation.schemas import MAX_MESSAGES, JsonSchema, McpTool, MessagePart, TopLogprobs, TopP
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.protocol.tools import MAX_TOOLS
 from voiceapp.protocol.wire.json_schemas import check_tools
@@ -44,7 +44,7 @@ class InputItem(Schema):
     """Whether the call may be made."""
 
 
-class FunctionTool(McpServer):
+class FunctionTool(McpTool):
     type: CleanStr = "function"
     """`function`, or `mcp` for a server that the operator lists; other tools are refused."""
     name: Annotated[CleanStr, Field(min_length=1, max_length=128)] | None = None

@@ -13,7 +13,7 @@ from voiceapp.compatible.responses.items import OutputItems
 from voiceapp.compatible.responses.schemas import FunctionTool, ResponseBody
 from voiceapp.engines.interfaces import ChatUsage
 from voiceapp.generation.chat import ChatOutput
-from voiceapp.generation.schemas import McpServer
+from voiceapp.generation.schemas import McpTool
 from voiceapp.generation.stream import compact, interrupted
 from voiceapp.http.error_responses import ErrorResponse
 
@@ -133,7 +133,7 @@ def _echo(body: ResponseBody) -> Json:
 def _tool(tool: FunctionTool) -> Json:
     if tool.type == "mcp":
         return tool.model_dump(exclude_none=True)
-    return tool.model_dump(exclude=set(McpServer.model_fields))
+    return tool.model_dump(exclude=set(McpTool.model_fields))
 
 
 def _error(refusal: ErrorResponse) -> Json:

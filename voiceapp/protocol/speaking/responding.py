@@ -281,9 +281,13 @@ class Responder:
         """Say that a function takes a moment."""
         self.calls.tell()
         self._fillers += 1
-        self.say_aside(StockReply.FILLER, config, now, number=self._fillers)
+        self._say_aside(StockReply.FILLER, config, now, number=self._fillers)
 
-    def say_aside(self, which: StockReply, config: SessionConfig, now: float, *, number: int = 0) -> None:
+    def tell_of_end(self, config: SessionConfig, now: float) -> None:
+        """Say that the session is nearly over."""
+        self._say_aside(StockReply.ENDING, config, now)
+
+    def _say_aside(self, which: StockReply, config: SessionConfig, now: float, *, number: int = 0) -> None:
         """Say a sentence that no model reads later."""
         words = stock_reply(which, config.transcription_language, number)
         self.begin(replace(config, tools=()), now, instead=words, context=Conversation())
