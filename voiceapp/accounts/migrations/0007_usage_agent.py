@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0005_guest_site'),
+        ('accounts', '0006_key_is_front'),
     ]
 
     operations = [
