@@ -67,7 +67,7 @@ def desk(quiet_browser: Browser, filled: Server, operator_state: StorageState) -
     context = quiet_browser.new_context(storage_state=operator_state)
     page = context.new_page()
     complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
     context.close()

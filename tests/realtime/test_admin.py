@@ -16,7 +16,7 @@ from tests.realtime.test_models import begin
 from tests.web import words_of
 from voiceapp.realtime import bridge
 from voiceapp.realtime.close_codes import LIFETIME_OVER, MEANINGS, NORMAL
-from voiceapp.realtime.models import RealtimeSession, Turn
+from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Turn
 
 SESSIONS = "admin:realtime_realtimesession_changelist"
 
@@ -172,3 +172,30 @@ def test_a_conversation_is_exported(desk: Client, alice: Member) -> None:
     assert [turn["heard_text"] for turn in whole["turns"]] == ["", "One."]
     assert desk.get(reverse("admin:realtime_export", args=[quote(session.pk), "exe"])).status_code == 404
     assert Client().get(reverse("admin:realtime_export", args=[quote(session.pk), "txt"])).status_code == 302
+
+
+def test_what_operators_ask_of_open_conversations_is_kept_for_their_process(desk: Client, alice: Member) -> None:
+    session, over = begin(alice, served_by="host-1"), begin(alice, served_by="host-1")
+    end(over)
+
+    def ask(row: RealtimeSession, **form: str) -> str:
+        page = desk.post(reverse("admin:realtime_ask", args=[quote(row.pk)]), form, follow=True)
+        return words_of(page.content.decode())
+
+    assert "Asked." in ask(session, kind="say", words="We close soon.")
+    assert "Asked." in ask(session, kind="end", words="ignored")
+    assert "at most 300 characters" in ask(session, kind="say", words="x" * 301)
+    assert "at most 300 characters" in ask(session, kind="explode")
+    assert "is over" in ask(over, kind="end")
+    assert list(OperatorRequest.objects.values_list("kind", "words")) == [("say", "We close soon."), ("end", "")]
+    assert "End it" not in words_of(
+        desk.get(reverse("admin:realtime_realtimesession_change", args=[over.pk])).content.decode()
+    )
+    alice.user.is_staff = True
+    alice.user.save()
+    stranger = Client()
+    stranger.force_login(alice.user)
+    assert stranger.post(reverse("admin:realtime_ask", args=[quote(session.pk)]), {"kind": "end"}).status_code in (
+        403,
+        404,
+    )

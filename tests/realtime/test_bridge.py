@@ -28,6 +28,7 @@ from voiceapp.errors import (
     VoiceError,
 )
 from voiceapp.formats import identifier
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import bridge
@@ -111,6 +112,9 @@ class Stream:
     async def events(self) -> AsyncGenerator[ev.ServerEvent | TurnEnded, None]:
         while (event := await self.outgoing.get()) is not None:
             yield event
+
+    def notify(self, words: str | StockReply) -> bool:
+        return False
 
     async def wait_idle(self) -> None:
         await self.idle.wait()

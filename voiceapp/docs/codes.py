@@ -70,6 +70,7 @@ _REMEDIES = {
     close_codes.INTERNAL_ERROR: "Connect again once; tell the operator if it happens again.",
     close_codes.SERVER_STOPPING: "Connect again after a moment: another process takes over.",
     close_codes.KEY_REVOKED: "Use a key that is valid; do not connect again with this one.",
+    close_codes.ENDED_BY_OPERATOR: "Ask the operator of the server why, before you connect again.",
     close_codes.BUDGET_USED_UP: "Ask the operator to raise the budget of the key, or wait for the next month.",
     close_codes.FLOOD: "Send audio at the speed of speech, and read what the server sends.",
     close_codes.TEMPORARY_KEY_OVER: "Make a new temporary key, and connect with it.",

@@ -36,6 +36,7 @@ from voiceapp.errors import FloodError, InvalidParameter, VoiceError
 from voiceapp.protocol.audio import AudioFormat, Meter
 from voiceapp.protocol.configuration import SessionConfig, configured, with_changes
 from voiceapp.protocol.session import Session
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import (
     Abandon,
@@ -245,6 +246,11 @@ class CascadeStream:
             except TimeoutError:
                 session.tick(self._now())
                 self._follow()
+
+    def notify(self, words: str | StockReply) -> bool:
+        self._session.notify(words)
+        self._follow()
+        return not self._session.config.listens_only
 
     async def wait_idle(self) -> None:
         self._idle.clear()

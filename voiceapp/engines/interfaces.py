@@ -20,6 +20,7 @@ from voiceapp.catalogue.cards import ModelCard
 from voiceapp.errors import EngineError
 from voiceapp.protocol.items import Author as Author
 from voiceapp.protocol.reminders import Reminder, ReminderChange
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire.events import ClientEvent, ServerEvent
 from voiceapp.protocol.work import PlayoutCut, Source, TurnEnded
 
@@ -454,6 +455,9 @@ class RealtimeStream(Protocol):
 
         It ends when the session has finished.
         """
+
+    def notify(self, words: str | StockReply) -> bool:
+        """Say an operator's sentence once both sides are silent; False where nothing here can speak."""
 
     async def wait_idle(self) -> None:
         """Return when no response is under way and all events of the last one were taken from `events`."""

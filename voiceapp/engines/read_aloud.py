@@ -20,6 +20,7 @@ from voiceapp.formats import identifier
 from voiceapp.http.error_responses import error_response_of
 from voiceapp.protocol import read_aloud as wire
 from voiceapp.protocol.read_aloud import COMMIT, MAX_TEXT, SERVER_COMMIT, TASK, ReadAloudResponse, ReadAloudSettings
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 
@@ -153,6 +154,9 @@ class ReadAloudStream:
         while (event := await self._events.get()) is not None:
             self._changed.set()
             yield event
+
+    def notify(self, words: str | StockReply) -> bool:
+        return False
 
     async def wait_idle(self) -> None:
         while self._response is not None or not self._events.empty():

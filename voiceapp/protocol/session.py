@@ -25,7 +25,7 @@ from voiceapp.protocol.hearing.utterance import Utterance
 from voiceapp.protocol.item_events import ItemEvents
 from voiceapp.protocol.items import Message, Role
 from voiceapp.protocol.speaking.out_of_band import out_of_band_context
-from voiceapp.protocol.speaking.responding import Responder
+from voiceapp.protocol.speaking.responding import Responder, Sentence
 from voiceapp.protocol.speaking.response import Response
 from voiceapp.protocol.states import SESSION_STEPS, CallsState, EchoRisk, SessionState, step
 from voiceapp.protocol.wire import events as ev
@@ -42,6 +42,8 @@ from voiceapp.protocol.work import (
 
 GREETING_S = 0.3
 """Time for the client to set up the session before its first words are said."""
+MOST_NOTICES = 5
+"""Sentences of operators that may wait to be said."""
 ENDING_S = 20.0
 """Time before the longest duration of a guest's session is over in which they are told so; at most half of it."""
 FINISH_S = 15.0
@@ -108,6 +110,7 @@ class Session:
         self._greet_at: float | None = None
         self._finish_at: float | None = None
         self._ending_at: float | None = None
+        self._notices: list[Sentence] = []
 
     # ── What comes out ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,6 +144,7 @@ class Session:
             self._reminder_due(),
             self._filler_due(),
             self._ending_due(),
+            self._notice_due(),
             self._greet_at,
             self._finish_at,
         )
@@ -211,6 +215,11 @@ class Session:
         code = "invalid_value" if isinstance(error, InvalidParameter) else error.code
         self._send(ev.ErrorEvent(code=code, message=error.message, param=error.param, about=about))
 
+    def notify(self, words: Sentence) -> None:
+        """Say a sentence once both sides are silent, as an operator wants; no model reads it."""
+        if len(self._notices) < MOST_NOTICES:
+            self._notices.append(words)
+
     def hear(self, frame: NDArray[np.float32], probability: float, now: float, echo: EchoRisk = EchoRisk.NONE) -> None:
         """One frame of 512 samples at 16 kHz and its speech probability."""
         if self.state is SessionState.ACTIVE:
@@ -230,6 +239,8 @@ class Session:
         if _is_due(self._ending_due(), now):
             self._ending_at = None
             self._responder.tell_of_end(self.config, now)
+        if _is_due(self._notice_due(), now):
+            self._responder.say_aside(self._notices.pop(0), self.config, now)
         if _is_due(self._greet_at, now):
             self._greet(now)
         if _is_due(self._idle_due(), now):
@@ -411,6 +422,10 @@ class Session:
         if not is_wanted or self.state is not SessionState.ACTIVE or not self._is_quiet:
             return None
         return self._responder.calls.due
+
+    def _notice_due(self) -> float | None:
+        is_heard = bool(self._notices) and self.state is SessionState.ACTIVE and not self.config.listens_only
+        return 0.0 if is_heard and self._is_quiet else None
 
     def _ending_due(self) -> float | None:
         is_heard = self.config.speaks and not self.config.listens_only

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
-from django.contrib.admin.utils import unquote
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import URLPattern, path
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
 from voiceapp.catalogue.defaults import VOICE
@@ -19,10 +20,13 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import duration
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.realtime.close_codes import MEANINGS, in_words
-from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn
+from voiceapp.realtime.models import OperatorRequest, RealtimeSession, TransportKind, Turn
 from voiceapp.realtime.records import webhook_events
 from voiceapp.realtime.records.export import FORMATS
 from voiceapp.webhooks.events import EventKind
+
+MOST_WORDS = 300
+"""Characters of a sentence that an operator has said."""
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -151,8 +155,30 @@ class RealtimeSessionAdmin(LiveAdmin):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        export = self.admin_site.admin_view(self.export)
-        return [path("<path:object_id>/export.<slug:form>", export, name="realtime_export"), *super().get_urls()]
+        export, ask = self.admin_site.admin_view(self.export), self.admin_site.admin_view(require_POST(self.ask))
+        return [
+            path("<path:object_id>/export.<slug:form>", export, name="realtime_export"),
+            path("<path:object_id>/ask/", ask, name="realtime_ask"),
+            *super().get_urls(),
+        ]
+
+    def ask(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask something of an open conversation: its end, silence, or to say a sentence."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        if not request.user.has_perm("realtime.change_realtimesession"):
+            raise PermissionDenied
+        kind, words = request.POST.get("kind", ""), request.POST.get("words", "").strip()
+        if kind not in OperatorRequest.Kind.values or (kind == "say" and not 0 < len(words) <= MOST_WORDS):
+            self.message_user(request, f"Write a sentence of at most {MOST_WORDS} characters.", messages.ERROR)
+        elif row.ended_at is not None or not row.served_by:
+            self.message_user(request, "This conversation is over, or another service holds it.", messages.WARNING)
+        else:
+            row.requests.create(kind=kind, words=words if kind == "say" else "")
+            self.log_change(request, row, f"Asked: {kind} {words}".strip())
+            self.message_user(request, "Asked. It happens within two seconds.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:realtime_realtimesession_change", args=[quote(row.pk)]))
 
     def export(self, request: HttpRequest, object_id: str, form: str) -> HttpResponse:
         """Download a conversation in one of the forms of `export.FORMATS`."""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn, TypeVar
 
@@ -20,6 +20,7 @@ from voiceapp.engines.interfaces import AgentTerms, Call, RealtimeModel, Realtim
 from voiceapp.errors import AccessDenied, ClientSilent, EngineError, FloodError, RequestRefused, Throttled, VoiceError
 from voiceapp.formats import duration, identifier
 from voiceapp.protocol.speaking.playout import LEAD_MS
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 from voiceapp.realtime.close_codes import (
@@ -27,6 +28,7 @@ from voiceapp.realtime.close_codes import (
     BUDGET_USED_UP,
     CALLER_LEFT,
     CONNECTION_LOST,
+    ENDED_BY_OPERATOR,
     FLOOD,
     INTERNAL_ERROR,
     KEY_REVOKED,
@@ -38,6 +40,7 @@ from voiceapp.realtime.close_codes import (
     UNAVAILABLE,
 )
 from voiceapp.realtime.lifetime.end_conditions import STOPPING, EndConditions, SessionEnded
+from voiceapp.realtime.lifetime.operator_requests import request_watch
 from voiceapp.realtime.records.recorder import Recorder
 from voiceapp.realtime.records.turn_charges import TurnCharges
 from voiceapp.realtime.transports.interface import Disconnected, Transport
@@ -48,7 +51,7 @@ FINISHED = "The session is finished."
 ANNOUNCED = frozenset(
     {
         *(LIFETIME_OVER, INTERNAL_ERROR, KEY_REVOKED, BUDGET_USED_UP, FLOOD),
-        *(TEMPORARY_KEY_OVER, NO_SEAT, UNAVAILABLE),
+        *(TEMPORARY_KEY_OVER, NO_SEAT, UNAVAILABLE, ENDED_BY_OPERATOR),
     }
 )
 """Ends that `session.closing` precedes; it does so too when the server stops, long before that end."""
@@ -57,6 +60,14 @@ LAST_WORDS_S = 20.0
 """Longest wait until a caller whose budget is used up has been told so, aloud."""
 
 Found = TypeVar("Found", bound=Exception)
+
+
+@dataclass(slots=True)
+class _Controls:
+    """What an operator has switched in a conversation."""
+
+    is_muted: bool = False
+    """The caller's sound is not passed on."""
 
 
 async def run(
@@ -84,6 +95,7 @@ async def _converse(
     """Run every task of a conversation until one of them ends it; returns why. Nothing runs on afterwards."""
     stream: RealtimeStream | None = None
     ended: SessionEnded | None = None
+    controls = _Controls()
     try:
         try:
             await seat.take()
@@ -106,11 +118,12 @@ async def _converse(
             stream = model.open(call, tasks)
             for name, work in (
                 ("recorder", recorder.run()),
-                ("from the caller", _listen(transport, stream)),
+                ("from the caller", _listen(transport, stream, controls)),
                 ("to the caller", _talk(transport, stream, recorder)),
                 ("lifetime", _end_after(limits.lifetime_s)),
                 ("drain", _end_when_stopping(transport, stream, limits)),
                 ("revocation", _end_when_revoked(limits)),
+                ("operator", _obey(stream, call.session_id, controls)),
                 ("budget", _end_when_used_up(stream, charges)),
             ):
                 tasks.create_task(work, name=f"session {call.session_id}: {name}")
@@ -126,11 +139,13 @@ async def _converse(
     return ended or SessionEnded(INTERNAL_ERROR, "Something went wrong.")
 
 
-async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
+async def _listen(transport: Transport, stream: RealtimeStream, controls: _Controls) -> NoReturn:
     is_finished = False
     while True:
         try:
             event = await transport.receive()
+            if controls.is_muted and isinstance(event, ev.AudioAppend):
+                continue
             is_finished = is_finished or isinstance(event, ev.SessionFinish)
             await stream.receive(event)
         except ev.EventError as refused:
@@ -149,6 +164,26 @@ async def _listen(transport: Transport, stream: RealtimeStream) -> NoReturn:
             if is_finished:  # and did not wait for the last words
                 raise SessionEnded(NORMAL, FINISHED) from None
             raise SessionEnded(gone.code, CONNECTION_LOST if gone.code == ABANDONED else CALLER_LEFT) from None
+
+
+async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) -> NoReturn:
+    """Do what operators ask of the conversation.
+
+    Raises:
+        SessionEnded: if they end it.
+    """
+    with request_watch().of(session_id) as requests:
+        while True:
+            request = await requests.get()
+            match request.kind:
+                case "end":
+                    raise SessionEnded(ENDED_BY_OPERATOR, "An operator has ended the conversation.")
+                case "say":
+                    stream.notify(request.words)
+                case "mute" | "unmute":
+                    controls.is_muted = request.kind == "mute"
+                    await stream.receive(ev.AudioClear())
+                    stream.notify(StockReply.MUTED if controls.is_muted else StockReply.UNMUTED)
 
 
 async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder) -> NoReturn:

@@ -17,6 +17,7 @@ SERVER_STOPPING = 4012
 GOES_ON_ELSEWHERE = 4013
 """Close code of a connection, never of a session: the session goes on over another connection."""
 KEY_REVOKED = 4401
+ENDED_BY_OPERATOR = 4403
 BUDGET_USED_UP = 4402
 FLOOD = 4408
 TEMPORARY_KEY_OVER = 4410
@@ -36,6 +37,7 @@ MEANINGS = {
     INTERNAL_ERROR: "server error",
     SERVER_STOPPING: "server stopped",
     KEY_REVOKED: "key revoked or signed out",
+    ENDED_BY_OPERATOR: "ended by an operator",
     BUDGET_USED_UP: "budget of the key used up",
     FLOOD: "caller sent too much or read too slowly",
     TEMPORARY_KEY_OVER: "temporary key expired, or its key revoked",

@@ -124,6 +124,31 @@ class HeldSeat(models.Model):
         return f"{self.id}"
 
 
+class OperatorRequest(models.Model):
+    """What an operator asked of an open conversation. The process that holds it takes the request."""
+
+    class Kind(models.TextChoices):
+        """What is to happen."""
+
+        END = "end"
+        MUTE = "mute"
+        UNMUTE = "unmute"
+        SAY = "say"
+
+    session = models.ForeignKey(RealtimeSession, on_delete=models.CASCADE, related_name="requests")
+    kind = models.CharField(max_length=6, choices=Kind.choices)
+    words = models.CharField(max_length=300, blank=True, default="")
+    """The sentence to say; empty but for `say`."""
+    asked_at = models.DateTimeField(default=timezone.now)
+    taken_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = (models.Index(fields=("id",), condition=Q(taken_at__isnull=True), name="request_open"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.session_id}"
+
+
 class Turn(models.Model):
     """One response and the turn that it followed.
 

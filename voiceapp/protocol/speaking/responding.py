@@ -42,6 +42,9 @@ from voiceapp.protocol.work import (
 PLAYED = (ResponseState.COMPLETED, ResponseState.INCOMPLETE)
 """States of a response whose sent audio is heard to its end; others fall silent at once."""
 
+Sentence = str | StockReply
+"""Something to say: in words, or one that every language has."""
+
 
 class Responder:
     """Turns with words in; responses begun, written and ended out."""
@@ -281,15 +284,15 @@ class Responder:
         """Say that a function takes a moment."""
         self.calls.tell()
         self._fillers += 1
-        self._say_aside(StockReply.FILLER, config, now, number=self._fillers)
+        self.say_aside(StockReply.FILLER, config, now, number=self._fillers)
 
     def tell_of_end(self, config: SessionConfig, now: float) -> None:
         """Say that the session is nearly over."""
-        self._say_aside(StockReply.ENDING, config, now)
+        self.say_aside(StockReply.ENDING, config, now)
 
-    def _say_aside(self, which: StockReply, config: SessionConfig, now: float, *, number: int = 0) -> None:
+    def say_aside(self, said: Sentence, config: SessionConfig, now: float, *, number: int = 0) -> None:
         """Say a sentence that no model reads later."""
-        words = stock_reply(which, config.transcription_language, number)
+        words = stock_reply(said, config.transcription_language, number) if isinstance(said, StockReply) else said
         self.begin(replace(config, tools=()), now, instead=words, context=Conversation())
 
     def tell_of_reminders(self, now: float) -> None:

@@ -26,6 +26,10 @@ class StockReply(Enum):
     """The model has not written anything for long."""
     PERMISSION = "permission"
     """The caller has to allow the call of a tool on the page."""
+    MUTED = "muted"
+    """An operator has muted the caller."""
+    UNMUTED = "unmuted"
+    """The caller is heard again."""
     ENDING = "ending"
     """The longest duration of the session is nearly over."""
 

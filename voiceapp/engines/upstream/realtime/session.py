@@ -27,6 +27,7 @@ from voiceapp.protocol.forwarded.reading import object_of, wire_of
 from voiceapp.protocol.forwarded.session import ForwardedSession, Out
 from voiceapp.protocol.forwarded.states import Phase
 from voiceapp.protocol.forwarded.texts import ForwardedEvent, ForwardedMessage, for_service, spoken_bytes
+from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.wire.reading import JsonObject
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
@@ -294,6 +295,9 @@ class UpstreamSession:
             await before.close()
 
     # ── State ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def notify(self, words: str | StockReply) -> bool:
+        return False
 
     async def wait_idle(self) -> None:
         """See `RealtimeStream`."""
