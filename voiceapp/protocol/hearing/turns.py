@@ -162,7 +162,7 @@ class TurnDetector:
     def is_going_on(self) -> bool:
         """The turn model is sure of that, and the silence is short: a reply would be begun in vain."""
         judged = self._judged
-        return bool(judged) and sum(judged) / len(judged) < GOING_ON and self.silence_ms < min(ASK_AGAIN_MS)
+        return bool(judged) and sum(judged) / len(judged) < GOING_ON and self.silence_ms < TELLING_MS
 
     def is_speech(self, probability: float) -> bool:
         return probability >= (self._threshold if self.state is TurnState.QUIET else self._release)
