@@ -20,6 +20,7 @@ CPU_S = 0.03
 ELSEWHERE = "voiceapp.engines.assistant.skills"
 """Tried by the tests of skills, which read 400 characters."""
 BOUNDED = {
+    ("voiceapp.docs.colouring", "_TOKENS"): "programs of the documentation",
     ("voiceapp.docs.search", "_INLINE"): "pages of the documentation",
     ("voiceapp.docs.search", "_TAG"): "pages of the documentation",
     ("voiceapp.engines.assistant.quotation", "UNSPEAKABLE"): "sentences of operators' documents",

@@ -204,7 +204,7 @@ async def test_it_says_in_json_that_nothing_is_there(client: AsyncClient, addres
         ("model", 404, "ModelNotFound", "model_not_found", "invalid_request_error"),
         ("value", 400, "InvalidParameter", "invalid_parameter", "invalid_request_error"),
         ("rate", 429, "Throttling.RateQuota", "rate_limit_exceeded", "rate_limit_error"),
-        ("lane", 429, "Throttling.Concurrency", "rate_limit_exceeded", "rate_limit_error"),
+        ("lane", 503, "Throttling.Concurrency", "rate_limit_exceeded", "server_error"),
         ("down", 503, "ModelUnavailable", "model_unavailable", "server_error"),
         ("bug", 500, "InternalError", "internal_error", "server_error"),
         ("html", 418, "InvalidParameter", "invalid_parameter", "invalid_request_error"),

@@ -60,6 +60,7 @@ def test_it_says_what_is_wrong_and_tells_no_secret(tmp_path: Path) -> None:
         TURN_SECRET="sesame-6",
         SENTRY_DSN=f"http://sesame-7@127.0.0.1:{closed}/1",
         DRAIN_S="90",
+        DYNO="web.1",
     )
     assert status == 1
     for wrong in ("models_missing", "model_unavailable", "Redis", "TURN_URLS"):

@@ -105,9 +105,11 @@ class McpTool(Schema):
     require_approval: Any = None
     """`never`, `always`, which is usual, or `{"never": {"tool_names": […]}}`; the operator may want more approved."""
     authorization: Any = None
-    """Refused, as `headers` and `connector_id` are: they are the operator's."""
+    """Refused: the operator has the keys of servers."""
     headers: Any = None
+    """Refused: the operator sets them."""
     connector_id: Any = None
+    """Refused: the operator lists the servers."""
 
 
 class Tool(McpTool):
