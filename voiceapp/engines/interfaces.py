@@ -433,7 +433,7 @@ class Call:
 
 
 class AgentTerms(NamedTuple):
-    """What an agent adds to a `Call`."""
+    """Terms that an agent adds to a `Call`."""
 
     fields: dict[str, Any]
     lasts_s: float

@@ -59,7 +59,7 @@ def told_of(item: McpItem, asked: Mapping[str, McpItem]) -> tuple[ChatMessage, .
 
 
 def _words(error: Any) -> str:
-    """What a tool's error says, in the form of sessions or of `/responses`."""
+    """Message of a tool's error, in the form of sessions or of `/responses`."""
     said = error.get("message", error.get("content")) if isinstance(error, dict) else error
     return said if isinstance(said, str) else json.dumps(said or "", ensure_ascii=False)
 

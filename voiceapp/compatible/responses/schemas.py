@@ -37,11 +37,11 @@ class InputItem(Schema):
     server_label: CleanStr | None = None
     """MCP server of the tool."""
     error: Any = None
-    """Of a tool that failed."""
+    """The error of a tool that failed."""
     approval_request_id: CleanStr | None = None
     """Approval request that is replied to, or that led to the call."""
     approve: bool | None = None
-    """Whether the call may be made."""
+    """True if the call may be made."""
 
 
 class FunctionTool(McpTool):

@@ -37,7 +37,7 @@ LENGTHS_SHOWN = b"\x3a\x13\x62\x11\x0a\x0f/Round_output_0"
 """Behind the bytes of a model, this makes a further output of the frames of each phoneme: Protocol Buffers read it as
 another part of the same graph (`ModelProto.graph.output.name`)."""
 OUTPUTS = 6
-"""What a model gives without that."""
+"""Default without that setting."""
 LONGEST_END = 0.1 * MODEL_RATE_HZ
 """The last sound of a word takes so much; the model counts the pause after it to it."""
 READING_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

@@ -201,7 +201,7 @@ def _open(sealed: dict[str, SecretStr]) -> dict[str, str]:
 
 
 def _faults() -> tuple[type[Exception], ...]:
-    """What a server that is gone, or lies, comes to."""
+    """Errors of servers that are gone, or that break the protocol."""
     import anyio
     import httpx2
     from mcp import MCPError
