@@ -38,7 +38,7 @@ class AuditAdmin(RecordsAdmin):
 
 @receiver(user_logged_in)
 def signed_in(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
-    """Note that somebody signed in, in the admin or on the voice page."""
+    """Note a sign-in, in the admin or on the voice page."""
     _note(user, f"Signed in from {_place(request)}.")
 
 

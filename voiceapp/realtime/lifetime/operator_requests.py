@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
@@ -16,6 +17,8 @@ from voiceapp.realtime.models import OperatorRequest
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
+GOOD_FOR = timedelta(minutes=1)
+"""Age at which a request lapses: its conversation had ended before it was taken."""
 
 
 class RequestWatch:
@@ -42,7 +45,8 @@ class RequestWatch:
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
-                async for request in OperatorRequest.objects.filter(taken_at__isnull=True).order_by("pk"):
+                recent = OperatorRequest.objects.filter(asked_at__gte=timezone.now() - GOOD_FOR)
+                async for request in recent.filter(taken_at__isnull=True).order_by("pk"):
                     if queue := self._open.get(request.session_id):
                         mine = OperatorRequest.objects.filter(pk=request.pk, taken_at__isnull=True)
                         if await mine.aupdate(taken_at=timezone.now()):
