@@ -70,9 +70,7 @@ def recording() -> bytes:
 
 
 FILES = {
-    "lines.jsonl": b'{"messages": [{"role": "user", "content": "say: Yes."}]}\n',
     "texts.txt": b"A cat sits on the mat.\n",
-    "queries.jsonl": b'{"query": "a cat", "documents": ["A dog barks.", "A cat purrs."]}\n',
     "spoken.wav": recording(),
     "made.mp4": MP4,
     "cat.png": PNG,
@@ -160,17 +158,10 @@ OPERATIONS = [
     task("audio/asr/transcription", {"model": "whisper-1", "input": {"file_urls": ["{spoken.wav}"]}}, audio_seconds=2),
     task("audio/tts/synthesis", {"model": "tts-1", "input": {"text": "Well, yes."}}, characters=10),
     task(
-        "aigc/text-generation/batch",
-        {"model": "obedient", "input": {"url": "{lines.jsonl}"}},
-        input_tokens=7,
-        output_tokens=1,
-    ),
-    task(
         "embeddings/text-embedding/text-embedding",
         {"model": "text-embedding-v4", "input": {"url": "{texts.txt}"}},
         input_tokens=None,
     ),
-    task("rerank/text-rerank/batch", {"model": "qwen3-rerank", "input": {"url": "{queries.jsonl}"}}, input_tokens=None),
     task(
         "aigc/text2image/image-synthesis",
         {"model": "painter", "input": {"prompt": "a cat"}, "parameters": {"n": 2}},

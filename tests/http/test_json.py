@@ -8,10 +8,8 @@ import pytest
 from django.test import AsyncClient
 
 from tests.conftest import Member
-from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import read_json
 from voiceapp.tasks.models import Task
-from voiceapp.tasks.storage import json_lines
 
 UNSAYABLE = ["1e999", "-1e999", "NaN", "-Infinity", "9" * 400]
 
@@ -20,8 +18,6 @@ UNSAYABLE = ["1e999", "-1e999", "NaN", "-Infinity", "9" * 400]
 def test_a_number_that_cannot_be_said_back_is_refused(number: str) -> None:
     with pytest.raises(ValueError, match=r"out of range|no number"):
         read_json(f'[{{"a": {number}}}]')
-    with pytest.raises(InvalidParameter, match="not JSON"):
-        json_lines.read_json(f'{{"a": {number}}}'.encode())
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**64, 10**308, -(10**308), 1.7e308, 5e-324, 0.1])
@@ -30,11 +26,10 @@ def test_any_other_number_is_read_as_it_is(number: float) -> None:
 
 
 async def test_no_task_is_made_of_a_number_without_end(alice: Member) -> None:
-    parameters = '{"search_options": {"a": 1e999}}'
-    body = f'{{"model": "assistant", "input": {{"url": "https://example.org/x"}}, "parameters": {parameters}}}'
+    body = '{"model": "text-embedding-v4", "input": {"url": "https://example.org/x"}, "parameters": {"x": 1e999}}'
     answer = await AsyncClient().generic(
         "POST",
-        "/api/v1/services/aigc/text-generation/batch",
+        "/api/v1/services/embeddings/text-embedding/text-embedding",
         body,
         content_type="application/json",
         headers={"Authorization": alice.authorization, "X-DashScope-Async": "enable"},

@@ -5,41 +5,23 @@ from __future__ import annotations
 import io
 import json
 import wave
-from collections.abc import Iterator
 from typing import Any
 
 import av
 import pytest
 
-from tests.models import offered
 from tests.tasks.conftest import Program, files_at
-from voiceapp.catalogue.cards import ChatCapabilities, ModelCard
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.engines.models.providers import provider_of
 from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.leases.loop import Loop
 from voiceapp.protocol.audio import WAV_HEADER_BYTES, wav_header
 from voiceapp.tasks.models import TaskFile
-from voiceapp.tasks.storage.json_lines import FAULT, MAX_LINE_BYTES
+from voiceapp.tasks.storage.text_lines import MAX_LINE_BYTES
 
 TRANSCRIPTION = "audio/asr/transcription"
 SPEECH = "audio/tts/synthesis"
-CHAT = "aigc/text-generation/batch"
 EMBEDDING = "embeddings/text-embedding/text-embedding"
-RERANK = "rerank/text-rerank/batch"
-
-
-WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-
-
-@pytest.fixture
-def obedient(settings: Any) -> Iterator[None]:
-    """A chat model that does as it is told, and one that calls no functions."""
-    provider = "tests.generation.engine.Obedient"
-    able = ChatCapabilities(images=True, tools=True, response_format=True)
-    cards = [ModelCard("obedient", "chat", provider, chat=able), ModelCard("plain", "chat", provider)]
-    with offered(settings, [*settings.VOICE_MODELS, *cards]):
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -163,115 +145,36 @@ async def test_a_long_text_is_spoken(program: Program, worker: Loop, form: str, 
     assert 5 < seconds < 30
 
 
-async def test_each_line_is_answered_in_its_place(program: Program, worker: Loop) -> None:
-    lines = [
-        {"custom_id": "a", "messages": [{"role": "user", "content": "How do I create an API key?"}]},
-        {"messages": "no list"},
-        {"prompt": "What can you do?"},
-    ]
-    async with files_at({"in": "\n".join(map(json.dumps, lines)).encode() + b"\n\nnot json\n"}) as at:
-        task = await program.follow(await program.create(CHAT, {"model": "qwen-plus", "input": {"url": at("in")}}))
-    found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
-    assert [line["line"] for line in found] == [0, 1, 2, 3]
-    assert found[0]["custom_id"] == "a"
-    assert "key" in found[0]["output"]["text"].lower()
-    assert found[1]["error"]["code"] == found[3]["error"]["code"] == "InvalidParameter"
-    assert found[2]["output"]["choices"][0]["message"]["content"] == found[2]["output"]["text"]
-    assert task["usage"]["output_tokens"] == sum(line["usage"]["output_tokens"] for line in (found[0], found[2]))
-
-
-@pytest.mark.parametrize(
-    ("said", "parameters"),
-    [
-        ("say: Hello |there.", {"n": 3, "result_format": "message"}),
-        ("think: Hm.", {}),
-        ('call: weather {"city": "Vienna"}', {"tools": [WEATHER], "tool_choice": "required"}),
-        ("say: a|b|c", {"max_tokens": 2, "logprobs": True}),
-        ("say: Hello.", {"result_format": "text"}),
-    ],
-)
-async def test_a_line_is_answered_as_a_call_for_one_conversation_is(
-    program: Program, worker: Loop, obedient: None, said: str, parameters: dict[str, Any]
-) -> None:
-    asked = {"messages": [{"role": "user", "content": said}]}
-    at_once = (
-        await program.post(
-            "/api/v1/services/aigc/text-generation/generation",
-            {"model": "obedient", "input": asked, "parameters": parameters},
-        )
-    ).json()
-    async with files_at({"in": json.dumps(asked).encode()}) as at:
-        body = {"model": "obedient", "input": {"url": at("in")}, "parameters": parameters}
-        task = await program.follow(await program.create(CHAT, body))
-    line = json.loads(await program.fetch(task["output"]["url"]))
-    assert line == {"line": 0, "output": at_once["output"], "usage": at_once["usage"]}
-
-
 async def test_a_file_of_which_no_line_succeeds_fails_with_its_first_reason(program: Program, worker: Loop) -> None:
-    async with files_at({"in": b'{"query": 1, "documents": []}\nno json\n'}) as at:
-        body = {"model": "qwen3-rerank", "input": {"url": at("in")}}
-        output = (await program.follow(await program.create(RERANK, body)))["output"]
+    async with files_at({"in": b"\xff\nno\0text\n"}) as at:
+        body = {"model": "text-embedding-v4", "input": {"url": at("in")}}
+        output = (await program.follow(await program.create(EMBEDDING, body)))["output"]
     assert (output["task_status"], output["code"]) == ("FAILED", "InvalidParameter")
-    assert output["message"] == "query must be a string."
+    assert output["message"] == "The line is not UTF-8."
 
 
-async def lines_after(program: Program, kind: str, model: str, file: bytes, **parameters: Any) -> list[dict[str, Any]]:
+async def lines_after(program: Program, file: bytes, **parameters: Any) -> list[dict[str, Any]]:
     async with files_at({"in": file}) as at:
-        body = {"model": model, "input": {"url": at("in")}, "parameters": parameters}
-        task = await program.follow(await program.create(kind, body))
+        body = {"model": "text-embedding-v4", "input": {"url": at("in")}, "parameters": parameters}
+        task = await program.follow(await program.create(EMBEDDING, body))
     return [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
 
 
-@pytest.mark.parametrize("kind", [CHAT, RERANK])
-async def test_each_line_has_the_name_that_it_came_with_even_when_refused(
-    program: Program, worker: Loop, kind: str
-) -> None:
-    good = {"prompt": "Hello", "query": "a", "documents": ["a"]}
-    lines = [{**good, "custom_id": "a"}, {"custom_id": "a"}, {**good, "custom_id": 7}, {**good, "custom_id": [1]}, good]
-    model = "qwen-plus" if kind == CHAT else "qwen3-rerank"
-    found = await lines_after(program, kind, model, "\r\n".join(map(json.dumps, lines)).encode())
-    assert [line.get("custom_id") for line in found] == ["a", "a", 7, None, None]
-    assert [line["line"] for line in found if "error" in line] == [1]
-
-
-@pytest.mark.parametrize("kind", [CHAT, EMBEDDING])
-async def test_a_line_that_is_too_long_fails_alone(program: Program, worker: Loop, kind: str) -> None:
-    lines = [b'{"prompt": "Hello"}', b" " * (3 * MAX_LINE_BYTES) + b"x", b'{"prompt": "Hello again"}']
-    model = "qwen-plus" if kind == CHAT else "text-embedding-v4"
-    found = await lines_after(program, kind, model, b"\n".join(lines))
+async def test_a_line_that_is_too_long_fails_alone(program: Program, worker: Loop) -> None:
+    found = await lines_after(program, b"\n".join([b"Hello", b" " * (3 * MAX_LINE_BYTES) + b"x", b"Hello again"]))
+    assert [line["line"] for line in found] == [0, 1, 2]
     assert ["error" in line for line in found] == [False, True, False]
     assert "longer than" in found[1]["error"]["message"]
 
 
-async def test_a_line_that_meets_a_fault_fails_alone_and_the_log_says_why(
-    program: Program, worker: Loop, obedient: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    said = ["say: Hello.", "bug: Hello.", "say: Goodbye."]
-    found = await lines_after(program, CHAT, "obedient", "\n".join(json.dumps({"prompt": it}) for it in said).encode())
-    assert [line.get("output", {}).get("text") for line in found] == ["Hello.", None, "Goodbye."]
-    assert found[1]["error"] == {"code": "InternalError", "message": FAULT}
-    assert "ZeroDivisionError" in caplog.text
-
-
 async def test_a_mark_of_byte_order_is_no_part_of_a_text(program: Program, worker: Loop) -> None:
-    marked = await lines_after(program, EMBEDDING, "text-embedding-v4", "\ufeffone\r\ntwo".encode(), dimension=64)
-    plain = await lines_after(program, EMBEDDING, "text-embedding-v4", b"one\ntwo", dimension=64)
+    marked = await lines_after(program, "\ufeffone\r\ntwo".encode(), dimension=64)
+    plain = await lines_after(program, b"one\ntwo", dimension=64)
     assert marked == plain
     async with files_at({"in": "\ufeff\r\n".encode()}) as at:
         body = {"model": "text-embedding-v4", "input": {"url": at("in")}}
         task = await program.follow(await program.create(EMBEDDING, body))
     assert task["output"]["message"] == "The file holds no lines."
-
-
-@pytest.mark.parametrize("kind", [CHAT, RERANK])
-async def test_a_line_with_half_a_character_fails_alone(program: Program, worker: Loop, kind: str) -> None:
-    good = {"prompt": "What can you do?", "query": "a", "documents": ["a"]}
-    lines = [json.dumps(good), json.dumps({**good, "query": "\ud800", "custom_id": "\ud800"})]
-    model = "qwen-plus" if kind == CHAT else "qwen3-rerank"
-    first, second = await lines_after(program, kind, model, "\n".join(lines).encode())
-    assert "error" not in first
-    assert second["error"]["code"] == "InvalidParameter"
-    assert "surrogate" in second["error"]["message"]
 
 
 async def test_each_line_of_a_text_is_embedded(program: Program, worker: Loop) -> None:
@@ -293,16 +196,6 @@ async def test_vectors_of_words_come_where_they_are_asked_for(program: Program, 
     assert {"index", "value", "token"} == set(line["sparse_embedding"][0])
 
 
-async def test_documents_are_ranked_for_each_query(program: Program, worker: Loop) -> None:
-    documents = ["Keys are made under Accounts.", "The circle shows who is speaking."]
-    lines = [{"query": "Who is speaking?", "documents": documents, "top_n": 1}, {"query": "x", "documents": "y"}]
-    async with files_at({"in": "\n".join(map(json.dumps, lines)).encode()}) as at:
-        task = await program.follow(await program.create(RERANK, {"model": "qwen3-rerank", "input": {"url": at("in")}}))
-    found = [json.loads(line) for line in (await program.fetch(task["output"]["url"])).splitlines()]
-    assert [result["index"] for result in found[0]["results"]] == [1]
-    assert found[1]["error"]["message"] == "documents must be an array of strings."
-
-
 async def test_what_can_never_be_done_is_refused_at_once(program: Program, settings: Any) -> None:
     settings.FETCH_ALLOWED_NETWORKS = []
     refused = [
@@ -310,7 +203,7 @@ async def test_what_can_never_be_done_is_refused_at_once(program: Program, setti
         (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": []}}, 400),
         (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": ["http://127.0.0.1/a.wav"]}}, 400),
         (TRANSCRIPTION, {"model": "whisper-1", "input": {"file_urls": ["file:///etc/passwd"]}}, 400),
-        (CHAT, {"model": "qwen-plus", "input": {"url": "ftp://example.org/"}}, 400),
+        (EMBEDDING, {"model": "text-embedding-v4", "input": {"url": "ftp://example.org/"}}, 400),
         (EMBEDDING, {"model": "text-embedding-v4", "input": {"texts": ["a"]}}, 400),
         (SPEECH, {"model": "tts-1", "input": {"text": ""}}, 400),
         (SPEECH, {"model": "tts-1", "input": {"text": "  \n "}}, 400),
@@ -321,28 +214,21 @@ async def test_what_can_never_be_done_is_refused_at_once(program: Program, setti
         assert answer.json()["message"]
 
 
-EMBEDDED = "text-embedding-v4"
-
-
 @pytest.mark.parametrize(
-    ("kind", "model", "parameters", "said"),
+    ("model", "parameters", "said"),
     [
-        (EMBEDDING, EMBEDDED, {"dimension": 77}, "dimension"),
-        (EMBEDDING, EMBEDDED, {"instruct": "word " * 9000}, "longer"),
-        (EMBEDDING, "text-embedding-v3", {"dimension": 2048}, "dimension"),
-        (EMBEDDING, "text-embedding-v3", {"instruct": "Find it."}, "instruct"),
-        (EMBEDDING, "text-embedding-async-v2", {"dimension": 1024}, "1536"),
-        (CHAT, "plain", {"tools": [WEATHER], "tool_choice": "required"}, "calls no functions"),
-        (CHAT, "plain", {"response_format": {"type": "json_schema"}}, "schema"),
-        (CHAT, "obedient", {"tool_choice": "required"}, "no tools"),
-        (CHAT, "obedient", {"n": 2, "result_format": "text"}, "result_format"),
+        ("text-embedding-v4", {"dimension": 77}, "dimension"),
+        ("text-embedding-v4", {"instruct": "word " * 9000}, "longer"),
+        ("text-embedding-v3", {"dimension": 2048}, "dimension"),
+        ("text-embedding-v3", {"instruct": "Find it."}, "instruct"),
+        ("text-embedding-async-v2", {"dimension": 1024}, "1536"),
     ],
 )
 async def test_what_every_line_would_be_refused_for_is_refused_at_once(
-    program: Program, obedient: None, kind: str, model: str, parameters: dict[str, Any], said: str
+    program: Program, model: str, parameters: dict[str, Any], said: str
 ) -> None:
     body = {"model": model, "input": {"url": "http://127.0.0.1/in"}, "parameters": parameters}
-    answer = await program.post(f"/api/v1/services/{kind}", body, **{"X-DashScope-Async": "enable"})
+    answer = await program.post(f"/api/v1/services/{EMBEDDING}", body, **{"X-DashScope-Async": "enable"})
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParameter"), answer.content
     assert said in answer.json()["message"]
 

@@ -65,16 +65,6 @@ class ChatOutput:
     """The model calls a tool of an MCP server, or what came of it; or the tools of a server."""
 
 
-def check(call: ChatCall) -> None:
-    """Check a call before anything is charged; of a call without messages, check its parameters.
-
-    Raises:
-        InvalidParameter: if the engine cannot do what is asked; the message says why.
-        ModelNotFound: if this server has no model of that name.
-    """
-    _check(call, catalogue().get(call.model, "chat").chat)
-
-
 def _not_noted(served_by: str) -> None:
     """Ignore which model replies."""
 

@@ -12,7 +12,7 @@ CHAT = ("InvalidParameter.DataFetch", "DataInspectionFailed")
 OWN: dict[str, tuple[str, ...]] = {
     r"POST .*/(chat/completions|responses|(text|multimodal)-generation/generation)$": (*MODEL, *CHAT),
     r"POST .*/((text-)?embeddings?|(text-)?reranks?|audio/\w+)$": MODEL,
-    r"POST /api/v1/services/.*/(batch|transcription|[\w-]*synthesis|image-generation/\w+)$": MODEL[:3],
+    r"POST /api/v1/services/.*/(transcription|[\w-]*synthesis|image-generation/\w+)$": MODEL[:3],
     r"POST .*/(webrtc/(realtime|inference)|v1/realtime|realtime/calls)$": ("ModelNotFound", "ModelUnavailable"),
     r"POST .*/realtime/client_secrets$": ("ModelNotFound", "Throttling.RateQuota"),
     r"POST .*/tokens$|GET .*/tasks$": ("Throttling.RateQuota",),

@@ -10,9 +10,7 @@ from voiceapp.settings.installation import DEBUG, REDIS_URL
 TASK_KINDS: list[str] = [
     "voiceapp.speech.transcription_tasks.FileTranscription",
     "voiceapp.speech.synthesis_tasks.LongSynthesis",
-    "voiceapp.generation.batch.ChatBatch",
     "voiceapp.retrieval.batch.EmbeddingBatch",
-    "voiceapp.retrieval.batch.RerankBatch",
     "voiceapp.images.kinds.TextToImage",
     "voiceapp.images.kinds.ImageToImage",
     "voiceapp.images.kinds.MessageToImage",

@@ -1,6 +1,6 @@
 """Kinds of task: their input, their parts, and how they are run.
 
-A kind is written by the room that can do the work: batch chat beside chat, transcription beside transcription. The
+A kind is written by the room that can do the work, such as transcription in `speech`. The
 setting `TASK_KINDS` names them, so that the tasks know none of these rooms.
 """
 

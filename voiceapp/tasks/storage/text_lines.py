@@ -1,30 +1,23 @@
-"""Files of lines that a task works on one by one: texts, or JSON objects."""
+"""Files of texts, one a line, that a task works on one by one."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from voiceapp.errors import InvalidParameter, VoiceError
-from voiceapp.http import schemas
-from voiceapp.http.schemas import UNWRITABLE, is_clean
+from voiceapp.http.schemas import UNWRITABLE
 from voiceapp.tasks.work.context import TaskContext
 from voiceapp.tasks.work.retries import with_patience
-
-logger = logging.getLogger(__name__)
-
-Value = TypeVar("Value")
 
 MAX_LINES_BYTES = 50_000_000
 MAX_LINES = 50_000
 MAX_LINE_BYTES = 256 * 1024
 AT_ONCE = 4
 """Lines of one file that are worked on at once: another server answers several in parallel."""
-FAULT = "The server failed on this line; its log says why under the task's id."
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -50,14 +43,11 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 async def results_of(
-    part: TaskContext,
-    path: Path,
-    read: Callable[[bytes], Value],
-    work: Callable[[int, Value], Awaitable[Mapping[str, Any]]],
+    part: TaskContext, path: Path, work: Callable[[int, str], Awaitable[Mapping[str, Any]]]
 ) -> AsyncIterator[Mapping[str, Any]]:
     """The result of each line of a file, in order. What is refused becomes `{"error": {"code", "message"}}`.
 
-    Each has the number of its line, from 0 and without empty ones, and the `custom_id` that its line names.
+    Each has the number of its line, from 0 and without empty ones.
 
     Raises:
         InvalidParameter: if the file has no lines, or too many.
@@ -68,20 +58,12 @@ async def results_of(
         raise InvalidParameter("The file holds no lines.")
 
     async def one(number: int, line: bytes) -> Mapping[str, Any]:
-        known: dict[str, Any] = {"line": number}
         try:
-            if len(line) > MAX_LINE_BYTES:
-                raise InvalidParameter(f"The line is longer than {MAX_LINE_BYTES} bytes.")
-            value = read(line)
-            known |= _name(value)
-            return {**known, **await with_patience(lambda: work(number, value))}
-        except VoiceError as error:
-            refusal = error
-        except Exception:
-            logger.exception("task %s: line %d failed with an unexpected error", part.task_id, number)
-            refusal = VoiceError(FAULT)
-        refusals[number] = refusal
-        return {**known, "error": {"code": refusal.code, "message": refusal.message}}
+            text = read_text(line)
+            return {"line": number, **await with_patience(lambda: work(number, text))}
+        except VoiceError as refusal:
+            refusals[number] = refusal
+            return {"line": number, "error": {"code": refusal.code, "message": refusal.message}}
 
     lines = lines_of(path)
     done = 0
@@ -95,18 +77,14 @@ async def results_of(
         raise refusals[0]
 
 
-def _name(value: object) -> dict[str, str | int]:
-    """The `custom_id` by which the sender of a line knows it again."""
-    name = value.get("custom_id") if isinstance(value, dict) else None
-    return {"custom_id": name} if isinstance(name, str | int) else {}
-
-
 def read_text(line: bytes) -> str:
     """A line of a file as text.
 
     Raises:
-        InvalidParameter: if it is not UTF-8, or holds a NUL character.
+        InvalidParameter: if it is too long, not UTF-8, or holds a NUL character.
     """
+    if len(line) > MAX_LINE_BYTES:
+        raise InvalidParameter(f"The line is longer than {MAX_LINE_BYTES} bytes.")
     try:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError:
@@ -114,21 +92,3 @@ def read_text(line: bytes) -> str:
     if UNWRITABLE.search(text):
         raise InvalidParameter("The line holds a NUL character.")
     return text
-
-
-def read_json(line: bytes) -> dict[str, Any]:
-    """A line of a file as a JSON object.
-
-    Raises:
-        InvalidParameter: if the line is not a JSON object, or holds what cannot be written.
-    """
-    try:
-        value = schemas.read_json(line)
-        clean = is_clean(value)
-    except (ValueError, RecursionError):
-        raise InvalidParameter("The line is not JSON.") from None
-    if not isinstance(value, dict):
-        raise InvalidParameter("The line is not a JSON object.")
-    if not clean:
-        raise InvalidParameter("The line holds a NUL character or half of a surrogate pair.")
-    return value
