@@ -172,9 +172,8 @@ def test_a_service_without_an_address_is_named_at_the_start() -> None:
 @pytest.mark.parametrize(
     ("about", "said"),
     [
-        ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native, openai or openai-beta, not 'klingon'"),
-        ({"dialect": "openai-beta", "is_direct": True}, "UPSTREAM_DIALECT=openai-beta needs UPSTREAM_MEDIA=bridged"),
-        ({"dialect": "openai-beta", "chat_models": ["plus"]}, "has a realtime model only"),
+        ({"dialect": "klingon"}, "UPSTREAM_DIALECT is native or openai, not 'klingon'"),
+        ({"dialect": "openai", "chat_models": ["plus"]}, "has a realtime model only"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(about: dict[str, Any], said: str) -> None:
@@ -188,8 +187,8 @@ def test_a_direct_service_of_openais_family_is_passed_the_offers_of_its_own_dial
 
 
 def test_a_service_of_openais_family_has_a_card_whose_sessions_are_translated() -> None:
-    service = UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", dialect="openai-beta")
+    service = UpstreamSettings("https://api.example.org/v1", KEY, "gpt-realtime", dialect="openai")
     (card,) = upstream_cards(checked(service))
     assert (card.forwards_events, card.is_held_elsewhere) == (False, True)
-    assert card.options["dialect"] == "openai-beta"
+    assert card.options["dialect"] == "openai"
     assert service.address["models_path"] == "/models"

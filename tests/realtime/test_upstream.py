@@ -40,16 +40,12 @@ def theirs(serve: Serve, chat_server: ChatServer) -> Product:
 
 @pytest.fixture(scope="module")
 def ours(serve: Serve, theirs: Product) -> Product:
-    """It knows the service by our dialect, and by both of OpenAI's."""
+    """It knows the service by our dialect, and by OpenAI's."""
     usual = {"BASE_URL": f"{theirs.origin}/v1", "API_KEY": theirs.keys["good"], "REALTIME_MODEL": "voice"}
-    openai = {
-        f"UPSTREAM_{alias.upper()}_{name}": value
-        for alias, dialect in (("newer", "openai"), ("older", "openai-beta"))
-        for name, value in {**usual, "DIALECT": dialect}.items()
-    }
+    openai = {f"UPSTREAM_OPENAI_{name}": value for name, value in {**usual, "DIALECT": "openai"}.items()}
     return serve(
         AOQ_PORT=str(free_udp_port()),
-        UPSTREAM_SERVICES="newer,older",
+        UPSTREAM_SERVICES="openai",
         **openai,
         UPSTREAM_BASE_URL=theirs.origin,
         UPSTREAM_API_KEY=theirs.keys["good"],
@@ -192,9 +188,8 @@ async def test_clients_of_the_newer_dialect_are_understood(ours: Product) -> Non
 # ── Services of OpenAI's family ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("model", ["newer", "older"])
-async def test_a_session_of_text_alone_is_answered_in_text_by_either_dialect(ours: Product, model: str) -> None:
-    async with call(ours.url, ours.keys["good"], model=model) as talker:
+async def test_a_session_of_text_alone_is_answered_in_text(ours: Product) -> None:
+    async with call(ours.url, ours.keys["good"], model="openai") as talker:
         await talker.send("session.update", session={"modalities": ["text"]})
         assert (await talker.wait("session.updated"))["session"]["modalities"] == ["text"]
         await talker.ask("Are you there?")

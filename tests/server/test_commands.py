@@ -26,11 +26,11 @@ from .process import environment_in, served
 
 
 @pytest.mark.django_db
-def test_the_worker_deletes_expired_logins() -> None:
+def test_purge_deletes_expired_logins() -> None:
     now = timezone.now()
     Session.objects.create(session_key="old", session_data="", expire_date=now - timedelta(days=1))
     Session.objects.create(session_key="new", session_data="", expire_date=now + timedelta(days=1))
-    call_command("worker", "--once")
+    call_command("purge")
     assert list(Session.objects.values_list("session_key", flat=True)) == ["new"]
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-DIALECTS = ("native", "openai", "openai-beta")
-"""Dialects of realtime sessions: this server's own, OpenAI's current one, and OpenAI's older one, which ours
-follows."""
+DIALECTS = ("native", "openai")
+"""Dialects of realtime sessions: this server's own, and OpenAI's."""
 
 
 @dataclass(frozen=True, slots=True)

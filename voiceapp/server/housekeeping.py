@@ -71,20 +71,20 @@ def tidy() -> None:
             logger.info(said, count)
 
 
-def try_to_tidy(every_s: float) -> None:
-    """`tidy`, called again in `every_s` seconds."""
+def try_to_tidy() -> None:
+    """`tidy`, whose failure ends nothing."""
     try:
         tidy()
     except DatabaseError as error:  # such as one before its first migration; readiness says so
-        logger.warning("Housekeeping waits for the database, trying again in %g s: %s", every_s, error)
+        logger.warning("Housekeeping waits for the database, trying again in an hour: %s", error)
     except Exception:  # what this process works on beside it must not end with it
-        logger.exception("Housekeeping did not come to its end; trying again in %g s", every_s)
+        logger.exception("Housekeeping did not come to its end; trying again in an hour")
     finally:
         close_old_connections()
 
 
-async def keep_tidy(every_s: float = HOUR_S) -> None:
-    """Tidy now and every so often, on a thread of its own, until cancelled."""
+async def keep_tidy() -> None:
+    """Tidy now and every hour, on a thread of its own, until cancelled."""
     while True:
-        await sync_to_async(try_to_tidy, thread_sensitive=False)(every_s)
-        await asyncio.sleep(every_s)
+        await sync_to_async(try_to_tidy, thread_sensitive=False)()
+        await asyncio.sleep(HOUR_S)

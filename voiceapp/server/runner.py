@@ -172,7 +172,7 @@ class Life:
         try:
             await self.keep_house()
         except Exception:
-            logger.exception("Housekeeping failed; `manage.py worker --once` does it by hand")
+            logger.exception("Housekeeping failed; `manage.py purge` does it by hand")
 
 
 def bind(host: str, port: int, *, send_timeout_s: float, is_shared: bool = False) -> socket.socket:

@@ -66,9 +66,8 @@ def _service(prefix: str, alias: str) -> UpstreamSettings:
         # Its chat models take images.
         sees_images=env.bool(own("CHAT_SEES_IMAGES"), default=False),
         # Dialect of its realtime sessions: native, this server's interface; openai, that of OpenAI's family, a
-        # hosted service or a speech server of your own; openai-beta, the older events of that family. For the
-        # latter two UPSTREAM_BASE_URL is what comes before /realtime, such as https://api.openai.com/v1, and only
-        # UPSTREAM_REALTIME_MODEL is served.
+        # hosted service or a speech server of your own. For the latter, UPSTREAM_BASE_URL is what comes before
+        # /realtime, such as https://api.openai.com/v1, and only UPSTREAM_REALTIME_MODEL is served.
         dialect=env.str(own("DIALECT"), default="native"),
         # Model that transcribes the caller's words in a session of OpenAI's family. Empty asks for the model that a
         # caller names.
@@ -87,11 +86,7 @@ def checked(service: UpstreamSettings) -> UpstreamSettings:
     """
     chosen = f"{service.settings}_DIALECT"
     if service.dialect not in DIALECTS:
-        raise ImproperlyConfigured(
-            f"{chosen} is {', '.join(DIALECTS[:-1])} or {DIALECTS[-1]}, not {service.dialect!r}."
-        )
-    if service.dialect == "openai-beta" and service.is_direct:
-        raise ImproperlyConfigured(f"{chosen}={service.dialect} needs {service.settings}_MEDIA=bridged.")
+        raise ImproperlyConfigured(f"{chosen} is {' or '.join(DIALECTS)}, not {service.dialect!r}.")
     if service.is_openais and service.has_others:
         raise ImproperlyConfigured(f"With {chosen}={service.dialect}, a service has a realtime model only.")
     return service

@@ -32,8 +32,8 @@ SETTINGS = {
 }
 
 
-def service(*, is_beta: bool = False, listens_only: bool = False) -> OpenAIService:
-    return OpenAIService(is_beta=is_beta, listens_only=listens_only, transcription_model="whisper-1")
+def service(*, listens_only: bool = False) -> OpenAIService:
+    return OpenAIService(listens_only=listens_only, transcription_model="whisper-1")
 
 
 def sent(to: OpenAIService, type_: str, **fields: Any) -> dict[str, Any]:
@@ -85,20 +85,6 @@ def test_settings_are_nested_there_and_audio_has_their_one_rate() -> None:
             "output": {"format": {"type": "audio/pcm", "rate": 24_000}, "voice": "marin"},
         },
     }
-
-
-def test_settings_are_flat_in_the_older_dialect() -> None:
-    (message,) = service(is_beta=True).say({"type": "session.update", "session": SETTINGS})
-    session = message["session"]
-    assert (session["input_audio_format"], session["output_audio_format"]) == ("pcm16", "pcm16")
-    assert (session["modalities"], session["max_response_output_tokens"], session["temperature"]) == (
-        ["text"],
-        100,
-        0.7,
-    )
-    assert session["input_audio_transcription"] == {"model": "whisper-1", "language": "de"}
-    assert session["tools"] == [{"type": "function", "name": "weather", "parameters": {"type": "object"}}]
-    assert "audio" not in session
 
 
 def test_only_what_changes_is_sent() -> None:
@@ -217,12 +203,11 @@ def test_a_refusal_that_names_no_event_is_of_the_oldest_change(error: dict[str, 
     assert (of.config.voice, of.config.instructions) == ("", "Be kind.")
 
 
-@pytest.mark.parametrize("is_beta", [False, True])
 @pytest.mark.parametrize("patch", [{"voice": None}, {"audio": {"output": {"voice": None}}}])
-def test_a_voice_that_is_null_is_not_asked_for(patch: dict[str, Any], is_beta: bool) -> None:
-    (message,) = service(is_beta=is_beta).say({"type": "session.update", "session": patch})
+def test_a_voice_that_is_null_is_not_asked_for(patch: dict[str, Any]) -> None:
+    (message,) = service().say({"type": "session.update", "session": patch})
     assert "voice" not in json.dumps(message)
-    (message,) = service(is_beta=is_beta).say({"type": "response.create", "response": {**patch, "instructions": None}})
+    (message,) = service().say({"type": "response.create", "response": {**patch, "instructions": None}})
     assert "response" not in message
 
 
@@ -371,14 +356,13 @@ def test_nonsense_is_no_fault(fields: dict[str, Any]) -> None:
                 json.dumps(shown.write(event), allow_nan=False)
 
 
-@pytest.mark.parametrize("is_beta", [False, True])
-def test_settings_that_the_service_does_not_have_are_not_confirmed(is_beta: bool) -> None:
-    to = service(is_beta=is_beta)
+def test_settings_that_the_service_does_not_have_are_not_confirmed() -> None:
+    to = service()
     strange = {"temperature": 0.2, "top_p": 0.5, "seed": 7, "max_history_turns": 3, "echo_cancellation": "on"}
     (asked,) = to.say({"type": "session.update", "session": {**strange, "instructions": "Be kind."}})
     shown = heard(to, "session.updated", session=asked["session"])["session"]
     assert shown["instructions"] == "Be kind."
-    assert {name: shown[name] for name in strange if name in shown} == ({"temperature": 0.2} if is_beta else {})
+    assert not strange.keys() & shown.keys()
 
 
 def test_a_session_that_only_transcribes_confirms_nothing_about_replies() -> None:

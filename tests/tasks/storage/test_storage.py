@@ -152,11 +152,11 @@ async def test_a_bucket_that_refuses_is_asked_again_when_the_house_is_next_tidie
     await program.follow(await program.create(SPEECH, HELLO))
     settings.TASK_RETENTION_HOURS = -1
     bucket.is_broken = True
-    await asyncio.to_thread(try_to_tidy, 3600.0)
+    await asyncio.to_thread(try_to_tidy)
     assert "could not be deleted, and stay for the next purge: 1, the first tasks/" in caplog.text
     assert bucket.objects
     bucket.is_broken = False
-    await asyncio.to_thread(try_to_tidy, 3600.0)
+    await asyncio.to_thread(try_to_tidy)
     assert bucket.objects == {}
     assert not await Task.objects.aexists()
 

@@ -1,4 +1,4 @@
-"""Our client events as a service of OpenAI's family reads them, in its current dialect (GA) and the older one."""
+"""Our client events as a service of OpenAI's family reads them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,7 @@ _PLACES = {
     "turn_detection": ("audio", "input", "turn_detection"),
     "transcription": ("audio", "input", "transcription"),
 }
-"""Path of each setting in the current dialect."""
-_OLDER = {
-    "modalities": "modalities",
-    "max_tokens": "max_response_output_tokens",
-    "transcription": "input_audio_transcription",
-}
-"""Names in the older dialect, where they differ."""
+"""Path of each setting there."""
 _OF_A_RESPONSE = ("modalities", "instructions", "voice", "tools", "tool_choice", "max_tokens", "temperature")
 _OF_A_TOOL = ("type", "name", "description", "parameters")
 _AS_IT_IS = ("conversation", "input", "metadata")
@@ -74,9 +68,9 @@ def asked_for(patch: JsonObject) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def held_there(ours: JsonObject, *, kind: str, is_beta: bool) -> JsonObject:
+def held_there(ours: JsonObject, *, kind: str) -> JsonObject:
     """Our `session` without the settings that such a service is never sent, which are not in force."""
-    told = _LISTENS if kind == TRANSCRIPTION else (*_PLACES, *(("temperature",) if is_beta else ()))
+    told = _LISTENS if kind == TRANSCRIPTION else _PLACES
     names = {*_ALWAYS_SHOWN, *(_SHOWN_AS.get(what, what) for what in told)}
     return {name: value for name, value in ours.items() if name in names}
 
@@ -111,27 +105,14 @@ def call_there(opening: Mapping[str, Any], transcription_model: str) -> JsonObje
     return {**session, "audio": audio} if audio else session
 
 
-def older_session_there(
-    config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str
-) -> JsonObject:
-    """`session` of `session.update` in the older dialect; see `session_there`."""
-    if kind == TRANSCRIPTION:
-        listens = [what for what in about if what in _LISTENS]
-        return {"input_audio_format": source.name, **_older(config, listens, source, sink, kind=kind)}
-    formats = {"input_audio_format": source.name, "output_audio_format": sink.name}
-    return {**formats, **_older(config, about, source, sink)}
-
-
-def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -> JsonObject:
+def response_there(config: SessionConfig, patch: JsonObject) -> JsonObject:
     """`response` of `response.create`."""
     given = {name: value for name, value in patch.items() if value is not None}
     about = [what for what in asked_for(given) if what in _OF_A_RESPONSE]
     found: JsonObject = {name: patch[name] for name in _AS_IT_IS if name in patch}
     if isinstance(found.get("input"), list):
-        found["input"] = [item_there(item, is_beta=is_beta) for item in found["input"]]
+        found["input"] = [item_there(item) for item in found["input"]]
     source, sink = format_there(config.input_format), format_there(config.output_format)
-    if is_beta:
-        return {**found, **_older(config, about, source, sink)}
     shown = session_to({"id": "", **_wire(config, source, sink)})
     for what in about:
         if what in _PLACES:
@@ -139,29 +120,12 @@ def response_there(config: SessionConfig, patch: JsonObject, *, is_beta: bool) -
     return found
 
 
-def item_there(item: Any, *, is_beta: bool) -> Any:
+def item_there(item: Any) -> Any:
     is_readable = isinstance(item, dict) and isinstance(item.get("content", []), list)
     parts = item.get("content", []) if is_readable else []
-    if is_beta or not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
+    if not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
         return item
     return item_to(item)
-
-
-def _older(
-    config: SessionConfig, about: list[str], source: AudioFormat, sink: AudioFormat, *, kind: str = REALTIME
-) -> JsonObject:
-    """The settings named in `about`, flat. Tools and turn detection look as in the current dialect."""
-    shown = session_to({"id": "", **_wire(config, source, sink)}, kind)
-    found: JsonObject = {}
-    for what in about:
-        if what == "modalities":
-            value: Any = list(config.modalities)
-        elif what == "temperature":
-            value = config.temperature
-        else:
-            value = _at(shown, _PLACES[what])
-        found[_OLDER.get(what, what)] = _tidied(what, value)
-    return found
 
 
 def _wire(config: SessionConfig, source: AudioFormat, sink: AudioFormat) -> JsonObject:

@@ -16,7 +16,6 @@ from voiceapp.protocol.openai_realtime.asking import (
     asked_for,
     held_there,
     item_there,
-    older_session_there,
     response_there,
     session_there,
 )
@@ -46,9 +45,9 @@ class OpenAIService:
     """The dialect of one connection to the service."""
 
     def __init__(
-        self, *, is_beta: bool, listens_only: bool = False, transcription_model: str = "", input_rate_hz: int = 16_000
+        self, *, listens_only: bool = False, transcription_model: str = "", input_rate_hz: int = 16_000
     ) -> None:
-        """`is_beta`: the older dialect; `transcription_model` is the service's, empty for the one that a caller names;
+        """`transcription_model` is the service's, empty for the one that a caller names;
         `input_rate_hz` is what `pcm16` means to the caller."""
         config = SessionConfig(
             model="",
@@ -60,7 +59,6 @@ class OpenAIService:
         self._agreed = AgreedSettings(config)
         self.own: list[JsonObject] = []
         """Events for the caller that are not the service's, to be taken by the owner."""
-        self._is_beta = is_beta
         self._kind = TRANSCRIPTION if listens_only else REALTIME
         self._transcription_model = transcription_model
         self._heard_words: OrderedDict[str, str] = OrderedDict()
@@ -141,16 +139,11 @@ class OpenAIService:
         about, asked = asked_for(patch), self.config
         if self._transcription_model:
             asked = replace(asked, transcription_model=self._transcription_model)
-        if self._is_beta:
-            session = older_session_there(asked, about, self.source, self.sink, kind=self._kind)
-        else:
-            session = session_there(asked, about, self.source, self.sink, kind=self._kind)
-        is_older_kind = self._is_beta and self._kind == TRANSCRIPTION
-        update = f"transcription_{ev.SessionUpdate.type}" if is_older_kind else ev.SessionUpdate.type
-        return [{"type": update, "event_id": update_id, "session": session}]
+        session = session_there(asked, about, self.source, self.sink, kind=self._kind)
+        return [{"type": ev.SessionUpdate.type, "event_id": update_id, "session": session}]
 
     def _create_item(self, wire: JsonObject) -> list[JsonObject]:
-        return [{**wire, "item": item_there(wire.get("item"), is_beta=self._is_beta)}]
+        return [{**wire, "item": item_there(wire.get("item"))}]
 
     def _create_response(self, wire: JsonObject) -> list[JsonObject]:
         patch = wire.get("response") or {}
@@ -160,7 +153,7 @@ class OpenAIService:
             return self._refuse(wire, refused.message, refused.param)
         wire = self._named(wire)
         self._awaited.response_asked(wire["event_id"])
-        response = response_there(config, patch, is_beta=self._is_beta)
+        response = response_there(config, patch)
         return [{**wire, "response": response} if response else {n: v for n, v in wire.items() if n != "response"}]
 
     def _append(self, wire: JsonObject) -> list[JsonObject]:
@@ -233,7 +226,7 @@ class OpenAIService:
         if not isinstance(session, dict):
             return None
         config = self._agreed.take(session, is_answer=wire["type"] == ev.SessionUpdated.type)
-        held = held_there(config.to_wire(), kind=self._kind, is_beta=self._is_beta)
+        held = held_there(config.to_wire(), kind=self._kind)
         return {**wire, "session": {"id": str(session.get("id")), "object": "realtime.session", **held}}
 
     def _error(self, wire: JsonObject) -> JsonObject | None:

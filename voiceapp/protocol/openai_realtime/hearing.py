@@ -15,11 +15,8 @@ from voiceapp.protocol.wire.reading import EventError, JsonObject
 NAMES = {
     **{theirs: ours for ours, theirs in RENAMED.items()},
     "conversation.item.added": "conversation.item.created",
-    "transcription_session.created": "session.created",
-    "transcription_session.updated": "session.updated",
 }
-"""Our names of events, by those of the current dialect; the older one has ours but for sessions that only
-transcribe."""
+"""Our names of events, by theirs."""
 _PARTS = {theirs: ours for ours, theirs in PARTS.items()}
 _NOT_OURS = ("type", "object", "id", "model", "input_audio_format", "output_audio_format")
 _PLACES = ("session.audio.input.", "session.audio.output.")

@@ -93,13 +93,13 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[UpstreamRealtime]:
+async def serving(service: Service) -> AsyncIterator[UpstreamRealtime]:
     await service.server.start_server()
     model = UpstreamRealtime(
         base_url=str(service.server.make_url("/v1")),
         api_key=KEY,
         model="gpt-realtime",
-        dialect="openai-beta" if is_beta else "openai",
+        dialect="openai",
         transcription_model="whisper-1",
     )
     try:
@@ -110,9 +110,9 @@ async def serving(service: Service, *, is_beta: bool = False) -> AsyncIterator[U
 
 
 @contextlib.asynccontextmanager
-async def conversing(service: Service, *, is_beta: bool = False, **call: Any) -> AsyncIterator[tuple[Any, Any]]:
+async def conversing(service: Service, **call: Any) -> AsyncIterator[tuple[Any, Any]]:
     """A stream, and a way to wait for its next event of a type."""
-    async with serving(service, is_beta=is_beta) as model, asyncio.TaskGroup() as tasks:
+    async with serving(service) as model, asyncio.TaskGroup() as tasks:
         stream = model.open(Call(session_id="sess_ours", model="upstream", **call), tasks)
         async with contextlib.aclosing(stream.events()) as events:
 
@@ -153,45 +153,22 @@ async def test_a_refusal_in_the_first_event_has_a_status_here(
     assert KEY not in refused.value.for_operators + logged
 
 
-@pytest.mark.parametrize("is_beta", [False, True])
-async def test_the_handshake_is_that_of_the_family(is_beta: bool) -> None:
+async def test_the_handshake_is_that_of_the_family() -> None:
     service = Service()
-    async with serving(service, is_beta=is_beta) as model:
+    async with serving(service) as model:
         await model.prepare(Call(session_id="sess_1", model="upstream"))
     (asked,) = service.handshakes
     assert dict(asked.query) == {"model": "gpt-realtime"}
     assert asked.headers["Authorization"] == f"Bearer {KEY}"
-    assert asked.headers.get("OpenAI-Beta") == ("realtime=v1" if is_beta else None)
+    assert "OpenAI-Beta" not in asked.headers
 
 
-@pytest.mark.parametrize("is_beta", [False, True])
-async def test_a_session_that_only_transcribes_names_no_model(is_beta: bool) -> None:
+async def test_a_session_that_only_transcribes_names_no_model() -> None:
     service = Service()
-    async with serving(service, is_beta=is_beta) as model:
+    async with serving(service) as model:
         await model.prepare(Call(session_id="sess_1", model="upstream", listens_only=True))
     (asked,) = service.handshakes
     assert dict(asked.query) == {"intent": "transcription"}
-
-
-async def test_a_session_that_only_transcribes_has_events_of_its_own_in_the_older_dialect() -> None:
-    service = Service({"type": "transcription_session.created", "session": {"id": "sess_theirs"}})
-    call = {"listens_only": True, "opening": {"input_audio_transcription": {"language": "de"}, "voice": "x"}}
-    async with conversing(service, is_beta=True, **call) as (stream, until):
-        created = (await until(ev.SessionCreated)).session
-        assert created["input_audio_transcription"] == {"model": "whisper-1", "language": "de"}
-        (asked,) = service.all("transcription_session.update")
-        assert asked["session"] == {
-            "input_audio_format": "pcm16",
-            "input_audio_transcription": {"model": "whisper-1", "language": "de"},
-        }
-        await stream.receive(ev.SessionUpdate(session={"turn_detection": {"type": "server_vad", "threshold": 0.4}}))
-        assert (await until(ev.SessionUpdated)).session["turn_detection"]["threshold"] == 0.4
-        turns = service.all("transcription_session.update")[1]["session"]["turn_detection"]
-        assert not [name for name in turns if name.endswith("_response")]
-        await service.say(
-            "conversation.item.input_audio_transcription.completed", item_id="item_1", transcript="Hallo."
-        )
-        assert (await until(ev.TranscriptionCompleted)).transcript == "Hallo."
 
 
 async def test_words_of_the_caller_are_asked_for_and_sound_has_their_rate() -> None:

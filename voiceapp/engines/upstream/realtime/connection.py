@@ -31,8 +31,7 @@ NATIVE = "native"
 PATH = "/api-ws/v1/realtime"
 OPENAI_PATH = "/realtime"
 OLDER_DIALECT = {"OpenAI-Beta": "realtime=v1"}
-"""Header for this server's dialect, also where the name of the model would mean another one, and for OpenAI's older
-one."""
+"""Header for this server's dialect, also where the name of the model would mean another one."""
 FIRST_S = 15.0
 """Longest wait for the first event."""
 MOST_TOLD = 100
@@ -261,7 +260,7 @@ class Dialler:
         self._addresses = Addresses(ws_url)
         self._path = PATH if dialect == NATIVE else OPENAI_PATH
         self._api_key = api_key
-        self._headers = {**({} if dialect == "openai" else OLDER_DIALECT), **headers}
+        self._headers = {**(OLDER_DIALECT if dialect == NATIVE else {}), **headers}
         self._model = model
         self._settings = settings
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -347,7 +346,6 @@ class Dialler:
 
     def _codec(self, call: Call) -> OpenAICodec:
         service = OpenAIService(
-            is_beta=self._dialect == "openai-beta",
             listens_only=call.listens_only,
             transcription_model=self._transcription_model,
             input_rate_hz=call.input_rate_hz,
