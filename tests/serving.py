@@ -16,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
@@ -115,8 +116,9 @@ class Process:
         return self._running.poll() is not None
 
     def signal(self, number: int = signal.SIGTERM) -> None:
-        if not self.has_ended:
-            os.kill(self.pid, number)
+        with suppress(ProcessLookupError):  # it may end between the look and the signal
+            if not self.has_ended:
+                os.kill(self.pid, number)
 
     def wait(self, timeout_s: float = PATIENCE_S) -> int:
         """The exit code; everything it said is in the log."""

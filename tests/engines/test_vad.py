@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import selectors
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from tests.engines.speech import noise, silence, spoken
 from voiceapp.engines.embedded import vad
 from voiceapp.engines.espeak.voice import Espeak
 from voiceapp.engines.interfaces import VAD_FRAME_SAMPLES, Samples, VoiceDetector
+
+Result = TypeVar("Result")
 
 pytestmark = pytest.mark.usefixtures("models")
 
@@ -69,6 +73,25 @@ async def test_conversations_do_not_hear_one_another(espeak: Espeak) -> None:
     assert np.array_equal(alone, together)
 
 
+class StillSelector(selectors.DefaultSelector):
+    """Moves the clock on in place of waiting."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+def in_virtual_time(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run it on a loop whose clock stands still while anything is left to do, however busy the machine."""
+    selector = StillSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    loop.time = lambda: selector.now  # type: ignore[method-assign]
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(main)
+
+
 class Crowd:
     """Callers who speak at the same time, each in frames of 32 ms from a moment of its own on."""
 
@@ -84,17 +107,17 @@ class Crowd:
         monkeypatch.setattr(vad.SileroDetector, "judge", counted)
 
     async def hear(self, said: Sequence[Samples], *, every_s: float = 0.032) -> list[list[float]]:
-        begun = asyncio.get_running_loop().time()
-        return await asyncio.gather(
-            *(self._caller(begun, n, len(said), audio, every_s) for n, audio in enumerate(said))
-        )
+        async def all_at_once() -> list[list[float]]:
+            return await asyncio.gather(*(self._caller(n, len(said), audio, every_s) for n, audio in enumerate(said)))
 
-    async def _caller(self, begun: float, number: int, of: int, audio: Samples, every_s: float) -> list[float]:
+        return await asyncio.to_thread(in_virtual_time, all_at_once())
+
+    async def _caller(self, number: int, of: int, audio: Samples, every_s: float) -> list[float]:
         loop = asyncio.get_running_loop()
         detector = vad.SileroDetector()
         found: list[float] = []
         for frame in audio[: len(audio) // VAD_FRAME_SAMPLES * VAD_FRAME_SAMPLES].reshape(-1, VAD_FRAME_SAMPLES):
-            await asyncio.sleep(begun + (len(found) + number / of) * every_s - loop.time())
+            await asyncio.sleep((len(found) + number / of) * every_s - loop.time())
             asked = loop.time()
             found.append(await detector.probability_live(frame))
             self.waits_s.append(loop.time() - asked)
@@ -110,7 +133,7 @@ async def test_callers_in_a_crowd_are_heard_together_and_each_as_if_alone(
     crowd = Crowd(monkeypatch)
     assert await crowd.hear(said) == alone
     assert sum(crowd.batches) / len(crowd.batches) > 2
-    assert np.median(crowd.waits_s) <= 0.008
+    assert max(crowd.waits_s) <= 0.008
 
 
 async def test_a_few_callers_and_frames_that_come_late_do_not_wait(
@@ -122,6 +145,7 @@ async def test_a_few_callers_and_frames_that_come_late_do_not_wait(
     late = Crowd(monkeypatch)
     await late.hear([speech] * 16, every_s=0.001)
     assert set(few.batches + late.batches) == {1}
+    assert not any(few.waits_s + late.waits_s)
 
 
 async def test_a_caller_who_leaves_a_crowd_keeps_no_other_waiting(espeak: Espeak) -> None:

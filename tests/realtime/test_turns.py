@@ -21,8 +21,8 @@ from voiceapp.protocol.speaking.playout import LEAD_MS, PIECE_MS
 Voices = Callable[[str], Samples]
 Conversations = dict[str, Talker | BaseException]
 
-QUESTION = "What is twelve times twelve?"
-ANSWER = "12 times 12 is 144."
+QUESTION = "How much is ten times ten?"
+ANSWER = "10 times 10 is 100."
 SENTENCE = "She opened the window and looked at the garden."
 LONG_QUESTION = "What can you do?"
 SLACK_MS = 50

@@ -17,7 +17,7 @@ from tests.realtime.webrtc.caller import Caller, calling, post_offer
 PORTS = "42600-42699"
 CALLS = 24
 """The system deals connections out as it likes; that all of so many go to one process happens once in 2^23 times."""
-MOST = {"MAX_SESSIONS_PER_ACCOUNT": str(CALLS)}
+MOST = {"MAX_SESSIONS_PER_ACCOUNT": str(CALLS), "TASK_LEASE_S": "8"}
 SHARING = ("--share-port",)
 ROW = "select served_by, ended_at, close_code from realtime_realtimesession where id = ?"
 
