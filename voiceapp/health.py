@@ -159,7 +159,6 @@ _process = Readiness()
 
 
 def process_readiness() -> Readiness:
-    """The readiness of this process."""
     return _process
 
 

@@ -105,7 +105,6 @@ def session(identifier: str, request: str, *, model: str, transport: str) -> Ite
 
 
 def session_ended(close_code: int) -> None:
-    """Note how the session ends."""
     if span := _session.get():
         span.set_attribute("voiceapp.close_code", close_code)
 

@@ -23,8 +23,6 @@ MODEL_FIELDS = ("mind", "address", "model", "key", "file", "fallbacks", "tempera
 
 
 class SeveralFiles(forms.FileField):
-    """Any number of files."""
-
     def clean(self, data: Any, initial: Any = None) -> Any:
         return [super(SeveralFiles, self).clean(each, initial) for each in data or ()]
 

@@ -160,7 +160,6 @@ class Composition(models.Model):
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """Names of servers of tools, and of single tools."""
         return _entries(self.tools)
 
     @property
@@ -179,7 +178,6 @@ class Composition(models.Model):
 
 
 COMPOSED = tuple(field.name for field in Composition._meta.local_fields)
-"""Names of the fields that a version holds."""
 
 
 class Agent(Composition):

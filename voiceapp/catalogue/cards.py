@@ -14,8 +14,6 @@ Transport = Literal["aoq", "webrtc", "websocket"]
 
 @dataclass(frozen=True, slots=True)
 class ChatCapabilities:
-    """Capabilities of a chat model."""
-
     images: bool = False
     """Messages may carry images."""
     tools: bool = False
@@ -38,8 +36,6 @@ class ChatCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCapabilities:
-    """Capabilities of an embedding model."""
-
     dimensions: frozenset[int] | None = None
     """The lengths of vectors that may be asked for; None leaves it to the engine."""
     default_dimension: int | None = None
@@ -100,7 +96,6 @@ class ModelCard:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name and all aliases."""
         return (self.name, *self.aliases)
 
     @property

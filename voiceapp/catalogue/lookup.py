@@ -66,7 +66,6 @@ class Catalogue:
         return [card for card in self._cards if card.kind == kind]
 
     def of_services(self) -> list[ModelCard]:
-        """The cards of models that other services serve."""
         return [card for card in self._cards if card.service]
 
     def names_of(self, name: str, kind: str) -> frozenset[str]:
@@ -90,7 +89,6 @@ class Catalogue:
 
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue of this process."""
     return Catalogue(settings.VOICE_MODELS)
 
 

@@ -69,7 +69,6 @@ class UpstreamSettings(ServerSettings):
 
     @property
     def address(self) -> dict[str, Any]:
-        """Arguments of `Address`."""
         found: dict[str, Any] = {} if self.timeout_s is None else {"timeout_s": self.timeout_s}
         return found | {
             "base_url": self.base_url,

@@ -41,7 +41,6 @@ def page_cards(named: str) -> list[ModelCard]:
 
 
 def described(card: ModelCard, agent: Answering, *, has_relays: bool) -> dict[str, Any]:
-    """One of these models, for a page of this agent."""
     shown = agent if card.name.partition("@")[0] == agent.name else Answering(card.name)
     chat, leaving = _chat(shown), leaves(card)
     return {

@@ -33,7 +33,6 @@ class Privacy:
 
 
 def facts(agent: Answering) -> Privacy:
-    """Return the facts of conversations with an agent."""
     realtime = catalogue().of_kind("realtime")
     return Privacy(
         transcript_days=settings.TRANSCRIPT_DAYS,

@@ -48,7 +48,6 @@ fetched when it is needed."""
 @require_safe
 @never_cache
 async def voice(request: HttpRequest) -> HttpResponseBase:
-    """The voice page."""
     return await _page(request, "")
 
 

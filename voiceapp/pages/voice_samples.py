@@ -77,5 +77,4 @@ class VoiceSamples:
 
 @cache
 def voice_samples() -> VoiceSamples:
-    """Samples of this process."""
     return VoiceSamples(ConversationSynthesizer(links_in_use("tts"), session_id="samples of voices"))

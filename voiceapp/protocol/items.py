@@ -22,8 +22,6 @@ class Role(StrEnum):
 
 
 class ItemStatus(StrEnum):
-    """Progress of an item."""
-
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     INCOMPLETE = "incomplete"
@@ -120,8 +118,6 @@ class FunctionCall:
 
 @dataclass(slots=True, eq=False)
 class FunctionOutput:
-    """Output of a function, as the client reports it."""
-
     id: str
     call_id: str
     output: str

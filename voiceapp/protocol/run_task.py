@@ -133,8 +133,6 @@ def _text(given: Fields) -> str:
 
 
 class RunTasks:
-    """The tasks of one connection."""
-
     def __init__(self) -> None:
         self._states: dict[str, RunState] = {}
         self._kinds: dict[str, str] = {}

@@ -192,8 +192,6 @@ class EchoRisk(IntEnum):
 
 
 class SpeechVerdict(Enum):
-    """Verdict on speech during a reply."""
-
     OPEN = "open"
     INTERRUPTS = "interrupts"
     TAKEN_BACK = "taken_back"

@@ -152,7 +152,6 @@ class Recognized:
     words: str
     """Empty when nothing was understood."""
     confidence: float = 1.0
-    """Confidence of the recognizer, 0 to 1."""
     language: str = "en"
     """ISO 639-1 code of the language that it was read in; empty where that is not known."""
     is_detected: bool = False

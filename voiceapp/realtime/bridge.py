@@ -253,7 +253,6 @@ async def _say(transport: Transport, event: ev.ServerEvent) -> None:
 
 
 def _ended_by(error: VoiceError) -> SessionEnded:
-    """The end of a session whose stream has failed."""
     if isinstance(error, EngineError):
         code = UNAVAILABLE
     else:  # the model was allowed at the door

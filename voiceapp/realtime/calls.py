@@ -175,7 +175,6 @@ class JoinableCall:
         await self._transport.send(event)
 
     def over(self) -> None:
-        """Tell those who joined that the call is over."""
         for joined in tuple(self._joined):
             joined.end(NORMAL)
 

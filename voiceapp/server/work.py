@@ -29,7 +29,6 @@ QUEUE_NAMES = (signals.QUEUE_NAME, events.QUEUE_NAME)
 
 
 def queues() -> Sequence[WorkQueue]:
-    """Return the queues of this installation."""
     return (TaskQueue(), DeliveryQueue())
 
 

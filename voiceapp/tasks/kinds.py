@@ -47,7 +47,6 @@ class TaskKind(Protocol):
     """For the reference and the admin."""
     description: str
     body: type[Schema]
-    """Schema of a request."""
     time_limit_s: float
     """A part that takes longer fails with `ResponseTimeout`."""
     max_attempts: int

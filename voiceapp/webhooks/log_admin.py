@@ -43,8 +43,6 @@ class AttemptInline(ReadOnlyInline):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """Filter by kind of event, each with its meaning."""
-
     title = "kind"
     parameter_name = "kind"
 

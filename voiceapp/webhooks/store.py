@@ -34,7 +34,6 @@ from voiceapp.webhooks.states import (
 )
 
 MAX_ENDPOINTS = 20
-"""Endpoints of one workspace."""
 OVERLAP = timedelta(hours=24)
 """Time during which an old secret may sign beside the new one."""
 

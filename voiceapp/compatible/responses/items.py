@@ -35,8 +35,6 @@ class Part:
 
 
 class OutputItems:
-    """The items of one response."""
-
     def __init__(self, request_id: str) -> None:
         self.items: list[Json] = []
         """As the wire has them; those that are still written are `in_progress`."""
@@ -154,7 +152,6 @@ class OutputItems:
         yield from self._finish(len(self.items) - 1, status)
 
     def _tell(self, what: str, **about: str) -> Events:
-        """Tell of the last item."""
         place = len(self.items) - 1
         yield {"type": f"response.{what}", "item_id": self.items[-1]["id"], "output_index": place, **about}
 

@@ -26,8 +26,6 @@ RATE_LIMIT, FAULT = "rate_limit_exceeded", "server_error"
 
 
 class ResponseWriter:
-    """Writes the response of one call."""
-
     def __init__(self, body: ResponseBody, request: HttpRequest) -> None:
         self._request = request
         self._output = OutputItems(request.request_id)

@@ -64,7 +64,6 @@ class MoonshineAndWhisper(Provider):
             )
 
     async def warm(self) -> None:
-        """Load Moonshine."""
         await self._english.warm()
 
     async def recognize(

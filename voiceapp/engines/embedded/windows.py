@@ -26,7 +26,6 @@ class Window:
     """A stretch of one text that a model reads at once."""
 
     text: int
-    """Number of the text."""
     ids: list[int]
 
 

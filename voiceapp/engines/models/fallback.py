@@ -256,8 +256,6 @@ class FallbackEmbedder(_Chain):
 
 
 class FallbackReranker(_Chain):
-    """A `Reranker`."""
-
     async def rerank(self, request: RerankRequest) -> Ranking:
         """The ranking of the first model that gives one.
 
@@ -272,8 +270,6 @@ class FallbackReranker(_Chain):
 
 
 class FallbackRecognizer(_Chain):
-    """A `Recognizer`."""
-
     @property
     def languages(self) -> Sequence[str]:
         """Those of the first."""

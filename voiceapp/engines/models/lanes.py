@@ -225,7 +225,6 @@ class Lanes:
 
 @cache
 def lanes() -> Lanes:
-    """The lanes of this process."""
     threads = settings.VOICE_THREADS
     return Lanes(
         voice=Lane("voice", threads=threads, capacity=threads * 32, niceness=3),

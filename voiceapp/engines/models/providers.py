@@ -104,7 +104,6 @@ class Providers:
         return self._documents[folder]
 
     def built(self) -> list[Provider]:
-        """Providers built so far."""
         return [*self._inspected.values(), *self._built.values(), *self._documents.values()]
 
     def _use(self, card: ModelCard) -> None:
@@ -140,7 +139,6 @@ async def _close_unused(provider: Provider) -> None:
 
 @cache
 def providers() -> Providers:
-    """The providers of this process."""
     return Providers()
 
 
@@ -259,7 +257,6 @@ async def _warm(card: ModelCard, provider: Provider) -> None:
 
 
 async def index_documents(folder: Path) -> None:
-    """Build the index over the documents into `folder`."""
     await RetrievalAssistant(cache_dir=folder).warm()
 
 

@@ -234,7 +234,6 @@ class RemoteServer:
         return session
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> EngineError:
-        """Return the error for a status other than 200."""
         status = response.status
         if status in (401, 403):
             refusal = EngineUnavailable(

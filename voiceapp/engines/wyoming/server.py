@@ -28,8 +28,6 @@ MAX_ERROR_CHARS = 200
 
 @dataclass(eq=False)
 class _Use:
-    """A connection in use."""
-
     client: AsyncTcpClient
     closed: bool = False
 

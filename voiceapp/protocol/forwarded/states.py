@@ -38,7 +38,6 @@ class Floor(Enum):
 
     QUIET = "quiet"
     SPEAKING = "speaking"
-    """The caller speaks."""
     AWAITING = "awaiting"
     """A response is expected, and has not begun."""
 

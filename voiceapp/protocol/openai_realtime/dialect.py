@@ -43,8 +43,6 @@ PARTS = {"audio": "output_audio", "text": "output_text"}
 
 
 class OpenAIRealtimeDialect:
-    """The dialect of one connection."""
-
     def __init__(self, *, kind: str = REALTIME, has_track: bool = False) -> None:
         """`kind`: a conversation, or transcription only; `has_track`: audio goes out on a media track."""
         self._kind = kind

@@ -18,8 +18,6 @@ _TRANSLATED = (
 
 
 class OlderDialect(OpenAIRealtimeDialect):
-    """The dialect of one connection."""
-
     def read(self, text: str) -> ev.ClientEvent | None:
         event = self._lengths.appended(ev.parse_client_event(text))
         if isinstance(event, ev.ItemCreate):

@@ -23,8 +23,6 @@ held after 0.3 s, as good as every nod would make it repeat a word."""
 
 @dataclass(slots=True)
 class _Ducked:
-    """The reply that is ducked."""
-
     response: Response
     utterance: Utterance
     """The utterance that may interrupt it."""

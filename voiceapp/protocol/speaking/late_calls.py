@@ -33,7 +33,6 @@ class LateCalls:
             self._step("tell")
 
     def tell(self) -> None:
-        """The caller is told."""
         self._step("tell")
 
     def answered(self, call_id: str) -> None:

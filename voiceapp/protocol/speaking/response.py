@@ -109,7 +109,6 @@ class Response:
     """Error of the engine that failed."""
     _output: list[Message | FunctionCall | McpItem] = field(default_factory=list)
     _tool_calls: dict[str, McpItem] = field(default_factory=dict)
-    """Calls of servers' tools by their id."""
     _told: int = 0
     """Characters that the client knows the times of."""
     _calls: dict[int, FunctionCall] = field(default_factory=dict)
@@ -133,7 +132,6 @@ class Response:
         return [call.call_id for call in self._calls.values()]
 
     def owns(self, item: Item) -> bool:
-        """The item is part of this response."""
         return item in self._output
 
     def begin(self) -> None:

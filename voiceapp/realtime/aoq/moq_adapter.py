@@ -149,7 +149,6 @@ class MoqConnection:
         return ConnectionLost(None)
 
     def close(self, code: int) -> None:
-        """Close the connection with a code; harmless when it is closed."""
         with suppress(ConnectionLost), _translated():
             # The session before its tracks: a browser may crash at tracks that end in a connection which ends too.
             self._session.cancel(code)

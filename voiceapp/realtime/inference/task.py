@@ -32,7 +32,6 @@ class TaskTransport:
         self.is_over = False
         """Nothing more is told of the task; its id may be used again."""
         self.has_failed = False
-        """The client was told that the task failed."""
 
     def lose(self, code: int) -> None:
         """The connection is gone, or the task is given up."""

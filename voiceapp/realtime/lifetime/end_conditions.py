@@ -59,8 +59,6 @@ TEMPORARY_KEY_LOST = Revocation(
 
 @dataclass(frozen=True, slots=True)
 class EndConditions:
-    """Conditions that end a conversation from outside."""
-
     lifetime_s: float
     drain_s: float
     """Time that a response in progress may go on while the server stops."""

@@ -57,7 +57,6 @@ class ResumableSession:
             await self.admitted.run(self._transport)
 
     async def end(self) -> None:
-        """End it now."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

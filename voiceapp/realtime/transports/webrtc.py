@@ -111,7 +111,6 @@ class WebRtcTransport:
         return answer
 
     def open_channel(self) -> None:
-        """Open the channel from this side."""
         if self._channel is None and self.is_open:
             self._is_unused = True
             sctp = self._connection.sctp

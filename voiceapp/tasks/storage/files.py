@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STORAGE = "tasks"
-"""The storage's name in the setting `STORAGES`."""
 SALT = "voiceapp.tasks.storage.files"
 THREADS = 8
 PIECE_BYTES = 1024**2

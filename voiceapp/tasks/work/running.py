@@ -38,7 +38,6 @@ class RunningTasks:
                 parts[part] = min(max(share, 0.0), 1.0)
 
     def progress(self, lease: Lease) -> float | None:
-        """Return the progress of a task, 0 to 1; None for one that is not worked on."""
         with self._guard:
             parts = self._parts.get(lease)
             return sum(parts) / len(parts) if parts else None
@@ -57,5 +56,4 @@ class RunningTasks:
 
     @property
     def count_waiting(self) -> int:
-        """Tasks with a part that only waits."""
         return len(self._waiting)

@@ -209,8 +209,6 @@ class UpstreamServer(RemoteServer):
 
 
 class Services:
-    """The services of this process."""
-
     def __init__(self) -> None:
         self._servers: dict[Address, UpstreamServer] = {}
 
@@ -227,7 +225,6 @@ class Services:
 
 @cache
 def services() -> Services:
-    """The services of this process."""
     return Services()
 
 

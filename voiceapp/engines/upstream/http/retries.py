@@ -8,7 +8,6 @@ from voiceapp.engines.openai.client import Busy, Unreachable
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout
 
 MOST_RETRIES = 2
-"""Retries of one request."""
 PATIENCE_S = 4.0
 """Time within which the last of them begins."""
 FIRST_PAUSE_S = 0.1

@@ -63,8 +63,6 @@ class ServiceFull(EngineUnavailable):
 
 
 class ModelNotThere(EngineRefused):
-    """The service does not have the model."""
-
     code = "ModelNotFound"
     http_status = 404
 

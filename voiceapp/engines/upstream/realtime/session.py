@@ -74,7 +74,6 @@ class UpstreamSession:
         self._ready = asyncio.Event()
         """The connection can be written to."""
         self._attempts = 0
-        """Attempts to begin the next session."""
         self._replayed_in = 0
         """The attempt whose session is in use: it was asked all that had no answer when the attempt began."""
         self._idle = asyncio.Event()
