@@ -106,7 +106,6 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval
 	$(BIN)/python -m tests.bench.webrtc
-	$(BIN)/python -m tests.bench.bridging
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
 # do not read in ten rounds, outages of half a minute, two hundred clients that vanish. And what takes a network and
